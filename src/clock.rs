@@ -1,0 +1,303 @@
+//! The only source of time, with a hand-driven twin for tests.
+//!
+//! Everything that decides takes a [`Now`] as an argument; everything that waits, waits here. That is what lets a
+//! test walk the whole gateway an hour ahead in a millisecond. Not for: formatting in answers (see [`Wall::rfc3339`]
+//! for the one spelling we use) and not for scheduling, which belongs to the engines.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+const NANOS: u64 = 1_000_000_000;
+const DAY_SECONDS: u64 = 86_400;
+
+/// Time on the wall: nanoseconds since 1970-01-01 UTC. It may step; only the calendar is decided by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Wall(u64);
+
+/// Time that only runs forward: nanoseconds since the clock was made. Every duration is measured by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mono(u64);
+
+/// A day of the UTC calendar, counted from 1970-01-01.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(u32);
+
+/// One reading of both times. A request is decided by one reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// The wall's time.
+    pub wall: Wall,
+    /// The running time.
+    pub mono: Mono,
+}
+
+impl Wall {
+    /// The instant that many seconds after 1970-01-01 UTC.
+    pub const fn from_seconds(seconds: u64) -> Self {
+        Self(seconds.saturating_mul(NANOS))
+    }
+
+    /// The instant that many milliseconds after 1970-01-01 UTC.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Whole seconds since 1970-01-01 UTC.
+    pub const fn seconds(self) -> u64 {
+        self.0 / NANOS
+    }
+
+    /// Whole milliseconds since 1970-01-01 UTC.
+    pub const fn millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// The UTC day this instant lies in.
+    pub fn day(self) -> Day {
+        // A u64 of nanoseconds ends in the year 2554, far inside a u32 of days.
+        Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
+    }
+
+    /// This instant, later by `by`.
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(by)))
+    }
+
+    /// This instant, earlier by `by`.
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(by)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// `2026-11-22T00:00:00Z`, with milliseconds only where there are any.
+    pub fn rfc3339(self) -> String {
+        let Ok(at) = jiff::Timestamp::from_millisecond(i64::try_from(self.millis()).unwrap_or(i64::MAX))
+        else {
+            return String::from("9999-12-31T23:59:59Z");
+        };
+        if self.millis().is_multiple_of(1_000) { format!("{at:.0}") } else { format!("{at:.3}") }
+    }
+
+    /// `Sun, 22 Nov 2026 00:00:00 GMT`, the spelling of HTTP headers.
+    pub fn http_date(self) -> String {
+        let seconds = i64::try_from(self.seconds()).unwrap_or(i64::MAX);
+        let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
+        at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    }
+
+    /// Reads an RFC 3339 instant; `None` for anything else and for times before 1970.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let at: jiff::Timestamp = text.trim().parse().ok()?;
+        u64::try_from(at.as_nanosecond()).ok().map(Self)
+    }
+
+    /// Reads the date of an HTTP header (RFC 9110's preferred form); `None` for anything else.
+    pub fn parse_http_date(text: &str) -> Option<Self> {
+        let rest = text.trim().strip_suffix(" GMT")?;
+        let civil = jiff::civil::DateTime::strptime("%a, %d %b %Y %H:%M:%S", rest).ok()?;
+        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        u64::try_from(zoned.timestamp().as_second()).ok().map(Self::from_seconds)
+    }
+}
+
+impl Mono {
+    /// Nanoseconds since the clock was made.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The instant that many nanoseconds after the clock was made.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// This instant, later by `by`.
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(by)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Day {
+    /// The day that many days after 1970-01-01.
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Days since 1970-01-01.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The instant at which this day ends and the next begins.
+    pub const fn end(self) -> Wall {
+        Wall::from_seconds((self.0 as u64 + 1) * DAY_SECONDS)
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = Wall::from_seconds(u64::from(self.0) * DAY_SECONDS).rfc3339();
+        f.write_str(start.split('T').next().unwrap_or_default())
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The deadline passed before the work was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline passed")]
+pub struct Late;
+
+/// Where time comes from. Cheap to clone; all clones tell the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System { started: std::time::Instant },
+    Hand(Arc<watch::Sender<Now>>),
+}
+
+/// The hand that moves a hand-driven clock.
+#[derive(Clone, Debug)]
+pub struct Hand(Arc<watch::Sender<Now>>);
+
+impl Clock {
+    /// The machine's clocks.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
+    pub fn system() -> Self {
+        Self(Source::System { started: std::time::Instant::now() })
+    }
+
+    /// A clock that stands still at `start` until its hand is moved.
+    pub fn hand_driven(start: Wall) -> (Self, Hand) {
+        let hand = Arc::new(watch::Sender::new(Now { wall: start, mono: Mono(NANOS) }));
+        (Self(Source::Hand(Arc::clone(&hand))), Hand(hand))
+    }
+
+    /// Both times, read now.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
+    pub fn now(&self) -> Now {
+        match &self.0 {
+            Source::System { started } => {
+                let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                // The running time starts one second in, so that "a moment before the start" can be said.
+                Now {
+                    wall: Wall(nanos(wall.unwrap_or_default())),
+                    mono: Mono(NANOS + nanos(started.elapsed())),
+                }
+            }
+            Source::Hand(hand) => *hand.borrow(),
+        }
+    }
+
+    /// Waits until the running time reaches `deadline`.
+    pub async fn sleep_until(&self, deadline: Mono) {
+        match &self.0 {
+            Source::System { .. } => {
+                let left = deadline.since(self.now().mono);
+                #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
+                tokio::time::sleep(left).await;
+            }
+            Source::Hand(hand) => {
+                let mut moved = hand.subscribe();
+                // The sender lives in `self`, so the channel cannot close while we wait.
+                moved.wait_for(|now| now.mono >= deadline).await.expect("self holds the sender").mono.nanos();
+            }
+        }
+    }
+
+    /// Waits that long.
+    pub async fn sleep(&self, time: Duration) {
+        self.sleep_until(self.now().mono.plus(time)).await;
+    }
+
+    /// Runs `work` until `deadline` at the latest. Work that is already done is never late.
+    pub async fn until<F: Future>(&self, deadline: Mono, work: F) -> Result<F::Output, Late> {
+        let mut work = pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => Ok(done),
+            () = self.sleep_until(deadline) => Err(Late),
+        }
+    }
+
+    /// Runs `work` for that long at the most.
+    pub async fn within<F: Future>(&self, time: Duration, work: F) -> Result<F::Output, Late> {
+        self.until(self.now().mono.plus(time), work).await
+    }
+}
+
+impl Hand {
+    /// Lets that much time pass, on both clocks.
+    pub fn advance(&self, by: Duration) {
+        self.0.send_modify(|now| *now = Now { wall: now.wall.plus(by), mono: now.mono.plus(by) });
+    }
+
+    /// Steps the wall clock, as an operator or a time server does. Running time does not move.
+    pub fn step_to(&self, wall: Wall) {
+        self.0.send_modify(|now| now.wall = wall);
+    }
+
+    /// How many are waiting on this clock: what a test asks before it moves the hand.
+    pub fn sleepers(&self) -> usize {
+        self.0.receiver_count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_ends_at_the_next_midnight() {
+        let noon = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
+        assert_eq!(noon.day().end().rfc3339(), "2026-11-22T00:00:00Z");
+        assert_eq!(noon.day().to_string(), "2026-11-21");
+    }
+
+    #[test]
+    fn instants_are_spelled_one_way_and_read_back() {
+        let at = Wall::from_millis(1_763_726_400_250);
+        assert_eq!(Wall::parse_rfc3339(&at.rfc3339()), Some(at));
+        let whole = Wall::from_seconds(1_763_726_400);
+        assert_eq!(Wall::parse_http_date(&whole.http_date()), Some(whole));
+        assert_eq!(whole.http_date(), "Fri, 21 Nov 2025 12:00:00 GMT");
+        assert_eq!(Wall::parse_http_date("yesterday"), None);
+    }
+
+    #[tokio::test]
+    async fn a_hand_driven_clock_wakes_its_sleepers_when_it_is_moved() {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let waiting = clock.within(Duration::from_secs(60), std::future::pending::<()>());
+        hand.advance(Duration::ZERO);
+        let moved = async { hand.advance(Duration::from_secs(61)) };
+        let (late, ()) = tokio::join!(waiting, moved);
+        assert_eq!(late, Err(Late));
+    }
+
+    #[tokio::test]
+    async fn a_step_of_the_wall_moves_no_duration() {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(1_000_000));
+        let before = clock.now();
+        hand.step_to(Wall::from_seconds(10));
+        assert_eq!(clock.now().mono, before.mono);
+        assert_eq!(clock.now().wall.seconds(), 10);
+    }
+}

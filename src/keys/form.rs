@@ -1,0 +1,122 @@
+//! The written form of a key: `<prefix>_<30 base62 characters of randomness><6 base62 characters of CRC32>`.
+//!
+//! The checksum lets typing errors and scanners be refused before any lookup. 30 characters of base62 are 178 bits.
+//! Not for: deciding whether a key is known.
+
+#![expect(clippy::indexing_slicing, reason = "both indices are taken modulo the length of the alphabet")]
+
+use crate::secret::Secret;
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM: usize = 30;
+const CHECK: usize = 6;
+/// How many characters of a key are kept and shown, so that people can tell their keys apart.
+pub const SHOWN_CHARACTERS: usize = 12;
+
+/// The form that keys of this installation have.
+#[derive(Clone, Debug)]
+pub struct KeyForm {
+    lead: String,
+    accept_imported: bool,
+}
+
+impl KeyForm {
+    /// Keys that begin with `prefix_`. With `accept_imported`, 16 to 256 visible ASCII characters of any form are
+    /// also worth a lookup.
+    pub fn new(prefix: &str, accept_imported: bool) -> Self {
+        Self { lead: format!("{prefix}_"), accept_imported }
+    }
+
+    /// A new key, from the operating system's randomness. Fails only if there is none.
+    pub fn mint(&self) -> Result<Secret, getrandom::Error> {
+        let mut text = self.lead.clone();
+        let end = text.len() + RANDOM;
+        while text.len() < end {
+            let mut noise = [0u8; 64];
+            getrandom::fill(&mut noise)?;
+            // Bytes of 248 and more are thrown away: 248 = 4 × 62, so what is left is uniform.
+            for byte in noise.into_iter().filter(|byte| *byte < 248).take(end - text.len()) {
+                text.push(char::from(ALPHABET[usize::from(byte % 62)]));
+            }
+        }
+        let check = checksum(&text);
+        text.push_str(&check);
+        Ok(Secret::new(text))
+    }
+
+    /// Whether a text is worth a lookup. Costs nothing a stranger could run up.
+    pub fn fits(&self, text: &str) -> bool {
+        self.is_ours(text) || (self.accept_imported && is_importable(text))
+    }
+
+    fn is_ours(&self, text: &str) -> bool {
+        let Some(rest) = text.strip_prefix(&self.lead) else { return false };
+        if rest.len() != RANDOM + CHECK || !rest.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return false;
+        }
+        text.split_at_checked(text.len() - CHECK).is_some_and(|(body, check)| checksum(body) == check)
+    }
+}
+
+fn is_importable(text: &str) -> bool {
+    (16..=256).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn checksum(body: &str) -> String {
+    let mut left = crc32fast::hash(body.as_bytes()) as usize;
+    let mut digits = [b'0'; CHECK];
+    for digit in digits.iter_mut().rev() {
+        *digit = ALPHABET[left % 62];
+        left /= 62;
+    }
+    digits.into_iter().map(char::from).collect()
+}
+
+/// The beginning of a key, which may be shown and logged.
+pub fn shown_prefix(key: &str) -> &str {
+    // A key of at most twice that length would show too much of itself.
+    let shown = SHOWN_CHARACTERS.min(key.len() / 2);
+    key.get(..shown).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minted_key_fits_and_no_key_with_one_changed_character_does() {
+        let form = KeyForm::new("sg_live", false);
+        let key = form.mint().unwrap();
+        let text = key.expose();
+        assert!(form.fits(text), "{text}");
+        assert_eq!(text.len(), "sg_live_".len() + 36);
+        for at in 0..text.len() {
+            let mut typo = text.as_bytes().to_vec();
+            typo[at] = if typo[at] == b'x' { b'y' } else { b'x' };
+            assert!(!form.fits(std::str::from_utf8(&typo).unwrap()), "position {at}");
+        }
+    }
+
+    #[test]
+    fn other_forms_are_looked_up_only_where_imported_keys_are_accepted() {
+        let (own, open) = (KeyForm::new("sg_live", false), KeyForm::new("sg_live", true));
+        let foreign = "tp_1234567890abcdef";
+        assert!(!own.fits(foreign));
+        assert!(open.fits(foreign));
+        for bad in [
+            "short",
+            "with space in the middle",
+            &"x".repeat(257),
+            "ctrl\u{1}ctrlctrlctrl",
+            "ümlautümlautümlaut",
+        ] {
+            assert!(!open.fits(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_key_is_never_most_of_it() {
+        assert_eq!(shown_prefix("sg_live_abcdefghijklmnopqrstuvwxyz0123456789"), "sg_live_abcd");
+        assert_eq!(shown_prefix("0123456789abcdef"), "01234567");
+    }
+}

@@ -1,0 +1,77 @@
+//! Identifiers of applications: `app_` and eleven base62 characters; a plain number inside.
+
+use std::fmt;
+use std::str::FromStr;
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const DIGITS: usize = 11;
+
+/// Which application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ApplicationId(u64);
+
+/// A text that is no identifier of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an application's id is `app_` and eleven letters or digits, as `scoregate keys list` shows it")]
+pub struct BadId;
+
+impl ApplicationId {
+    /// A new one, from the operating system's randomness.
+    pub fn mint() -> Result<Self, getrandom::Error> {
+        getrandom::u64().map(Self)
+    }
+
+    /// The number inside.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ApplicationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = self.0;
+        let mut digits = [0u8; DIGITS];
+        for digit in digits.iter_mut().rev() {
+            let index = usize::try_from(left % 62).unwrap_or(0);
+            *digit = ALPHABET.get(index).copied().unwrap_or(b'0');
+            left /= 62;
+        }
+        f.write_str("app_")?;
+        digits.into_iter().try_for_each(|digit| fmt::Write::write_char(f, char::from(digit)))
+    }
+}
+
+impl FromStr for ApplicationId {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let digits = text.strip_prefix("app_").filter(|rest| rest.len() == DIGITS).ok_or(BadId)?;
+        digits
+            .bytes()
+            .try_fold(0u64, |sum, digit| {
+                let value = ALPHABET.iter().position(|known| *known == digit)? as u64;
+                sum.checked_mul(62)?.checked_add(value)
+            })
+            .map(Self)
+            .ok_or(BadId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_id_is_read_back_as_it_was_written(number: u64) {
+            let id = ApplicationId(number);
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*") {
+            let _answer: Result<ApplicationId, BadId> = text.parse();
+        }
+    }
+}

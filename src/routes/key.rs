@@ -1,0 +1,188 @@
+//! What a stored document is known by. The only maker of cache keys.
+//!
+//! Two requests share a key exactly if they must get the same document: same endpoint, same model, same resolved
+//! period, sort key and limit. Not for: the form of a document (a tier's right, chosen by type when it is served).
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use super::params::{BadParam, Limit, Param, Period, Query, SortBy, decode_segment};
+use super::table::Route;
+
+/// A well-formed model identifier: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`. Short ones live without an allocation.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModelId(SmallVec<[u8; 32]>);
+
+/// The name of a document.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DocumentKey {
+    /// Which endpoint.
+    pub route: Route,
+    /// Which model, where the endpoint names one.
+    pub id: Option<ModelId>,
+    /// The resolved period, where the endpoint takes one.
+    pub period: Option<Period>,
+    /// The resolved sort key, where the endpoint takes one.
+    pub sort_by: Option<SortBy>,
+    /// The resolved limit, where the endpoint takes one.
+    pub limit: Option<Limit>,
+}
+
+impl ModelId {
+    /// Takes an identifier that stands decoded, as in a backend's list.
+    pub fn new(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let well_formed = bytes.len() <= 128
+            && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b));
+        well_formed.then(|| Self(SmallVec::from_slice(bytes)))
+    }
+
+    /// Takes an identifier as it stands in a path: one percent-decoding, then the rule.
+    pub fn from_path(raw: &str) -> Result<Self, BadParam> {
+        let bad = BadParam { param: Param::Id, problem: "is malformed" };
+        decode_segment(raw).and_then(|text| Self::new(&text)).ok_or(bad)
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("made of ASCII only, by the rule above")
+    }
+}
+
+impl fmt::Debug for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl DocumentKey {
+    /// Names the document that answers this query. `default_period` is what the caller's tier gets when it says none.
+    pub fn new(route: Route, id: Option<ModelId>, query: Query, default_period: Period) -> Self {
+        let takes = route.endpoint().takes;
+        Self {
+            route,
+            id: if route.names_a_model() { id } else { None },
+            period: takes.contains(&Param::Period).then(|| query.period.unwrap_or(default_period)),
+            sort_by: takes.contains(&Param::SortBy).then(|| query.sort_by.unwrap_or(SortBy::Combined)),
+            limit: takes.contains(&Param::Limit).then(|| query.limit.unwrap_or(Limit::DEFAULT)),
+        }
+    }
+}
+
+impl fmt::Display for DocumentKey {
+    /// For logs and the operator: `history gpt-5 period=7d`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.route.name())?;
+        if let Some(id) = &self.id {
+            write!(f, " {id}")?;
+        }
+        if let Some(period) = self.period {
+            write!(f, " period={}", period.word())?;
+        }
+        if let Some(sort_by) = self.sort_by {
+            write!(f, " sortBy={}", sort_by.word())?;
+        }
+        if let Some(limit) = self.limit {
+            write!(f, " limit={}", limit.get())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::ENDPOINTS;
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn an_identifier_follows_the_rule_to_the_letter() {
+        for good in ["a", "7", "gpt-5", "claude-opus-4.1:thinking", "A_b", &"x".repeat(128)] {
+            assert_eq!(ModelId::from_path(good).unwrap().as_str(), good);
+        }
+        for bad in [
+            "",
+            "-a",
+            ".a",
+            "..",
+            "a/b",
+            "a%2fb",
+            "a%00",
+            "%2e%2e",
+            "a b",
+            "a+b",
+            "%",
+            "%4",
+            "%zz",
+            "%c0%af",
+            "é",
+            "%252f",
+            &"x".repeat(129),
+        ] {
+            assert!(ModelId::from_path(bad).is_err(), "{bad}");
+        }
+        assert_eq!(ModelId::from_path("gpt%2D5").unwrap().as_str(), "gpt-5");
+    }
+
+    fn any_query() -> impl Strategy<Value = Query> {
+        (
+            prop::option::of(prop::sample::select(&Period::ALL[..])),
+            prop::option::of(prop::sample::select(&SortBy::ALL[..])),
+            prop::option::of((1u8..=100).prop_map(|n| Limit::parse(&n.to_string()).unwrap())),
+        )
+            .prop_map(|(period, sort_by, limit)| Query { period, sort_by, limit })
+    }
+
+    fn resolved(route: Route, id: Option<&str>, query: Query, default: Period) -> String {
+        let takes = |param| route.endpoint().takes.contains(&param);
+        format!(
+            "{route:?}/{:?}/{:?}/{:?}/{:?}",
+            id.filter(|_| route.names_a_model()),
+            takes(Param::Period).then(|| query.period.unwrap_or(default)),
+            takes(Param::SortBy).then(|| query.sort_by.unwrap_or(SortBy::Combined)),
+            takes(Param::Limit).then(|| query.limit.unwrap_or(Limit::DEFAULT)),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_equal_exactly_if_the_resolved_requests_are(
+            a in 0..13usize, b in 0..13usize, ida in "[a-c]", idb in "[a-c]", qa in any_query(), qb in any_query(), free: bool,
+        ) {
+            let default = if free { Period::Day } else { Period::Latest };
+            let (ra, rb) = (ENDPOINTS[a].route, ENDPOINTS[b].route);
+            let ka = DocumentKey::new(ra, ModelId::new(&ida), qa, default);
+            let kb = DocumentKey::new(rb, ModelId::new(&idb), qb, default);
+            let same = resolved(ra, Some(&ida), qa, default) == resolved(rb, Some(&idb), qb, default);
+            prop_assert_eq!(ka == kb, same);
+        }
+    }
+
+    #[test]
+    fn every_pair_of_documents_that_must_differ_has_different_keys() {
+        let mut seen: HashMap<DocumentKey, String> = HashMap::new();
+        for row in &ENDPOINTS {
+            for period in Period::ALL {
+                for sort_by in SortBy::ALL {
+                    for id in ["a", "b"] {
+                        let query = Query { period: Some(period), sort_by: Some(sort_by), limit: None };
+                        let key = DocumentKey::new(row.route, ModelId::new(id), query, Period::Day);
+                        let told = resolved(row.route, Some(id), query, Period::Day);
+                        assert_eq!(seen.entry(key).or_insert_with(|| told.clone()), &told);
+                    }
+                }
+            }
+        }
+        // models 4×7, incidents 4, four analytics 4 each, history 4×2, model and drift 2 each, four without parameters, me
+        assert_eq!(seen.len(), 28 + 4 + 16 + 8 + 4 + 3 + 1);
+    }
+}

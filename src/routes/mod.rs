@@ -1,0 +1,14 @@
+//! What the public API consists of, as data: endpoints, parameters, codes, shapes, and the keys of the cache.
+//!
+//! Pure. The gateway resolves requests by these tables and the public pages are printed from them, so that neither
+//! can say what the other does not. Not for: anything that knows a caller, a time or a socket.
+
+pub mod codes;
+mod key;
+mod params;
+pub mod shapes;
+mod table;
+
+pub use key::{DocumentKey, ModelId};
+pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
+pub use table::{API_BASE, ENDPOINTS, Endpoint, Found, Route, find};

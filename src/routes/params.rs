@@ -1,0 +1,294 @@
+//! The parameters: their values, their one spelling, and what is wrong with any other.
+//!
+//! Exact and case-sensitive after one percent-decoding. Not for: which tier may ask what (that is entitlement, and
+//! needs a caller).
+
+use std::borrow::Cow;
+
+use super::codes::Code;
+
+/// A parameter that some endpoint takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "named by `name`")]
+pub enum Param {
+    Id,
+    Period,
+    SortBy,
+    Limit,
+}
+
+/// The stretch of time an answer is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Period {
+    /// The newest score; paid plans only.
+    Latest,
+    /// The last 24 hours.
+    Day,
+    /// The last 7 days.
+    Week,
+    /// The last month (30 days).
+    Month,
+}
+
+/// What the rankings are ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "named by `word`")]
+pub enum SortBy {
+    Combined,
+    Reasoning,
+    Speed,
+    Price,
+    Coding,
+    SevenAxis,
+    Tooling,
+}
+
+/// How many incidents are asked for: 1 to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Limit(u8);
+
+/// The value of a parameter is not one of those allowed, or it was given twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadParam {
+    /// Which one.
+    pub param: Param,
+    /// What is wrong with it, for the caller.
+    pub problem: &'static str,
+}
+
+/// The parameters an endpoint takes, as given. What it does not take is not here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the parameters' own names")]
+pub struct Query {
+    pub period: Option<Period>,
+    pub sort_by: Option<SortBy>,
+    pub limit: Option<Limit>,
+}
+
+impl Period {
+    /// All of them, in the order of the specification.
+    pub const ALL: [Self; 4] = [Self::Latest, Self::Day, Self::Week, Self::Month];
+
+    /// Its one spelling.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Latest => "latest",
+            Self::Day => "24h",
+            Self::Week => "7d",
+            Self::Month => "1m",
+        }
+    }
+}
+
+impl SortBy {
+    /// All of them, in the order of the specification.
+    pub const ALL: [Self; 7] = [
+        Self::Combined,
+        Self::Reasoning,
+        Self::Speed,
+        Self::Price,
+        Self::Coding,
+        Self::SevenAxis,
+        Self::Tooling,
+    ];
+
+    /// Its one spelling.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Combined => "combined",
+            Self::Reasoning => "reasoning",
+            Self::Speed => "speed",
+            Self::Price => "price",
+            Self::Coding => "coding",
+            Self::SevenAxis => "7axis",
+            Self::Tooling => "tooling",
+        }
+    }
+}
+
+impl Limit {
+    /// The most that can be asked for.
+    pub const MAX: u8 = 100;
+    /// What is meant when nothing is said.
+    pub const DEFAULT: Self = Self(50);
+
+    /// The number.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// Reads a canonical decimal from 1 to 100: no sign, no leading zero, nothing else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let canonical =
+            !text.starts_with('0') && !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let number: u8 = canonical.then(|| text.parse().ok())??;
+        (1..=Self::MAX).contains(&number).then_some(Self(number))
+    }
+}
+
+impl Param {
+    /// Its name in the query, or in the path.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Period => "period",
+            Self::SortBy => "sortBy",
+            Self::Limit => "limit",
+        }
+    }
+
+    /// The code of a value that is not allowed.
+    pub const fn code(self) -> Code {
+        match self {
+            Self::Id => Code::InvalidModelId,
+            Self::Period => Code::InvalidPeriod,
+            Self::SortBy => Code::InvalidSortBy,
+            Self::Limit => Code::InvalidLimit,
+        }
+    }
+
+    /// The values it may have, as the documents and the errors say it.
+    pub fn allowed(self) -> Vec<&'static str> {
+        match self {
+            Self::Id => vec!["[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"],
+            Self::Period => Period::ALL.map(Period::word).to_vec(),
+            Self::SortBy => SortBy::ALL.map(SortBy::word).to_vec(),
+            Self::Limit => vec!["an integer from 1 to 100"],
+        }
+    }
+}
+
+/// One percent-decoding of a path segment. `None` if an escape is cut short, is no hex, or the result is no UTF-8.
+/// A plus sign stays a plus sign.
+pub fn decode_segment(raw: &str) -> Option<Cow<'_, str>> {
+    decode(raw, false)
+}
+
+fn decode(raw: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
+    if !raw.bytes().any(|b| b == b'%' || (plus_is_space && b == b'+')) {
+        return Some(Cow::Borrowed(raw));
+    }
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut bytes = raw.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
+            b'+' if plus_is_space => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(decoded).ok().map(Cow::Owned)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    (digit as char).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+/// Reads the query of an endpoint that takes these parameters. Unknown ones are passed over whatever they hold; a
+/// known one that is malformed, not allowed or given twice is the caller's error. The first error in the order of
+/// `takes` is named, so that the answer does not depend on the order in the query.
+pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadParam> {
+    let mut query = Query::default();
+    let Some(raw) = raw else { return Ok(query) };
+    for param in takes {
+        if let Some(value) = sole_value(raw, *param)? {
+            query.set(*param, &value)?;
+        }
+    }
+    Ok(query)
+}
+
+fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam> {
+    let mut found = None;
+    for pair in raw.split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if decode(name, true).as_deref() != Some(param.name()) {
+            continue;
+        }
+        let Some(value) = decode(value, true) else {
+            return Err(BadParam { param, problem: "holds a malformed percent escape" });
+        };
+        if found.replace(value).is_some() {
+            return Err(BadParam { param, problem: "is given more than once" });
+        }
+    }
+    Ok(found)
+}
+
+impl Query {
+    fn set(&mut self, param: Param, value: &str) -> Result<(), BadParam> {
+        let bad = BadParam { param, problem: "has a value that is not allowed" };
+        match param {
+            Param::Period => {
+                self.period = Some(Period::ALL.into_iter().find(|p| p.word() == value).ok_or(bad)?);
+            }
+            Param::SortBy => {
+                self.sort_by = Some(SortBy::ALL.into_iter().find(|s| s.word() == value).ok_or(bad)?);
+            }
+            Param::Limit => self.limit = Some(Limit::parse(value).ok_or(bad)?),
+            Param::Id => {} // stands in the path; no endpoint takes it from the query
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: &[Param] = &[Param::Period, Param::SortBy];
+
+    fn period(raw: &str) -> Result<Option<Period>, BadParam> {
+        decode_query(Some(raw), BOTH).map(|query| query.period)
+    }
+
+    #[test]
+    fn one_percent_decoding_and_not_two() {
+        assert_eq!(period("period=%32%34h"), Ok(Some(Period::Day)));
+        assert_eq!(period("p%65riod=7d"), Ok(Some(Period::Week)));
+        assert!(period("period=%2532%2534h").is_err());
+    }
+
+    #[test]
+    fn only_the_exact_spelling_is_a_value() {
+        for raw in [
+            "period=7D",
+            "period=",
+            "period",
+            "period=24h;x",
+            "period=latest%00",
+            "period=+7d",
+            "period=7d ",
+            "period=%zz",
+            "period=%",
+            "period=24h&period=24h",
+            "period=24h&period=latest",
+            "period=%ff",
+        ] {
+            assert!(period(raw).is_err(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_known_name_is_ignored() {
+        for raw in ["PERIOD=7d", "period[]=7d", "%ZZ=1", "x=%zz", "", "&&&", "=", "period;=1", "limit=0"] {
+            assert_eq!(period(raw), Ok(None), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_a_canonical_decimal_from_1_to_100() {
+        assert_eq!(Limit::parse("1").map(Limit::get), Some(1));
+        assert_eq!(Limit::parse("100").map(Limit::get), Some(100));
+        for bad in ["", "0", "-1", "05", "+5", "5.0", "101", "256", "1e1", " 1", "١"] {
+            assert_eq!(Limit::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_plus_is_a_plus_in_a_path_and_a_space_in_a_query() {
+        assert_eq!(decode_segment("a+b").as_deref(), Some("a+b"));
+        assert_eq!(decode("a+b", true).as_deref(), Some("a b"));
+        assert_eq!(decode_segment("%c0%af"), None);
+    }
+}

@@ -1,0 +1,335 @@
+//! The fields of every item, as data: what the API description and the docs page say, and what the built-in backend
+//! must send.
+//!
+//! A foreign backend may leave fields out or send more: the gateway passes items through untouched and never fails
+//! because of a field. Not for: checking answers at run time.
+
+/// A field of an item.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub shape: Shape,
+    /// Whether it may be `null`.
+    pub nullable: bool,
+    /// Whether only paid keys see it: it is then absent from a Free key's answer.
+    pub paid_only: bool,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// What a field holds.
+#[derive(Debug)]
+pub enum Shape {
+    /// Any text.
+    Text,
+    /// An RFC 3339 instant in UTC.
+    Instant,
+    /// A number.
+    Number,
+    /// A score from 0 to 100; a foreign backend may send the text `unavailable`.
+    Score,
+    /// A whole number.
+    Integer,
+    /// True or false.
+    Flag,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// An object of these fields.
+    Object(&'static [Field]),
+    /// A list of objects of these fields.
+    Objects(&'static [Field]),
+    /// A list of texts.
+    Texts,
+}
+
+use Shape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
+
+const fn field(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+    Field { name, shape, nullable: false, paid_only: false, meaning }
+}
+
+const fn maybe(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+    Field { name, shape, nullable: true, paid_only: false, meaning }
+}
+
+const fn paid(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+    Field { name, shape, nullable: true, paid_only: true, meaning }
+}
+
+/// The words of `trend`.
+pub const TREND: &[&str] = &["up", "down", "stable", "unavailable"];
+/// The words of `status`.
+pub const STATUS: &[&str] = &["excellent", "good", "warning", "critical", "unavailable"];
+/// The axes of a trial.
+pub const AXES: &[&str] =
+    &["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
+/// The suites of runs.
+pub const SUITES: &[&str] = &["coding", "reasoning", "tooling"];
+/// The words of `severity`.
+pub const SEVERITY: &[&str] = &["warning", "critical"];
+
+/// An item of `/models`: exactly the fields of the specification.
+pub const RANKING: &[Field] = &[
+    field("id", Text, "Model identifier, used in paths."),
+    field("name", Text, "The model's name."),
+    field("provider", Text, "Provider identifier."),
+    maybe("currentScore", Score, "The score of the period, from 0 to 100."),
+    field("trend", Words(TREND), "Direction of movement against the stretch before."),
+    field("status", Words(STATUS), "Health label of the score."),
+    maybe("confidenceLower", Number, "Lower bound of the 95 % confidence interval."),
+    maybe("confidenceUpper", Number, "Upper bound of the 95 % confidence interval."),
+    maybe("lastUpdated", Instant, "When the model's score was last updated."),
+];
+
+const AXIS: &[Field] = &[
+    field("axis", Words(AXES), "The axis."),
+    maybe("score", Score, "Mean score on this axis, from 0 to 100."),
+    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
+    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
+    field("samples", Integer, "Trials behind it."),
+];
+
+const SUITE: &[Field] = &[
+    field("suite", Words(SUITES), "The suite."),
+    maybe("score", Score, "Mean score in this suite, from 0 to 100."),
+    field("runs", Integer, "Runs behind it."),
+    maybe("lastRun", Instant, "The newest of them."),
+];
+
+/// The item of `/models/:id`.
+pub const MODEL: &[Field] = &[
+    field("id", Text, "Model identifier."),
+    field("name", Text, "The model's name."),
+    field("provider", Text, "Provider identifier."),
+    maybe("currentScore", Score, "Score over the last 24 hours, from 0 to 100."),
+    paid(
+        "latestScore",
+        Score,
+        "Score of the newest complete round of runs. Paid plans only: absent for a Free key.",
+    ),
+    field("trend", Words(TREND), "Direction of movement against the stretch before."),
+    field("status", Words(STATUS), "Health label of the score."),
+    maybe("confidenceLower", Number, "Lower bound of the 95 % confidence interval."),
+    maybe("confidenceUpper", Number, "Upper bound of the 95 % confidence interval."),
+    field("axes", Objects(AXIS), "The breakdown by axis."),
+    field("suites", Objects(SUITE), "The breakdown by suite."),
+    maybe("priceInput", Number, "US dollars for a million input tokens."),
+    maybe("priceOutput", Number, "US dollars for a million output tokens."),
+    maybe("latencyMs", Number, "Median latency of a trial over the last 24 hours, in milliseconds."),
+    field("runs", Integer, "Runs over the last 24 hours."),
+    field("failedRuns", Integer, "Runs over the last 24 hours that failed; they carry no score."),
+    maybe("lastUpdated", Instant, "When the model's score was last updated."),
+];
+
+/// An item of `/models/:id/history`, oldest first.
+pub const HISTORY: &[Field] = &[
+    field("timestamp", Instant, "The start of the stretch this point sums up."),
+    maybe("score", Score, "Mean score of the stretch, from 0 to 100."),
+    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
+    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
+    field("runs", Integer, "Runs behind it."),
+];
+
+const INDEX_POINT: &[Field] = &[
+    field("timestamp", Instant, "The hour."),
+    maybe("value", Score, "The index of that hour."),
+    field("models", Integer, "Models that had a score then."),
+];
+
+/// The item of `/index`.
+pub const INDEX: &[Field] = &[
+    maybe("value", Score, "Mean score of all models that have one, from 0 to 100."),
+    field("trend", Words(TREND), "Direction of movement against the day before."),
+    field("models", Integer, "Models that have a score."),
+    field("unavailable", Integer, "Models without one; they do not weigh on the index."),
+    maybe("bestModel", Text, "Identifier of the model with the highest score."),
+    field("history", Objects(INDEX_POINT), "The last 24 hours, oldest first."),
+    maybe("lastUpdated", Instant, "The newest run behind it."),
+];
+
+/// An item of `/alerts`.
+pub const ALERT: &[Field] = &[
+    field("id", Text, "The alert's identifier."),
+    field("modelId", Text, "The model it is about."),
+    field("modelName", Text, "Its name."),
+    field("provider", Text, "Its provider."),
+    field("severity", Words(SEVERITY), "How far below the baseline."),
+    field("currentScore", Number, "Score over the last 24 hours."),
+    field("baselineScore", Number, "The model's own score over the days before."),
+    field("drop", Number, "Baseline minus current."),
+    field(
+        "pValue",
+        Number,
+        "Chance of such a drop if nothing had changed, corrected for the number of models looked at.",
+    ),
+    field("samples", Integer, "Runs over the last 24 hours."),
+    field("baselineSamples", Integer, "Runs of the baseline."),
+    field("since", Instant, "The first run of the stretch that is below."),
+    field("message", Text, "One sentence for people."),
+];
+
+/// An item of `/incidents`, newest first.
+pub const INCIDENT: &[Field] = &[
+    field("id", Text, "The incident's identifier."),
+    field("modelId", Text, "The model it is about."),
+    field("modelName", Text, "Its name."),
+    field("provider", Text, "Its provider."),
+    field("kind", Words(&["degradation", "outage"]), "What happened."),
+    field("severity", Words(SEVERITY), "How bad it was."),
+    field("openedAt", Instant, "When it began."),
+    maybe("resolvedAt", Instant, "When it ended; null while it lasts."),
+    maybe("lowestScore", Number, "The lowest score during it; null for an outage."),
+    maybe("baselineScore", Number, "The model's score before it."),
+    field("message", Text, "One sentence for people."),
+];
+
+/// An item of `/providers`.
+pub const PROVIDER: &[Field] = &[
+    field("provider", Text, "Provider identifier."),
+    field(
+        "status",
+        Words(&["operational", "degraded", "outage", "unknown"]),
+        "From the runs of the last 24 hours.",
+    ),
+    maybe("availability", Number, "Share of runs that did not fail over the last 24 hours, from 0 to 1."),
+    field("models", Integer, "Models tracked."),
+    field("modelsAvailable", Integer, "Models with a score."),
+    field("runs", Integer, "Runs over the last 24 hours."),
+    field("failedRuns", Integer, "Those that failed."),
+    maybe("averageScore", Number, "Mean score of its models."),
+    maybe("latencyMs", Number, "Median latency of a trial, in milliseconds."),
+    maybe("lastUpdated", Instant, "Its newest run."),
+];
+
+/// An item of `/analytics/degradations`, the largest first.
+pub const DEGRADATION: &[Field] = &[
+    field("modelId", Text, "The model."),
+    field("modelName", Text, "Its name."),
+    field("provider", Text, "Its provider."),
+    field("direction", Words(&["down"]), "Which way the score moves."),
+    field("magnitude", Number, "Points lost against the stretch before."),
+    field("previousScore", Number, "Score of the stretch before."),
+    field("currentScore", Number, "Score of the period."),
+    field(
+        "pValue",
+        Number,
+        "Chance of such a loss if nothing had changed, corrected for the number of models looked at.",
+    ),
+    maybe("worstAxis", Words(AXES), "The axis that lost most."),
+    maybe("worstAxisLoss", Number, "Points lost on it."),
+];
+
+/// An item of `/analytics/recommendations`.
+pub const RECOMMENDATION: &[Field] = &[
+    field("task", Words(&["coding", "reasoning", "tooling", "budget", "fast"]), "The type of task."),
+    field("modelId", Text, "The model to use now."),
+    field("modelName", Text, "Its name."),
+    field("provider", Text, "Its provider."),
+    field("score", Number, "Its score for the task."),
+    field("reason", Text, "Why this one."),
+    field("alternatives", Texts, "Identifiers of the next best, best first."),
+];
+
+/// An item of `/analytics/provider-reliability`, the most reliable first.
+pub const RELIABILITY: &[Field] = &[
+    field("provider", Text, "Provider identifier."),
+    maybe(
+        "reliability",
+        Number,
+        "From 0 to 100: availability, steadiness of scores and incidents, weighed as the transparency page says.",
+    ),
+    maybe("availability", Number, "Share of runs that did not fail, from 0 to 1."),
+    maybe("scoreDeviation", Number, "Mean standard deviation of its models' scores."),
+    field("incidents", Integer, "Incidents opened in the period."),
+    field("runs", Integer, "Runs in the period."),
+    field("failedRuns", Integer, "Those that failed."),
+];
+
+const WEIGHT: &[Field] = &[
+    field("name", Text, "The part."),
+    field("weight", Number, "Its weight; the weights of a score add up to 1."),
+];
+
+const SAMPLES: &[Field] = &[
+    field("suite", Words(SUITES), "The suite."),
+    field("runs", Integer, "Runs in the period."),
+    field("failedRuns", Integer, "Those that failed and carry no score."),
+    field("trials", Integer, "Trials in them."),
+    maybe("lastRun", Instant, "The newest of them."),
+];
+
+/// An item of `/analytics/transparency`: one per model.
+pub const TRANSPARENCY: &[Field] = &[
+    field("modelId", Text, "The model."),
+    field("modelName", Text, "Its name."),
+    field("provider", Text, "Its provider."),
+    maybe("currentScore", Number, "The score explained."),
+    maybe("standardError", Number, "Its standard error."),
+    field("suiteWeights", Objects(WEIGHT), "How suites are weighed into the score."),
+    field("axisWeights", Objects(WEIGHT), "How axes are weighed into a trial."),
+    field("samples", Objects(SAMPLES), "What it rests on."),
+    maybe("freshnessSeconds", Integer, "Age of the newest run when the answer was computed."),
+    field("methodVersion", Text, "Version of the method; it changes with every constant."),
+    field("synthetic", Flag, "Whether the runs were simulated."),
+];
+
+const PAGE_HINKLEY: &[Field] = &[
+    maybe("statistic", Number, "The Page-Hinkley statistic for a downward change."),
+    field("threshold", Number, "Above this a change is signalled (lambda)."),
+    field("delta", Number, "Changes smaller than this are tolerated."),
+    field("minimumSamples", Integer, "Runs needed before anything is signalled."),
+    field("samples", Integer, "Runs seen since the last reset."),
+    field("signalled", Flag, "Whether the statistic is above its threshold."),
+];
+
+const AXIS_TREND: &[Field] = &[
+    field("axis", Words(AXES), "The axis."),
+    field("trend", Words(TREND), "Its direction."),
+    maybe("slopePerDay", Number, "Points a day, by least squares over the last 7 days."),
+];
+
+/// The item of `/drift/:id`.
+pub const DRIFT: &[Field] = &[
+    field("modelId", Text, "The model."),
+    field("modelName", Text, "Its name."),
+    field("provider", Text, "Its provider."),
+    field(
+        "regime",
+        Words(&["stable", "drifting", "degraded", "recovering", "unavailable"]),
+        "What state the series is in.",
+    ),
+    field("pageHinkley", Object(PAGE_HINKLEY), "The drift test and its state."),
+    field("axes", Objects(AXIS_TREND), "The trend of each axis."),
+    maybe("baselineScore", Number, "Mean of the series before the last 24 hours."),
+    maybe("currentScore", Number, "Score over the last 24 hours."),
+    maybe("lastUpdated", Instant, "The newest run looked at."),
+];
+
+const APPLICATION: &[Field] =
+    &[field("id", Text, "The application's identifier."), field("name", Text, "Its name.")];
+
+const ALLOWANCE: &[Field] = &[
+    field("name", Words(&["minute", "day"]), "Which limit."),
+    field("limit", Integer, "How many requests."),
+    field("window_seconds", Integer, "In how long."),
+    field("used", Integer, "Used now."),
+    field("remaining", Integer, "Left now."),
+    field("reset_at", Instant, "When all of it is there again."),
+];
+
+/// The item of `/me`.
+pub const ME: &[Field] = &[
+    field("application", Object(APPLICATION), "The application that the key belongs to."),
+    field("key_prefix", Text, "The first characters of the key, to tell keys apart. Never the key."),
+    field("tier", Text, "The application's tier."),
+    field("limits", Objects(ALLOWANCE), "The limits and what is left of them."),
+    maybe("key_expires_at", Instant, "When the key expires; null if it does not."),
+    maybe("next_refresh_at", Instant, "When the data is next expected to change."),
+    field(
+        "suggested_poll_seconds",
+        Integer,
+        "The polling interval that keeps this key current without spending more than it must.",
+    ),
+];
