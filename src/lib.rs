@@ -9,4 +9,5 @@ pub mod clock;
 pub mod secret;
 
 pub mod keys;
+pub mod limits;
 pub mod routes;

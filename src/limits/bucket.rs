@@ -1,0 +1,160 @@
+//! The token bucket: capacity L, refilled at L a minute.
+//!
+//! All of its state is one instant: when it will be full again. So a bucket that is full is known by its absence, and
+//! one that was forgotten while full comes back only as it would have been. Measured in running time: a step of the
+//! wall clock neither freezes nor refills it.
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+
+const MINUTE: u64 = 60_000_000_000;
+
+/// A token bucket. The default one is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    full_at: Mono,
+}
+
+/// What is in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Whole tokens.
+    pub tokens: u32,
+    /// How long until it is full.
+    pub full_in: Duration,
+    /// How long until there is a whole token; zero if there is one.
+    pub token_in: Duration,
+}
+
+/// Nanoseconds that one token takes to come back. Rounded up, so that rounding never grants more.
+fn interval(capacity: u32) -> u64 {
+    MINUTE.div_ceil(u64::from(capacity.max(1)))
+}
+
+impl Bucket {
+    /// A bucket from its one number, as [`Bucket::to_nanos`] gave it.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self { full_at: Mono::from_nanos(nanos) }
+    }
+
+    /// Its one number, for an atomic to hold.
+    pub const fn to_nanos(self) -> u64 {
+        self.full_at.nanos()
+    }
+
+    /// Takes a token. `None` if there is none: then nothing changes.
+    pub fn take(self, capacity: u32, now: Mono) -> Option<Self> {
+        let step = interval(capacity);
+        let missing = self.missing(now) + step;
+        (missing <= step * u64::from(capacity))
+            .then(|| Self { full_at: Mono::from_nanos(now.nanos() + missing) })
+    }
+
+    /// Puts a token back that was taken and not used.
+    pub fn give_back(self, capacity: u32) -> Self {
+        Self { full_at: Mono::from_nanos(self.full_at.nanos().saturating_sub(interval(capacity))) }
+    }
+
+    /// What is in it.
+    pub fn level(self, capacity: u32, now: Mono) -> Level {
+        let step = interval(capacity);
+        let missing = self.missing(now);
+        let room = (step * u64::from(capacity)).saturating_sub(missing);
+        let tokens = u32::try_from(room / step).unwrap_or(u32::MAX);
+        let token_in = if tokens > 0 { 0 } else { step - room };
+        Level { tokens, full_in: Duration::from_nanos(missing), token_in: Duration::from_nanos(token_in) }
+    }
+
+    /// The same use under another capacity: as many tokens are missing as before, as far as the new one has room.
+    pub fn rebase(self, from: u32, to: u32, now: Mono) -> Self {
+        if from == to {
+            return self;
+        }
+        let (old, new) = (u128::from(interval(from)), u128::from(interval(to)));
+        let missing = (u128::from(self.missing(now)) * new).div_ceil(old).min(new * u128::from(to));
+        Self { full_at: Mono::from_nanos(now.nanos() + u64::try_from(missing).unwrap_or(MINUTE)) }
+    }
+
+    /// Whether it is full, so that forgetting it loses nothing.
+    pub fn is_full(self, now: Mono) -> bool {
+        self.full_at <= now
+    }
+
+    fn missing(self, now: Mono) -> u64 {
+        self.full_at.nanos().saturating_sub(now.nanos())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(millis: u64) -> Mono {
+        Mono::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn up_to_the_capacity_at_once_and_then_one_each_interval() {
+        let mut bucket = Bucket::default();
+        for _ in 0..60 {
+            bucket = bucket.take(60, at(5_000)).unwrap();
+        }
+        assert_eq!(bucket.take(60, at(5_999)), None);
+        assert_eq!(bucket.level(60, at(5_400)).token_in, Duration::from_millis(600));
+        bucket = bucket.take(60, at(6_000)).unwrap();
+        assert_eq!(bucket.take(60, at(6_001)), None);
+        assert_eq!(bucket.level(60, at(66_000)).tokens, 60);
+        assert!(bucket.is_full(at(66_000)) && !bucket.is_full(at(65_999)));
+    }
+
+    #[test]
+    fn a_larger_tier_keeps_what_was_used() {
+        let mut bucket = Bucket::default();
+        for _ in 0..40 {
+            bucket = bucket.take(60, at(0)).unwrap();
+        }
+        assert_eq!(bucket.rebase(60, 120, at(0)).level(120, at(0)).tokens, 80);
+        assert_eq!(bucket.rebase(60, 30, at(0)).level(30, at(0)).tokens, 0);
+    }
+
+    #[test]
+    fn a_token_given_back_can_be_taken_again() {
+        let spent = Bucket::default().take(1, at(7)).unwrap();
+        assert_eq!(spent.take(1, at(8)), None);
+        assert!(spent.give_back(1).take(1, at(8)).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn no_window_grants_more_than_the_burst_and_the_refill(
+            capacity in 1u32..1_200, gaps in prop::collection::vec(0u64..2_000, 1..400),
+        ) {
+            let (mut bucket, mut now, mut granted) = (Bucket::default(), 0, Vec::new());
+            for gap in gaps {
+                now += gap;
+                if let Some(taken) = bucket.take(capacity, at(now)) {
+                    bucket = taken;
+                    granted.push(now);
+                }
+            }
+            for (first, start) in granted.iter().enumerate() {
+                for (last, end) in granted.iter().enumerate().skip(first) {
+                    let most = u64::from(capacity) * 60_000 + u64::from(capacity) * (end - start);
+                    prop_assert!((last - first + 1) as u64 * 60_000 <= most);
+                }
+            }
+        }
+
+        #[test]
+        fn a_bucket_of_any_capacity_grants_exactly_its_capacity_at_once(capacity in 1u32..5_000) {
+            let mut bucket = Bucket::default();
+            for left in (0..capacity).rev() {
+                bucket = bucket.take(capacity, at(3)).unwrap();
+                prop_assert_eq!(bucket.level(capacity, at(3)).tokens, left);
+            }
+            prop_assert_eq!(bucket.take(capacity, at(3)), None);
+        }
+    }
+}

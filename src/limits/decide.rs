@@ -1,0 +1,206 @@
+//! Admission: one decision that takes a minute token *and* holds a day unit, or nothing.
+
+use crate::clock::{Day, Now};
+
+use super::bucket::Bucket;
+use super::lease::DayBalance;
+use super::rule::{Limits, Rule, Standing};
+
+/// All balances of one application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balance {
+    minute: Bucket,
+    /// The capacity under which `minute` was last used: another one re-bases it.
+    minute_capacity: u32,
+    guard: Bucket,
+    /// The day's units.
+    pub day: DayBalance,
+}
+
+/// What admission says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A token is taken and a unit of `day` is held.
+    Admitted {
+        /// The day the unit belongs to.
+        day: Day,
+        /// Whether it is time to lease ahead.
+        runs_low: bool,
+    },
+    /// A token is taken, and no unit is left: the request may look at the stored document and at nothing else.
+    MayLook,
+    /// Nothing is taken: this rule is used up.
+    Refused(Rule),
+    /// Nothing is taken: units must be leased from the ledger first.
+    LeaseFirst,
+}
+
+impl Balance {
+    /// The balance of an application of which this process knows nothing but what the ledger granted of `day`.
+    pub fn opened(limits: &Limits, day: Day, granted: u64) -> Self {
+        Self {
+            minute: Bucket::default(),
+            minute_capacity: limits.minute,
+            guard: Bucket::default(),
+            day: DayBalance::opened(day, granted),
+        }
+    }
+
+    /// The balance as it stands at `now` under `limits`: the day rolled, the minute re-based.
+    fn current(self, limits: &Limits, now: Now) -> Self {
+        Self {
+            minute: self.minute.rebase(self.minute_capacity, limits.minute, now.mono),
+            minute_capacity: limits.minute,
+            guard: self.guard,
+            day: self.day.on(now.wall.day()),
+        }
+    }
+
+    /// Decides on a request. With `conditional` (it sent `If-None-Match`) a spent day still lets it look.
+    pub fn admit(self, limits: &Limits, now: Now, conditional: bool) -> (Self, Verdict) {
+        let before = self.current(limits, now);
+        let day_is_spent = before.day.available(limits.day) == 0 && before.day.unleased(limits.day) == 0;
+        let Some(minute) = before.minute.take(limits.minute, now.mono) else {
+            let rule = if day_is_spent { Rule::Day } else { Rule::Minute };
+            return (before, Verdict::Refused(rule));
+        };
+        if day_is_spent {
+            return if conditional {
+                (Self { minute, ..before }, Verdict::MayLook)
+            } else {
+                (before, Verdict::Refused(Rule::Day))
+            };
+        }
+        let Some(day) = before.day.hold(limits.day) else { return (before, Verdict::LeaseFirst) };
+        let runs_low = day.runs_low(limits.day);
+        (Self { minute, day, ..before }, Verdict::Admitted { day: day.day(), runs_low })
+    }
+
+    /// Puts back the minute token of a request that was admitted and then cost nothing.
+    pub fn give_back_token(self) -> Self {
+        Self { minute: self.minute.give_back(self.minute_capacity), ..self }
+    }
+
+    /// Takes a token of the guard. `None` if there is none.
+    pub fn take_guard(self, limits: &Limits, now: Now) -> Option<Self> {
+        self.guard.take(limits.guard, now.mono).map(|guard| Self { guard, ..self })
+    }
+
+    /// What is left under a rule.
+    pub fn standing(self, rule: Rule, limits: &Limits, now: Now) -> Standing {
+        let current = self.current(limits, now);
+        match rule {
+            Rule::Minute => bucket_standing(rule, current.minute, limits.minute, now),
+            Rule::Guard => bucket_standing(rule, current.guard, limits.guard, now),
+            Rule::Day => {
+                let remaining = current.day.remaining(limits.day);
+                let reset = current.day.day().end();
+                let wait = if remaining == 0 { reset.since(now.wall) } else { std::time::Duration::ZERO };
+                Standing { rule, limit: limits.day, remaining, reset, wait }
+            }
+        }
+    }
+
+    /// Whether a fresh start would give the same balance, so that forgetting this one loses nothing.
+    pub fn is_at_rest(self, now: Now) -> bool {
+        self.minute.is_full(now.mono) && self.guard.is_full(now.mono) && self.day.is_at_rest()
+    }
+}
+
+/// What is left in a bucket, told as of `now`.
+pub(super) fn bucket_standing(rule: Rule, bucket: Bucket, limit: u32, now: Now) -> Standing {
+    let level = bucket.level(limit, now.mono);
+    // Whole seconds are told, so the instant is rounded up: never earlier than the truth.
+    let full_at = now.wall.plus(level.full_in);
+    let reset =
+        if full_at == now.wall { full_at } else { crate::clock::Wall::from_seconds(full_at.seconds() + 1) };
+    Standing { rule, limit, remaining: level.tokens, reset, wait: level.token_in }
+}
+
+impl Standing {
+    /// What is left in a bucket that stands alone, such as the guard of an address.
+    pub fn of_bucket(rule: Rule, bucket: Bucket, limit: u32, now: Now) -> Self {
+        bucket_standing(rule, bucket, limit, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Mono, Wall};
+    use std::time::Duration;
+
+    const FREE: Limits = Limits { minute: 1, day: 10, guard: 60 };
+    const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60 };
+
+    fn noon() -> Now {
+        Now {
+            wall: Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap(),
+            mono: Mono::from_nanos(1_000_000_000),
+        }
+    }
+
+    fn after(now: Now, seconds: u64) -> Now {
+        let by = Duration::from_secs(seconds);
+        Now { wall: now.wall.plus(by), mono: now.mono.plus(by) }
+    }
+
+    fn opened(limits: &Limits, granted: u64) -> Balance {
+        Balance::opened(limits, noon().wall.day(), granted)
+    }
+
+    #[test]
+    fn admission_takes_a_token_and_holds_a_unit_or_takes_nothing() {
+        let empty = opened(&FREE, 0);
+        let (same, verdict) = empty.admit(&FREE, noon(), false);
+        assert_eq!((same, verdict), (empty, Verdict::LeaseFirst));
+
+        let leased = Balance { day: empty.day.grant(noon().wall.day(), 1, 1), ..empty };
+        let (held, verdict) = leased.admit(&FREE, noon(), false);
+        assert_eq!(verdict, Verdict::Admitted { day: noon().wall.day(), runs_low: false });
+        assert_eq!(held.standing(Rule::Minute, &FREE, noon()).remaining, 0);
+        assert_eq!(held.standing(Rule::Day, &FREE, noon()).remaining, 9);
+        assert_eq!(held.admit(&FREE, noon(), false).1, Verdict::Refused(Rule::Minute));
+    }
+
+    #[test]
+    fn if_both_rules_are_empty_the_day_is_named() {
+        let spent = opened(&FREE, 10);
+        assert_eq!(spent.admit(&FREE, noon(), false).1, Verdict::Refused(Rule::Day));
+        let (looking, verdict) = spent.admit(&FREE, noon(), true);
+        assert_eq!(verdict, Verdict::MayLook);
+        assert_eq!(looking.admit(&FREE, noon(), true).1, Verdict::Refused(Rule::Day));
+        assert_eq!(looking.give_back_token().admit(&FREE, noon(), true).1, Verdict::MayLook);
+    }
+
+    #[test]
+    fn a_new_day_opens_with_the_whole_quota_and_resets_once() {
+        let spent = opened(&FREE, 10);
+        let tomorrow = after(noon(), 12 * 3600);
+        assert_eq!(spent.standing(Rule::Day, &FREE, tomorrow).remaining, 10);
+        assert_eq!(spent.admit(&FREE, tomorrow, false).1, Verdict::LeaseFirst);
+        assert_eq!(spent.standing(Rule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
+        assert_eq!(spent.standing(Rule::Day, &FREE, noon()).wait, Duration::from_secs(12 * 3600));
+    }
+
+    #[test]
+    fn a_change_of_tier_keeps_what_was_used() {
+        let used = Balance { day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 10), ..opened(&FREE, 0) };
+        let (used, _) = used.admit(&FREE, noon(), false);
+        assert_eq!(used.standing(Rule::Minute, &PRO, noon()).remaining, 59);
+        assert_eq!(used.standing(Rule::Day, &PRO, noon()).remaining, 9_999);
+    }
+
+    #[test]
+    fn the_reset_of_an_empty_bucket_is_in_the_future() {
+        let mut balance = opened(&PRO, 0);
+        for _ in 0..60 {
+            balance = balance.take_guard(&PRO, noon()).unwrap();
+        }
+        assert_eq!(balance.take_guard(&PRO, noon()), None);
+        let standing = balance.standing(Rule::Guard, &PRO, noon());
+        assert_eq!((standing.remaining, standing.wait), (0, Duration::from_secs(1)));
+        assert!(standing.reset > noon().wall);
+        assert!(!balance.is_at_rest(noon()) && balance.is_at_rest(after(noon(), 60)));
+    }
+}
