@@ -7,7 +7,10 @@
 
 pub mod clock;
 pub mod secret;
+pub mod telemetry;
 
 pub mod keys;
 pub mod limits;
 pub mod routes;
+
+pub mod cache;

@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(spent.standing(Rule::Day, &FREE, tomorrow).remaining, 10);
         assert_eq!(spent.admit(&FREE, tomorrow, false).1, Verdict::LeaseFirst);
         assert_eq!(spent.standing(Rule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
-        assert_eq!(spent.standing(Rule::Day, &FREE, noon()).wait, Duration::from_secs(12 * 3600));
+        assert_eq!(spent.standing(Rule::Day, &FREE, noon()).wait, Duration::from_hours(12));
     }
 
     #[test]

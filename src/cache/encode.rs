@@ -1,0 +1,237 @@
+//! The encodings of a body: made once when a document is stored, chosen by `Accept-Encoding` when it is served.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use sha2::{Digest as _, Sha256};
+
+/// Bodies smaller than this gain nothing.
+const WORTH_ENCODING: usize = 512;
+/// Quality 5: a few hundred microseconds for a page of rankings. Higher ones cost milliseconds for a few per cent.
+const BROTLI_QUALITY: i32 = 5;
+const GZIP_LEVEL: u32 = 6;
+
+/// How a body is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// As it is.
+    Identity,
+    /// gzip.
+    Gzip,
+    /// Brotli.
+    Brotli,
+}
+
+/// A body in one encoding, with the headers that belong to it, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Representation {
+    /// The bytes.
+    pub body: Bytes,
+    /// The strong entity tag of these bytes.
+    pub etag: HeaderValue,
+    /// Their number.
+    pub length: HeaderValue,
+    /// `Content-Encoding`, unless identity.
+    pub encoding: Option<HeaderValue>,
+}
+
+/// A body in all its encodings. One that would not be smaller is left out.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    identity: Representation,
+    gzip: Option<Representation>,
+    brotli: Option<Representation>,
+}
+
+impl Encoded {
+    /// Makes all encodings. Costs CPU: not for the request path.
+    pub(super) fn new(body: Bytes) -> Self {
+        let tag = tag(&body);
+        let smaller = |encoded: Vec<u8>| (encoded.len() < body.len()).then(|| Bytes::from(encoded));
+        let worth = body.len() >= WORTH_ENCODING;
+        let gzip = worth.then(|| gzip(&body)).flatten().and_then(smaller);
+        let brotli = worth.then(|| brotli(&body)).flatten().and_then(smaller);
+        Self {
+            gzip: gzip.map(|bytes| Representation::new(bytes, &tag, Encoding::Gzip)),
+            brotli: brotli.map(|bytes| Representation::new(bytes, &tag, Encoding::Brotli)),
+            identity: Representation::new(body, &tag, Encoding::Identity),
+        }
+    }
+
+    /// The representation to send to a client that prefers `encoding`.
+    pub(super) fn choose(&self, encoding: Encoding) -> &Representation {
+        let encoded = match encoding {
+            Encoding::Identity => None,
+            Encoding::Gzip => self.gzip.as_ref(),
+            Encoding::Brotli => self.brotli.as_ref(),
+        };
+        encoded.unwrap_or(&self.identity)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let size = |one: &Option<Representation>| one.as_ref().map_or(0, |one| one.body.len());
+        self.identity.body.len() + size(&self.gzip) + size(&self.brotli)
+    }
+}
+
+impl Representation {
+    fn new(body: Bytes, tag: &str, encoding: Encoding) -> Self {
+        let (suffix, name) = match encoding {
+            Encoding::Identity => ("", None),
+            Encoding::Gzip => ("-gz", Some(HeaderValue::from_static("gzip"))),
+            Encoding::Brotli => ("-br", Some(HeaderValue::from_static("br"))),
+        };
+        let etag =
+            HeaderValue::try_from(format!("\"{tag}{suffix}\"")).expect("hexadecimal digits and a suffix");
+        Self { length: HeaderValue::from(body.len()), body, etag, encoding: name }
+    }
+}
+
+fn tag(body: &[u8]) -> String {
+    // 96 bits: no two bodies of one document will ever share a tag by chance.
+    Sha256::digest(body)
+        .iter()
+        .take(12)
+        .fold(String::with_capacity(24), |tag, byte| tag + &format!("{byte:02x}"))
+}
+
+fn gzip(body: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
+    encoder.write_all(body).ok()?;
+    encoder.finish().ok()
+}
+
+fn brotli(body: &[u8]) -> Option<Vec<u8>> {
+    let params = brotli::enc::BrotliEncoderParams { quality: BROTLI_QUALITY, ..Default::default() };
+    let mut encoded = Vec::new();
+    brotli::BrotliCompress(&mut &*body, &mut encoded, &params).ok()?;
+    Some(encoded)
+}
+
+/// The encoding a client likes best of those we have: the highest q-value, brotli before gzip before identity where
+/// they are equal. What is malformed is passed over. Identity is always a possible answer, even where a client says
+/// it is not: an answer it can read beats none.
+pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> Encoding {
+    let mut wishes = Wishes::default();
+    for line in accept {
+        for item in line.to_str().unwrap_or("").split(',') {
+            wishes.hear(item);
+        }
+    }
+    wishes.best()
+}
+
+/// Thousandths of q for each encoding; `None` where the client said nothing.
+#[derive(Default)]
+struct Wishes {
+    gzip: Option<u16>,
+    brotli: Option<u16>,
+    identity: Option<u16>,
+    any: Option<u16>,
+}
+
+impl Wishes {
+    fn hear(&mut self, item: &str) {
+        let mut parts = item.split(';').map(str::trim);
+        let name = parts.next().unwrap_or("");
+        let Some(quality) = parts.next().map_or(Some(1_000), quality) else { return };
+        let place = if name.eq_ignore_ascii_case("br") {
+            &mut self.brotli
+        } else if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") {
+            &mut self.gzip
+        } else if name.eq_ignore_ascii_case("identity") {
+            &mut self.identity
+        } else if name == "*" {
+            &mut self.any
+        } else {
+            return;
+        };
+        *place = Some(quality);
+    }
+
+    fn best(&self) -> Encoding {
+        let brotli = self.brotli.or(self.any).unwrap_or(0);
+        let gzip = self.gzip.or(self.any).unwrap_or(0);
+        // Unsaid, identity is acceptable, and less wished for than anything that was said.
+        let identity = self.identity.unwrap_or(0);
+        if brotli > 0 && brotli >= gzip && brotli >= identity {
+            Encoding::Brotli
+        } else if gzip > 0 && gzip >= identity {
+            Encoding::Gzip
+        } else {
+            Encoding::Identity
+        }
+    }
+}
+
+/// `q=0.5` as thousandths, by the grammar of RFC 9110: at most three decimals, from 0 to 1.
+fn quality(parameter: &str) -> Option<u16> {
+    let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))?;
+    let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
+    let well_formed = decimals.len() <= 3 && decimals.bytes().all(|digit| digit.is_ascii_digit());
+    let thousandths = format!("{decimals:0<3}").parse().ok().filter(|_| well_formed)?;
+    match (whole, thousandths) {
+        ("0", thousandths) => Some(thousandths),
+        ("1", 0) => Some(1_000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    fn chosen(header: &str) -> Encoding {
+        negotiate([HeaderValue::from_bytes(header.as_bytes()).unwrap()].iter())
+    }
+
+    #[test]
+    fn the_highest_quality_wins_and_brotli_wins_a_tie() {
+        for (header, expected) in [
+            ("", Encoding::Identity),
+            ("gzip", Encoding::Gzip),
+            ("br", Encoding::Brotli),
+            ("gzip, deflate, br", Encoding::Brotli),
+            ("gzip;q=1.0, br;q=0.9", Encoding::Gzip),
+            ("GZIP;q=0.5,BR;q=0.5", Encoding::Brotli),
+            ("br;q=0, gzip;q=0.001", Encoding::Gzip),
+            ("*", Encoding::Brotli),
+            ("*;q=0", Encoding::Identity),
+            ("br;q=0, *;q=0.3", Encoding::Gzip),
+            ("identity, gzip;q=0.5", Encoding::Identity),
+            ("identity;q=0.5, gzip", Encoding::Gzip),
+            ("identity;q=0", Encoding::Identity),
+            ("gzip;q=2, br;q=x", Encoding::Identity),
+            ("gzip;q=0.1234", Encoding::Identity),
+            (" gzip ; q=1 ", Encoding::Gzip),
+            ("zstd, snappy", Encoding::Identity),
+            ("gzip\u{e9}", Encoding::Identity),
+        ] {
+            assert_eq!(chosen(header), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn every_encoding_holds_the_same_body_under_a_tag_of_its_own() {
+        let body = Bytes::from("{\"id\":\"atlas\"},".repeat(200));
+        let encoded = Encoded::new(body.clone());
+        let mut gunzipped = Vec::new();
+        flate2::read::GzDecoder::new(&*encoded.choose(Encoding::Gzip).body)
+            .read_to_end(&mut gunzipped)
+            .unwrap();
+        let mut unbrotlied = Vec::new();
+        brotli::BrotliDecompress(&mut &*encoded.choose(Encoding::Brotli).body, &mut unbrotlied).unwrap();
+        assert_eq!((&gunzipped[..], &unbrotlied[..]), (&body[..], &body[..]));
+        let tags =
+            [Encoding::Identity, Encoding::Gzip, Encoding::Brotli].map(|e| encoded.choose(e).etag.clone());
+        assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
+    }
+
+    #[test]
+    fn what_is_too_small_to_gain_is_sent_as_it_is() {
+        let encoded = Encoded::new(Bytes::from_static(b"[]"));
+        assert_eq!(encoded.choose(Encoding::Brotli).encoding, None);
+    }
+}

@@ -1,0 +1,146 @@
+//! One fetch a document, that no client owns.
+//!
+//! Whoever finds a document missing takes a seat: the first one is handed a [`Ticket`] and must have the fetch made by
+//! a task of its own; all, the first one too, wait as passengers, each as long as it likes. However the fetch ends,
+//! by an answer, a failure or a panic, its flight is over then: passengers are woken and the table is empty again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio::sync::watch;
+
+use crate::routes::DocumentKey;
+
+/// Flights by document, each with its number: a flight clears only itself away.
+type Table<T> = DashMap<DocumentKey, (u64, watch::Receiver<Option<T>>)>;
+
+/// The fetches under way.
+#[derive(Debug)]
+pub struct Flights<T> {
+    table: Arc<Table<T>>,
+    next: AtomicU64,
+}
+
+/// A place in a flight.
+#[derive(Debug)]
+pub enum Seat<T> {
+    /// Nobody was fetching it: the ticket is for whoever makes the fetch.
+    First(Ticket<T>, Landed<T>),
+    /// It is being fetched.
+    Shared(Landed<T>),
+}
+
+/// The right and the duty to bring a flight to its end. Dropping it ends the flight without a result.
+#[derive(Debug)]
+pub struct Ticket<T> {
+    table: Arc<Table<T>>,
+    key: DocumentKey,
+    number: u64,
+    result: watch::Sender<Option<T>>,
+}
+
+/// What a passenger waits on.
+#[derive(Debug)]
+pub struct Landed<T>(watch::Receiver<Option<T>>);
+
+impl<T> Default for Flights<T> {
+    fn default() -> Self {
+        Self { table: Arc::default(), next: AtomicU64::new(0) }
+    }
+}
+
+impl<T: Clone> Flights<T> {
+    /// Takes a seat in the flight of a document.
+    pub fn board(&self, key: &DocumentKey) -> Seat<T> {
+        match self.table.entry(key.clone()) {
+            Entry::Occupied(flight) => Seat::Shared(Landed(flight.get().1.clone())),
+            Entry::Vacant(place) => {
+                let (result, landed) = watch::channel(None);
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                place.insert((number, landed.clone()));
+                let ticket = Ticket { table: Arc::clone(&self.table), key: key.clone(), number, result };
+                Seat::First(ticket, Landed(landed))
+            }
+        }
+    }
+
+    /// How many flights are under way.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+}
+
+impl<T> Ticket<T> {
+    /// Which document.
+    pub fn key(&self) -> &DocumentKey {
+        &self.key
+    }
+
+    /// How many wait.
+    pub fn passengers(&self) -> usize {
+        self.result.receiver_count().saturating_sub(1)
+    }
+
+    /// Ends the flight with a result. The table is cleared first, so that whoever is woken can board anew.
+    pub fn land(self, result: T) {
+        self.clear();
+        self.result.send_replace(Some(result));
+    }
+
+    fn clear(&self) {
+        self.table.remove_if(&self.key, |_, (number, _)| *number == self.number);
+    }
+}
+
+impl<T> Drop for Ticket<T> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl<T: Clone> Landed<T> {
+    /// Waits for the end of the flight. `None` if it ended without a result: whoever made the fetch is gone.
+    pub async fn result(mut self) -> Option<T> {
+        self.0.wait_for(Option::is_some).await.ok().and_then(|result| result.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{Period, Query, Route};
+
+    fn key() -> DocumentKey {
+        DocumentKey::new(Route::Index, None, Query::default(), Period::Day)
+    }
+
+    #[tokio::test]
+    async fn all_who_board_one_flight_get_its_one_result() {
+        let flights = Flights::<u32>::default();
+        let Seat::First(ticket, first) = flights.board(&key()) else { panic!("nobody was fetching") };
+        let others: Vec<_> = (0..100).map(|_| flights.board(&key())).collect();
+        ticket.land(7);
+        assert!(flights.is_empty());
+        assert_eq!(first.result().await, Some(7));
+        for seat in others {
+            let Seat::Shared(landed) = seat else { panic!("somebody was fetching") };
+            assert_eq!(landed.result().await, Some(7));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_fetch_that_dies_wakes_its_passengers_and_leaves_the_table_empty() {
+        let flights = Flights::<u32>::default();
+        let Seat::First(ticket, landed) = flights.board(&key()) else { panic!("nobody was fetching") };
+        drop(ticket);
+        assert_eq!(landed.result().await, None);
+        assert!(flights.is_empty() && matches!(flights.board(&key()), Seat::First(..)));
+    }
+}

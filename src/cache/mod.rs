@@ -1,0 +1,89 @@
+//! Stored documents: what they are, how long they serve, who fetches them when they are missing.
+//!
+//! Wraps moka, which is used for what it is good at: a bounded, concurrent map. When an entry is good is decided by
+//! [`freshness`] against our own clock; who fills it by [`Flights`]. Not for: upstream calls (`gateway::fetch` makes
+//! them) nor for anything about callers.
+
+mod document;
+mod encode;
+mod flight;
+pub mod freshness;
+
+use std::sync::Arc;
+
+use moka::sync::Cache as Moka;
+
+use crate::clock::{Mono, Wall};
+use crate::routes::DocumentKey;
+
+pub use document::{BadContent, Content, Document, Form, Label, Source};
+pub use encode::{Encoding, Representation, negotiate};
+pub use flight::{Flights, Landed, Seat, Ticket};
+pub use freshness::{Verdict, Windows};
+
+/// A document with its dates. Replaced as a whole, never changed.
+#[derive(Debug)]
+pub struct Stored {
+    /// The document.
+    pub document: Arc<Document>,
+    /// The next expected refresh, in running time: until then it is fresh.
+    pub due: Mono,
+    /// The same instant on the wall, for `/me` and the operator.
+    pub due_at: Wall,
+    /// When the backend last confirmed it.
+    pub confirmed: Mono,
+}
+
+/// The stored documents.
+#[derive(Debug)]
+pub struct Cache {
+    documents: Moka<DocumentKey, Arc<Stored>>,
+    most_bytes: u64,
+}
+
+impl Cache {
+    /// Room for that many bytes of bodies.
+    pub fn new(most_bytes: u64) -> Self {
+        let documents = Moka::builder()
+            .max_capacity(most_bytes)
+            .weigher(|_, stored: &Arc<Stored>| u32::try_from(stored.document.bytes()).unwrap_or(u32::MAX))
+            .build();
+        Self { documents, most_bytes }
+    }
+
+    /// The document of that name, if it is stored.
+    pub fn get(&self, key: &DocumentKey) -> Option<Arc<Stored>> {
+        self.documents.get(key)
+    }
+
+    /// Stores a document. Only what the table of endpoints lists as stored, and only what leaves room for others, is
+    /// kept: the answer says whether it was.
+    pub fn put(&self, key: DocumentKey, stored: Arc<Stored>) -> bool {
+        let fits = stored.document.bytes() as u64 <= self.most_bytes / 4;
+        let may = key.route.endpoint().stored && fits;
+        if may {
+            self.documents.insert(key, stored);
+        }
+        may
+    }
+
+    /// Drops what is gone by `now`, and does the map's own housekeeping. To be called every few seconds.
+    pub fn sweep(&self, windows: &Windows, now: Mono) {
+        for (key, stored) in &self.documents {
+            if freshness::verdict(stored.due, windows, now) == Verdict::Gone {
+                self.documents.invalidate(key.as_ref());
+            }
+        }
+        self.documents.run_pending_tasks();
+    }
+
+    /// How many documents are stored, and how many bytes their bodies are.
+    pub fn size(&self) -> (u64, u64) {
+        (self.documents.entry_count(), self.documents.weighted_size())
+    }
+
+    /// The newest expected refresh among what is stored: what a caller is told to wait for.
+    pub fn earliest_due(&self, now: Wall) -> Option<Wall> {
+        self.documents.iter().map(|(_, stored)| stored.due_at).filter(|due| *due > now).min()
+    }
+}

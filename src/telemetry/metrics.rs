@@ -1,0 +1,328 @@
+//! THE table of metrics, and the handles made from it.
+//!
+//! Each metric is declared once: name, kind, labels, meaning. Labels are closed sets whose sizes stand in [`LABELS`],
+//! so the largest possible number of series is a sum over this file and a test holds it. Handles are made once, after
+//! the recorder is there; counting is an atomic step. Not for: deciding what is counted when.
+
+use std::marker::PhantomData;
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+/// How a metric counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Only ever rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+    /// How many observations fell below each of these bounds.
+    Histogram(&'static [f64]),
+}
+
+/// A declared metric.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name, with its unit at the end.
+    pub name: &'static str,
+    /// How it counts.
+    pub kind: Kind,
+    /// The labels it has, each a name in [`LABELS`].
+    pub labels: &'static [&'static str],
+    /// What it says, for the reference page and the scrape.
+    pub meaning: &'static str,
+}
+
+/// A set of words that a label may have.
+#[derive(Debug)]
+pub struct LabelRow {
+    /// The label's name.
+    pub name: &'static str,
+    /// How many words it has at the most.
+    pub most: usize,
+    /// What it distinguishes.
+    pub meaning: &'static str,
+}
+
+/// Request latencies: from a tenth of a hit to a whole deadline.
+const FAST: &[f64] =
+    &[0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
+/// Backend latencies.
+const SLOW: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// Ages of what is served, in seconds.
+const AGES: &[f64] = &[1.0, 60.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0, 604_800.0];
+
+/// Every label there is. A stranger can choose none of their words.
+#[rustfmt::skip]
+pub static LABELS: &[LabelRow] = &[
+    LabelRow { name: "endpoint", most: 17, meaning: "the 13 endpoints, the pages without a key, and `none` for what named no endpoint" },
+    LabelRow { name: "class", most: 4, meaning: "2xx, 3xx, 4xx or 5xx" },
+    LabelRow { name: "tier", most: 9, meaning: "the configured tiers (eight at most), and `none` for callers without a known key" },
+    LabelRow { name: "outcome", most: 6, meaning: "where the document came from; the word of `Cache-Status` and the log" },
+    LabelRow { name: "code", most: 21, meaning: "the codes of the API's errors" },
+    LabelRow { name: "rule", most: 3, meaning: "minute, day or guard" },
+    LabelRow { name: "fetched", most: 8, meaning: "how an upstream call ended" },
+    LabelRow { name: "use", most: 4, meaning: "what became of units of a day's quota: leased, delivered, returned, lost to a failure" },
+    LabelRow { name: "closed", most: 3, meaning: "why a connection ended: done, failed, cut at a deadline" },
+];
+
+/// Every metric there is.
+#[rustfmt::skip]
+pub static METRICS: &[Row] = &[
+    Row { name: "scoregate_requests_total", kind: Kind::Counter, labels: &["endpoint", "class"], meaning: "Requests answered." },
+    Row { name: "scoregate_request_duration_seconds", kind: Kind::Histogram(FAST), labels: &["endpoint"], meaning: "From the parsed head to the finished answer." },
+    Row { name: "scoregate_tier_requests_total", kind: Kind::Counter, labels: &["tier", "class"], meaning: "Requests answered, by the caller's tier." },
+    Row { name: "scoregate_refusals_total", kind: Kind::Counter, labels: &["code"], meaning: "Requests refused, by the code in the body." },
+    Row { name: "scoregate_clients_left_total", kind: Kind::Counter, labels: &[], meaning: "Requests whose client left before the answer." },
+    Row { name: "scoregate_panics_total", kind: Kind::Counter, labels: &[], meaning: "Requests whose handling panicked. Any is a defect." },
+    Row { name: "scoregate_requests_in_progress", kind: Kind::Gauge, labels: &[], meaning: "Requests being handled now." },
+    Row { name: "scoregate_documents_served_total", kind: Kind::Counter, labels: &["outcome"], meaning: "Documents served (200 and 304), by where they came from." },
+    Row { name: "scoregate_document_age_seconds", kind: Kind::Histogram(AGES), labels: &[], meaning: "How long ago the backend confirmed what is served." },
+    Row { name: "scoregate_not_modified_total", kind: Kind::Counter, labels: &[], meaning: "Answers that were a 304." },
+    Row { name: "scoregate_cache_documents", kind: Kind::Gauge, labels: &[], meaning: "Documents stored." },
+    Row { name: "scoregate_cache_bytes", kind: Kind::Gauge, labels: &[], meaning: "Bytes of stored bodies." },
+    Row { name: "scoregate_flights", kind: Kind::Gauge, labels: &[], meaning: "Fetches under way." },
+    Row { name: "scoregate_flight_passengers", kind: Kind::Histogram(&[1.0, 2.0, 5.0, 10.0, 50.0, 250.0, 1_000.0, 10_000.0]), labels: &[], meaning: "How many waited for one fetch." },
+    Row { name: "scoregate_upstream_calls_total", kind: Kind::Counter, labels: &["fetched"], meaning: "Calls of the backend, by how they ended." },
+    Row { name: "scoregate_upstream_duration_seconds", kind: Kind::Histogram(SLOW), labels: &[], meaning: "How long calls of the backend took." },
+    Row { name: "scoregate_limited_total", kind: Kind::Counter, labels: &["rule", "tier"], meaning: "Requests refused by a limit." },
+    Row { name: "scoregate_quota_units_total", kind: Kind::Counter, labels: &["use"], meaning: "Units of day quotas." },
+    Row { name: "scoregate_lease_failures_total", kind: Kind::Counter, labels: &[], meaning: "Leases that the ledger could not grant because it failed." },
+    Row { name: "scoregate_lease_duration_seconds", kind: Kind::Histogram(SLOW), labels: &[], meaning: "How long the ledger took for a lease." },
+    Row { name: "scoregate_store_skipped_records", kind: Kind::Gauge, labels: &[], meaning: "Records of applications or keys that could not be read and were passed over." },
+    Row { name: "scoregate_keys", kind: Kind::Gauge, labels: &[], meaning: "Keys that are known, revoked ones that are still remembered included." },
+    Row { name: "scoregate_connections", kind: Kind::Gauge, labels: &[], meaning: "Open connections on the public port." },
+    Row { name: "scoregate_connections_total", kind: Kind::Counter, labels: &["closed"], meaning: "Connections ended, by how." },
+    Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
+];
+
+/// The most series all metrics together can ever have.
+pub fn most_series() -> usize {
+    METRICS.iter().map(Row::most_series).sum()
+}
+
+impl Row {
+    fn most_series(&self) -> usize {
+        let size = |name: &&str| {
+            LABELS.iter().find(|label| label.name == *name).map_or(usize::MAX, |label| label.most)
+        };
+        let combinations: usize = self.labels.iter().map(size).product();
+        let each = match self.kind {
+            Kind::Counter | Kind::Gauge => 1,
+            Kind::Histogram(bounds) => bounds.len() + 3, // +Inf, sum, count
+        };
+        combinations * each
+    }
+}
+
+/// A closed set of words that can be a label. Implemented next to the enum whose words they are.
+pub trait Label: Copy {
+    /// The label's name in [`LABELS`].
+    const NAME: &'static str;
+    /// Its place in the list of words.
+    fn index(self) -> usize;
+}
+
+/// Where all metrics of one program live. Two programs in one process do not mix.
+pub struct Registry {
+    recorder: PrometheusRecorder,
+}
+
+/// What renders the metrics.
+#[derive(Clone)]
+pub struct Scrape(PrometheusHandle);
+
+impl Scrape {
+    /// The text that Prometheus reads.
+    pub fn render(&self) -> String {
+        self.0.render()
+    }
+
+    /// Folds histogram samples together. To be called every few seconds, or they pile up until the next scrape.
+    pub fn fold(&self) {
+        self.0.run_upkeep();
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        let mut builder = PrometheusBuilder::new();
+        for row in METRICS {
+            if let Kind::Histogram(bounds) = row.kind {
+                builder = builder
+                    .set_buckets_for_metric(Matcher::Full(row.name.into()), bounds)
+                    .expect("no histogram of the table is without bounds");
+            }
+        }
+        let recorder = builder.build_recorder();
+        for row in METRICS {
+            let (name, meaning) = (KeyName::from_const_str(row.name), SharedString::const_str(row.meaning));
+            let unit = row.name.ends_with("_seconds").then_some(Unit::Seconds);
+            match row.kind {
+                Kind::Counter => recorder.describe_counter(name, unit, meaning),
+                Kind::Gauge => recorder.describe_gauge(name, unit, meaning),
+                Kind::Histogram(_) => recorder.describe_histogram(name, unit, meaning),
+            }
+        }
+        Self { recorder }
+    }
+}
+
+const WHERE: Metadata<'static> = Metadata::new("scoregate", metrics::Level::INFO, None);
+
+impl Registry {
+    /// What renders them.
+    pub fn scrape(&self) -> Scrape {
+        Scrape(self.recorder.handle())
+    }
+
+    /// The counter of that name, which has no labels.
+    pub fn counter(&self, name: &'static str) -> Counter {
+        declared(name, &[]);
+        self.recorder.register_counter(&Key::from_static_name(name), &WHERE)
+    }
+
+    /// The gauge of that name, which has no labels.
+    pub fn gauge(&self, name: &'static str) -> Gauge {
+        declared(name, &[]);
+        self.recorder.register_gauge(&Key::from_static_name(name), &WHERE)
+    }
+
+    /// The histogram of that name, which has no labels.
+    pub fn histogram(&self, name: &'static str) -> Histogram {
+        declared(name, &[]);
+        self.recorder.register_histogram(&Key::from_static_name(name), &WHERE)
+    }
+
+    /// The counters of that name, one for each word of a label.
+    pub fn counters<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Counter, L> {
+        declared(name, &[(L::NAME, words.len())]);
+        let make = |word: &String| {
+            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
+            self.recorder.register_counter(&key, &WHERE)
+        };
+        Family { handles: words.iter().map(make).collect(), of: PhantomData }
+    }
+
+    /// The histograms of that name, one for each word of a label.
+    pub fn histograms<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Histogram, L> {
+        declared(name, &[(L::NAME, words.len())]);
+        let make = |word: &String| {
+            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
+            self.recorder.register_histogram(&key, &WHERE)
+        };
+        Family { handles: words.iter().map(make).collect(), of: PhantomData }
+    }
+
+    /// The counters of that name, one for each pair of words of two labels.
+    pub fn table<A: Label, B: Label>(
+        &self,
+        name: &'static str,
+        rows: &[String],
+        columns: &[String],
+    ) -> Table<A, B> {
+        declared(name, &[(A::NAME, rows.len()), (B::NAME, columns.len())]);
+        let make = |row: &String, column: &String| {
+            let labels =
+                vec![metrics::Label::new(A::NAME, row.clone()), metrics::Label::new(B::NAME, column.clone())];
+            self.recorder.register_counter(&Key::from_parts(name, labels), &WHERE)
+        };
+        let handles =
+            rows.iter().flat_map(|row| columns.iter().map(move |column| make(row, column))).collect();
+        Table { handles, columns: columns.len(), of: PhantomData }
+    }
+}
+
+/// A metric that is not in the table, or with other labels than declared, is a defect that the first start shows.
+fn declared(name: &str, labels: &[(&str, usize)]) {
+    let row = METRICS.iter().find(|row| row.name == name);
+    let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();
+    assert!(row.is_some_and(|row| row.labels == names), "{name} with labels {names:?} is not declared");
+    for (label, words) in labels {
+        let fits = LABELS.iter().any(|row| row.name == *label && *words <= row.most);
+        assert!(fits, "label {label} has {words} words, more than declared");
+    }
+}
+
+/// Handles of one metric, by the word of a label.
+pub struct Family<H, L> {
+    handles: Vec<H>,
+    of: PhantomData<fn(L)>,
+}
+
+impl<H, L: Label> Family<H, L> {
+    /// The handle of a word. `None` cannot happen for a label that lists all its words.
+    pub fn of(&self, word: L) -> Option<&H> {
+        self.handles.get(word.index())
+    }
+}
+
+/// Counters of one metric, by the words of two labels.
+pub struct Table<A, B> {
+    handles: Vec<Counter>,
+    columns: usize,
+    of: PhantomData<fn(A, B)>,
+}
+
+impl<A: Label, B: Label> Table<A, B> {
+    /// Counts one.
+    pub fn count(&self, row: A, column: B) {
+        if let Some(counter) = self.handles.get(row.index() * self.columns + column.index()) {
+            counter.increment(1);
+        }
+    }
+}
+
+impl<L: Label> Family<Counter, L> {
+    /// Counts one.
+    pub fn count(&self, word: L) {
+        self.add(word, 1);
+    }
+
+    /// Counts several.
+    pub fn add(&self, word: L, by: u64) {
+        if let Some(counter) = self.of(word) {
+            counter.increment(by);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_possible_number_of_series_is_bounded() {
+        assert!(most_series() <= 3_000, "{}", most_series());
+    }
+
+    #[test]
+    fn every_metric_is_named_after_its_kind_and_has_declared_labels() {
+        for row in METRICS {
+            assert!(row.name.starts_with("scoregate_"), "{}", row.name);
+            assert_eq!(row.name.ends_with("_total"), row.kind == Kind::Counter, "{}", row.name);
+            assert!(
+                row.labels.iter().all(|name| LABELS.iter().any(|label| label.name == *name)),
+                "{}",
+                row.name
+            );
+            assert_eq!(METRICS.iter().filter(|other| other.name == row.name).count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_counted_is_rendered() {
+        let registry = Registry::default();
+        registry.counter("scoregate_panics_total").increment(2);
+        registry.histogram("scoregate_upstream_duration_seconds").record(0.3);
+        let text = registry.scrape().render();
+        assert!(text.contains("scoregate_panics_total 2"), "{text}");
+        assert!(text.contains("scoregate_upstream_duration_seconds_bucket{le=\"0.5\"} 1"), "{text}");
+    }
+
+    #[test]
+    #[should_panic(expected = "is not declared")]
+    fn a_metric_that_is_not_in_the_table_is_noticed_at_once() {
+        Registry::default().counter("scoregate_surprise_total").increment(1);
+    }
+}

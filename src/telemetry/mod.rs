@@ -1,0 +1,7 @@
+//! What can be seen from outside while it runs: the table of metrics, and the log.
+//!
+//! Lowest layer: it knows words and numbers, not requests. What is counted when is `gateway::observe`'s business and
+//! that of the background tasks.
+
+pub mod log;
+pub mod metrics;

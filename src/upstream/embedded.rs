@@ -1,0 +1,76 @@
+//! The built-in backend behind the upstream door: questions in the words of `scoring`, its answers as documents.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderValue;
+
+use crate::cache::Source;
+use crate::clock::Clock;
+use crate::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
+use crate::scoring::{Question, Scoring};
+
+use super::{Answer, Failure, Fetched, Upstream, read_content};
+
+/// The backend inside.
+pub struct Embedded {
+    scoring: Arc<Scoring>,
+    clock: Clock,
+}
+
+impl Embedded {
+    /// Asks `scoring`, by the time of `clock`.
+    pub fn new(scoring: Arc<Scoring>, clock: Clock) -> Self {
+        Self { scoring, clock }
+    }
+
+    async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
+        let question = question(key).ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
+        let now = self.clock.now().wall;
+        // A refresh computes for a while, so it must not sit on a thread that serves.
+        let scoring = Arc::clone(&self.scoring);
+        let answered = tokio::task::spawn_blocking(move || {
+            scoring.refresh(now);
+            scoring.answer(&question)
+        });
+        let answer = answered.await.map_err(|error| Failure::Invalid(format!("it failed: {error}")))?;
+        let Some(answer) = answer else { return Ok(Fetched::NoSuchModel) };
+        let etag = HeaderValue::try_from(answer.etag).ok();
+        let source = Source { etag, last_modified: None };
+        let next_refresh = Some(answer.next_refresh);
+        if source.etag.is_some() && known.is_some_and(|known| known.etag == source.etag) {
+            return Ok(Fetched::Unchanged { next_refresh });
+        }
+        let body = Bytes::from(answer.data);
+        let content =
+            read_content(&body, source, Some(answer.generated_at), now).map_err(Failure::Invalid)?;
+        Ok(Fetched::Content { content, next_refresh })
+    }
+}
+
+impl Upstream for Embedded {
+    fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a> {
+        Box::pin(self.ask(key, known))
+    }
+}
+
+/// A document as a question. `None` for what the backend knows nothing of.
+fn question(key: &DocumentKey) -> Option<Question> {
+    let id = || -> Option<ModelId> { key.id.clone() };
+    let period = key.period.unwrap_or(Period::Day);
+    Some(match key.route {
+        Route::Models => Question::Models { period, sort_by: key.sort_by.unwrap_or(SortBy::Combined) },
+        Route::Model => Question::Model(id()?),
+        Route::History => Question::History { id: id()?, period },
+        Route::Index => Question::Index,
+        Route::Alerts => Question::Alerts,
+        Route::Incidents => Question::Incidents { period, limit: key.limit.unwrap_or(Limit::DEFAULT) },
+        Route::Providers => Question::Providers,
+        Route::Degradations => Question::Degradations(period),
+        Route::Recommendations => Question::Recommendations(period),
+        Route::ProviderReliability => Question::ProviderReliability(period),
+        Route::Transparency => Question::Transparency(period),
+        Route::Drift => Question::Drift(id()?),
+        Route::Me => return None,
+    })
+}

@@ -1,0 +1,212 @@
+//! A backend over the network: pooled connections, a deadline on each step, a cap on what is read.
+//!
+//! The request is a canonical GET with at most five headers of our own. Encoded bodies are refused, so that a small
+//! answer cannot unfold into a large one. Not for: deciding what a good document is (`mapping.rs`) nor for retries.
+
+use std::time::Duration;
+
+use ::http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HeaderMap,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT,
+};
+use ::http::{HeaderValue, Request, Response, StatusCode, Uri};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use crate::cache::Source;
+use crate::clock::{Clock, Wall};
+use crate::routes::DocumentKey;
+use crate::secret::Secret;
+
+use super::mapping::{read_content, target};
+use super::{Answer, Failure, Fetched, Upstream};
+
+/// How the backend is reached.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// Its base address, `http://127.0.0.1:4000/api/v1`: paths of documents are appended to it.
+    pub base: String,
+    /// A service credential, sent as `Authorization: Bearer …`.
+    pub credential: Option<Secret>,
+    /// How long a connection may take.
+    pub connect: Duration,
+    /// How long the head of the answer may take, from the start of the request.
+    pub first_byte: Duration,
+    /// How long all of it may take.
+    pub total: Duration,
+    /// The largest body that is read.
+    pub most_bytes: usize,
+    /// How long an idle connection is kept: below the backend's own limit.
+    pub idle: Duration,
+}
+
+/// The backend's address cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadBackend(String);
+
+/// A backend over the network.
+#[derive(Debug)]
+pub struct Http {
+    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    config: HttpConfig,
+    authorization: Option<HeaderValue>,
+    clock: Clock,
+}
+
+impl Http {
+    /// Checks the address and prepares the pool. Nothing is connected yet.
+    pub fn new(config: HttpConfig, clock: Clock) -> Result<Self, BadBackend> {
+        let mut config = config;
+        config.base.truncate(config.base.trim_end_matches('/').len());
+        let base: Uri = config.base.parse().map_err(|_| BadBackend("it is not an address".into()))?;
+        if !matches!(base.scheme_str(), Some("http" | "https")) || base.authority().is_none() || base.query().is_some() {
+            return Err(BadBackend("it has to look like http://host:port/path, without a query".into()));
+        }
+        let authorization = config.credential.as_ref().map(bearer).transpose()?;
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(config.connect));
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(config.idle)
+            .retry_canceled_requests(true)
+            .build(connector);
+        Ok(Self { client, config, authorization, clock })
+    }
+
+    async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
+        let started = self.clock.now().mono;
+        let request = self.request(key, known)?;
+        let head = self.clock.until(started.plus(self.config.first_byte), self.client.request(request)).await;
+        let response = head.map_err(|_| Failure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
+        let now = self.clock.now().wall;
+        let next_refresh = next_refresh(response.headers(), now);
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_MODIFIED if known.is_some() => return Ok(Fetched::Unchanged { next_refresh }),
+            StatusCode::NOT_FOUND if key.route.names_a_model() => return Ok(Fetched::NoSuchModel),
+            refused => return Err(refusal(refused, response.headers())),
+        }
+        let source = Source {
+            etag: response.headers().get(ETAG).cloned(),
+            last_modified: response.headers().get(LAST_MODIFIED).cloned(),
+        };
+        let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
+        let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
+        let body = read.map_err(|_| Failure::Late("finish its answer"))??;
+        let content = read_content(&body, source, dated, now).map_err(Failure::Invalid)?;
+        Ok(Fetched::Content { content, next_refresh })
+    }
+
+    fn request(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Request<Empty<Bytes>>, Failure> {
+        let uri = format!("{}{}", self.config.base, target(key));
+        let mut request = Request::get(uri)
+            .body(Empty::new())
+            .map_err(|error| Failure::Invalid(format!("no request can be made for {key}: {error}")))?;
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        match known {
+            Some(Source { etag: Some(etag), .. }) => {
+                headers.insert(IF_NONE_MATCH, etag.clone());
+            }
+            Some(Source { last_modified: Some(date), .. }) => {
+                headers.insert(IF_MODIFIED_SINCE, date.clone());
+            }
+            Some(Source { etag: None, last_modified: None }) | None => {}
+        }
+        Ok(request)
+    }
+
+    /// Reads a body that ends where it says it does, and no more than the cap.
+    async fn read(&self, response: Response<Incoming>) -> Result<Bytes, Failure> {
+        if response.headers().contains_key(CONTENT_ENCODING) {
+            return Err(Failure::Invalid("it is encoded, though identity was asked for".into()));
+        }
+        let framed = response.headers().contains_key(CONTENT_LENGTH) || response.headers().contains_key(TRANSFER_ENCODING);
+        if !framed {
+            // Such a body ends when the connection does, so half of it looks like all of it.
+            return Err(Failure::Invalid("it does not say where it ends".into()));
+        }
+        let mut body = response.into_body();
+        let told = http_body::Body::size_hint(&body).exact();
+        let too_large = || Failure::Invalid(format!("it is larger than {} bytes", self.config.most_bytes));
+        if told.is_some_and(|bytes| bytes > self.config.most_bytes as u64) {
+            return Err(too_large());
+        }
+        let mut whole = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Failure::Invalid(format!("it broke off: {error}")))?;
+            if let Ok(data) = frame.into_data() {
+                if whole.len() + data.len() > self.config.most_bytes {
+                    return Err(too_large());
+                }
+                whole.extend_from_slice(&data);
+            }
+        }
+        Ok(whole.freeze())
+    }
+}
+
+impl Upstream for Http {
+    fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a> {
+        Box::pin(self.ask(key, known))
+    }
+}
+
+fn bearer(credential: &Secret) -> Result<HeaderValue, BadBackend> {
+    let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose()))
+        .map_err(|_| BadBackend("its credential has characters that no header can carry".into()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
+    let mut reason = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause {
+        if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
+            return Failure::Late("accept a connection");
+        }
+        reason.push_str(": ");
+        reason.push_str(&deeper.to_string());
+        cause = deeper.source();
+    }
+    Failure::Unreachable(reason)
+}
+
+fn refusal(status: StatusCode, headers: &HeaderMap) -> Failure {
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+        let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        // A backend that says "in a year" is not believed.
+        let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
+        Failure::Refused { status: status.as_u16(), retry_after }
+    } else {
+        Failure::Invalid(format!("it has the status {}", status.as_u16()))
+    }
+}
+
+/// When the answer will change, by the backend's own word: `Cache-Control: max-age`.
+fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
+    let directives = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
+    let max_age = directives
+        .flat_map(|value| value.split(','))
+        .find_map(|directive| directive.trim().strip_prefix("max-age=")?.trim_matches('"').parse::<u64>().ok())?;
+    (max_age > 0).then(|| now.plus(Duration::from_secs(max_age.min(7 * 86_400))))
+}

@@ -1,0 +1,71 @@
+//! The door to the backend: one question, one answer or one reason why there is none.
+//!
+//! Two engines stand behind it: [`Http`] asks a backend over the network, [`Embedded`] the one that is built in. What
+//! goes upstream is made from the parsed request alone; nothing of what a client sent, its key least of all, can
+//! reach the backend. Not for: storing, waiting in line or deciding whether to ask (`gateway::fetch`).
+
+mod embedded;
+mod http;
+mod mapping;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::cache::{Content, Source};
+use crate::clock::Wall;
+use crate::routes::DocumentKey;
+
+pub use embedded::Embedded;
+pub use http::{BadBackend, Http, HttpConfig};
+pub use mapping::read_content;
+
+/// What a call of the door gives: an answer that may take a while.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Fetched, Failure>> + Send + 'a>>;
+
+/// What the backend said.
+#[derive(Clone, Debug)]
+pub enum Fetched {
+    /// A good, complete answer.
+    Content {
+        /// The data.
+        content: Content,
+        /// When it will next change, if the backend says so.
+        next_refresh: Option<Wall>,
+    },
+    /// What is known already is still current.
+    Unchanged {
+        /// When it will next change, if the backend says so.
+        next_refresh: Option<Wall>,
+    },
+    /// There is no such model.
+    NoSuchModel,
+}
+
+/// Why the backend gave no usable answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// No connection could be made, or it broke before an answer began.
+    #[error("the backend cannot be reached: {0}")]
+    Unreachable(String),
+    /// It answered that it cannot answer now.
+    #[error("the backend answered {status} instead of data")]
+    Refused {
+        /// With this status.
+        status: u16,
+        /// And this long to wait, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// A deadline passed.
+    #[error("the backend did not {0} in time")]
+    Late(&'static str),
+    /// It answered with something that is no data.
+    #[error("the backend's answer cannot be used: {0}")]
+    Invalid(String),
+}
+
+/// The door.
+pub trait Upstream: Send + Sync + 'static {
+    /// Asks for a document. With `known`, the backend may say that it has not changed.
+    fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a>;
+}
