@@ -3,9 +3,13 @@
 //! Pure. The gateway resolves requests by these tables and the public pages are printed from them, so that neither
 //! can say what the other does not. Not for: anything that knows a caller, a time or a socket.
 
+mod answers;
+pub mod bodies;
 pub mod codes;
+pub mod headers;
 mod key;
 mod params;
+pub mod prices;
 pub mod shapes;
 mod table;
 

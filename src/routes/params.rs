@@ -127,6 +127,9 @@ impl Limit {
 }
 
 impl Param {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Id, Self::Period, Self::SortBy, Self::Limit];
+
     /// Its name in the query, or in the path.
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,6 +147,19 @@ impl Param {
             Self::Period => Code::InvalidPeriod,
             Self::SortBy => Code::InvalidSortBy,
             Self::Limit => Code::InvalidLimit,
+        }
+    }
+
+    /// What it means, and what is meant without it.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Id => "A model's identifier, as the models list gives it.",
+            Self::Period => {
+                "The stretch of time the answer is about. Without it: `latest` for a paid key, `24h` for a free one. \
+                 `latest` needs a paid plan."
+            }
+            Self::SortBy => "What the ranking is ordered by. Without it: `combined`.",
+            Self::Limit => "How many items to return at most. Without it: 50.",
         }
     }
 

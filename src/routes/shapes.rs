@@ -46,11 +46,11 @@ pub enum Shape {
 
 use Shape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
 
-const fn field(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+pub(super) const fn field(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
     Field { name, shape, nullable: false, paid_only: false, meaning }
 }
 
-const fn maybe(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+pub(super) const fn maybe(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
     Field { name, shape, nullable: true, paid_only: false, meaning }
 }
 

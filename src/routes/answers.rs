@@ -1,0 +1,76 @@
+//! Which codes an endpoint can answer with, derived from its row.
+//!
+//! The API description lists a response for each and the docs page names them. Not for: deciding a request; the
+//! gateway's stages do that, and tests hold their answers against what is said here.
+
+use super::codes::{CODES, Code, Row};
+use super::params::Param;
+use super::table::Endpoint;
+
+impl Endpoint {
+    /// The codes a GET or HEAD of this endpoint can be answered with, by status.
+    pub fn codes(&self) -> impl Iterator<Item = &'static Row> + '_ {
+        CODES.iter().filter(|row| self.can_answer(row.code))
+    }
+
+    /// Whether a GET or HEAD of this endpoint can be answered with this code.
+    pub fn can_answer(&self, code: Code) -> bool {
+        match code {
+            Code::BadRequest
+            | Code::ApiKeyRequired
+            | Code::InvalidApiKey
+            | Code::UriTooLong
+            | Code::TooManyRefusals
+            | Code::HeadersTooLarge
+            | Code::InternalError
+            | Code::Overloaded => true,
+            // An empty or dot segment in the place of an id makes another path, so `not_found` is among them.
+            Code::InvalidModelId | Code::ModelNotFound | Code::NotFound => self.route.names_a_model(),
+            Code::InvalidPeriod | Code::LatestRequiresPlan => self.takes.contains(&Param::Period),
+            Code::InvalidSortBy => self.takes.contains(&Param::SortBy),
+            Code::InvalidLimit => self.takes.contains(&Param::Limit),
+            // What is not stored asks no backend and spends no quota.
+            Code::QuotaExceeded
+            | Code::RateLimitExceeded
+            | Code::UpstreamInvalid
+            | Code::UpstreamUnavailable
+            | Code::UpstreamTimeout => self.stored,
+            // GET and HEAD are what an endpoint is for.
+            Code::MethodNotAllowed => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::Route;
+
+    fn words(route: Route) -> Vec<&'static str> {
+        route.endpoint().codes().map(|row| row.word).collect()
+    }
+
+    #[test]
+    fn me_is_refused_only_for_the_request_the_key_or_the_guard() {
+        assert_eq!(
+            words(Route::Me),
+            [
+                "bad_request",
+                "api_key_required",
+                "invalid_api_key",
+                "uri_too_long",
+                "too_many_refusals",
+                "headers_too_large",
+                "internal_error",
+                "overloaded"
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_takes_a_period_can_ask_for_a_plan() {
+        assert!(words(Route::History).contains(&"latest_requires_plan"));
+        assert!(!words(Route::Model).contains(&"latest_requires_plan"));
+        assert!(words(Route::Model).contains(&"model_not_found"));
+        assert!(!words(Route::Models).contains(&"model_not_found"));
+    }
+}

@@ -1,0 +1,71 @@
+//! The bodies around the items, as data: the envelope of a success and the flat object of an error.
+//!
+//! The API description and the docs page are printed from these. Not for: writing bodies; documents and errors are
+//! rendered where they are made, and tests hold them against the API description.
+
+use super::shapes::Shape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
+use super::shapes::{Field, field, maybe};
+
+/// The fields of every successful answer, in their order. All of them are always present.
+pub const ENVELOPE: &[Field] = &[
+    field("success", Flag, "`true`."),
+    field("version", Text, "Version of the data API: three numbers with dots."),
+    field(
+        "generated_at",
+        Instant,
+        "When the data was generated, as its source states it. It changes only when the data does.",
+    ),
+    field("license", Text, "Attribution notice: citing the service as the source is required."),
+    maybe("period", Text, "The period applied; `null` where the endpoint takes none."),
+    maybe("sort_by", Text, "The sort key applied; `null` where the endpoint takes none."),
+    field("count", Integer, "How many items `data` holds."),
+    field("data", Objects(&[]), "The items. An endpoint about one thing has an array of one."),
+];
+
+/// The fields that every error has, in their order.
+pub const ERROR: &[Field] = &[
+    field("success", Flag, "`false`."),
+    field("version", Text, "Version of the data API: three numbers with dots."),
+    field("status", Integer, "The HTTP status, again."),
+    field("code", Text, "The word to decide by. It never changes its meaning."),
+    field("message", Text, "One or two sentences for people. Not for programs: the wording may change."),
+    field("request_id", Text, "What to quote when you report a problem. It is also in `X-Request-Id`."),
+    field("docs", Text, "Where the code is explained: an anchor of the docs page."),
+];
+
+/// The fields that some errors have besides.
+pub const ERROR_SOMETIMES: &[Field] = &[
+    field("limit", Object(LIMIT), "On 429: which limit was hit, and when to come back."),
+    field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 of a parameter: which one."),
+    field("allowed", Texts, "With `param`: the values it may have, for this key."),
+];
+
+/// The fields of `limit`.
+pub const LIMIT: &[Field] = &[
+    field("name", Words(&["day", "minute", "guard"]), "Which limit."),
+    field("quota", Integer, "How many requests it allows."),
+    field("remaining", Integer, "How many are left."),
+    field("window_seconds", Integer, "In how many seconds."),
+    field("reset_at", Instant, "When all of it is there again."),
+    field("retry_after", Integer, "Seconds until the next request can be granted, as in `Retry-After`."),
+];
+
+/// The fields that an error has besides where `application/problem+json` was asked for (RFC 9457).
+pub const PROBLEM: &[Field] = &[
+    field("type", Text, "Names the kind of problem; it leads to its explanation."),
+    field("title", Text, "The kind of problem in a few words, the same each time."),
+    field("detail", Text, "What `message` says."),
+    field("instance", Text, "Names this one occurrence."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::params::Param;
+    use super::*;
+
+    #[test]
+    fn an_error_can_name_every_parameter() {
+        let param = ERROR_SOMETIMES.iter().find(|field| field.name == "param").unwrap();
+        assert!(matches!(param.shape, Words(words) if words == Param::ALL.map(Param::name)));
+    }
+}

@@ -1,0 +1,143 @@
+//! THE table of response headers: name, where it stands, what it looks like, what it means.
+//!
+//! The API description and the docs page are printed from it, and tests hold every answer against it. Not for:
+//! writing headers (`gateway::respond`), nor for what only some installations send (CORS, `Deprecation`, `Sunset`).
+
+/// A response header of the data API.
+#[derive(Debug)]
+pub struct Header {
+    /// Its name.
+    pub name: &'static str,
+    /// Which answers have it.
+    pub on: On,
+    /// Whether all of those have it, or only some.
+    pub always: bool,
+    /// What its value looks like.
+    pub value: Value,
+    /// A value it may have.
+    pub example: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// Which answers of the data API have a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// Every one.
+    Every,
+    /// Those that have a body.
+    Body,
+    /// 200 and 304 of what may be stored: everything but `/me`.
+    Document,
+    /// Those with one of these statuses.
+    Status(&'static [u16]),
+}
+
+/// What a value looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A whole number, not negative.
+    Integer,
+    /// One of these.
+    Words(&'static [&'static str]),
+    /// Text that this regular expression finds.
+    Pattern(&'static str),
+}
+
+use Value::{Integer, Pattern, Words};
+
+const HTTP_DATE: &str = "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$";
+
+/// All of them.
+#[rustfmt::skip]
+pub static HEADERS: [Header; 18] = [
+    Header { name: "X-RateLimit-Limit", on: On::Every, always: true, value: Integer, example: "10000",
+        meaning: "How many requests the rule named by `X-RateLimit-Resource` allows." },
+    Header { name: "X-RateLimit-Remaining", on: On::Every, always: true, value: Integer, example: "9876",
+        meaning: "How many of them are left, at the moment of sending." },
+    Header { name: "X-RateLimit-Reset", on: On::Every, always: true, value: Integer, example: "1795305600",
+        meaning: "When all of them are there again, in seconds since 1970-01-01 UTC: for the day the next 00:00 UTC." },
+    Header { name: "X-RateLimit-Resource", on: On::Every, always: true, value: Words(&["day", "minute", "guard"]), example: "day",
+        meaning: "Which rule the three headers above speak of: `day` for a known key; on a 429 the rule that was hit; `guard` where no key is known." },
+    Header { name: "RateLimit-Policy", on: On::Every, always: true, value: Pattern("^\"[a-z]+\";q=[0-9]+;w=[0-9]+(, \"[a-z]+\";q=[0-9]+;w=[0-9]+)*$"),
+        example: "\"minute\";q=60;w=60, \"day\";q=10000;w=86400",
+        meaning: "The rules that hold for you: quota `q` in a window of `w` seconds." },
+    Header { name: "RateLimit", on: On::Every, always: true, value: Pattern("^\"[a-z]+\";r=[0-9]+;t=[0-9]+(, \"[a-z]+\";r=[0-9]+;t=[0-9]+)*$"),
+        example: "\"minute\";r=59;t=1, \"day\";r=9876;t=38211",
+        meaning: "What is left of each rule (`r`), and the seconds until it is whole again (`t`)." },
+    Header { name: "Retry-After", on: On::Status(&[429, 503]), always: true, value: Integer, example: "38211",
+        meaning: "How many seconds to wait before the next request." },
+    Header { name: "X-Request-Id", on: On::Every, always: true, value: Pattern("^[!-~]+$"), example: "01jd6v8k2m3n4p5q",
+        meaning: "Names this request. Quote it when you report a problem." },
+    Header { name: "Date", on: On::Every, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:23:09 GMT",
+        meaning: "When the answer was sent." },
+    Header { name: "Vary", on: On::Every, always: true, value: Words(&["Accept-Encoding, Authorization, X-API-Key"]),
+        example: "Accept-Encoding, Authorization, X-API-Key",
+        meaning: "Answers depend on the key and on the encodings you accept." },
+    Header { name: "Cache-Control", on: On::Every, always: true, value: Pattern("^(private, max-age=[0-9]+|private, no-store|no-store)$"),
+        example: "private, max-age=1840",
+        meaning: "On 200 and 304, `max-age` is the time until the data is next expected to change; a client that waits as long is never late. `/me` and errors are `no-store`." },
+    Header { name: "ETag", on: On::Document, always: true, value: Pattern("^\"[!#-~]+\"$"), example: "\"5d41402abc4b2a76-br\"",
+        meaning: "Names these exact bytes. Send it back in `If-None-Match`: while nothing has changed the answer is a 304, which spends nothing of your day." },
+    Header { name: "Last-Modified", on: On::Document, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:00:00 GMT",
+        meaning: "When the data last changed." },
+    Header { name: "Cache-Status", on: On::Document, always: true, value: Pattern("^[^;]+(; ?[a-z-]+(=[^;]+)?)+$"), example: "scoregate; hit; ttl=1840",
+        meaning: "Where the answer came from (RFC 9211). `detail=stale` marks one that is overdue for a refresh." },
+    Header { name: "Content-Type", on: On::Body, always: true, value: Pattern("^application/(problem\\+)?json"), example: "application/json",
+        meaning: "`application/json`, or `application/problem+json` for errors where you accept it." },
+    Header { name: "Content-Encoding", on: On::Body, always: false, value: Words(&["gzip", "br"]), example: "br",
+        meaning: "How the body is compressed, where you accept it." },
+    Header { name: "WWW-Authenticate", on: On::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",
+        meaning: "How to send a key." },
+    Header { name: "Allow", on: On::Status(&[405]), always: true, value: Pattern("^[A-Z]+(, [A-Z]+)*$"), example: "GET, HEAD, OPTIONS",
+        meaning: "The methods that every path takes. OPTIONS is answered with it too." },
+];
+
+impl On {
+    /// Whether it covers an answer with this status of an endpoint whose answers are stored or not.
+    pub fn covers(self, status: u16, stored: bool) -> bool {
+        match self {
+            Self::Every => true,
+            Self::Body => status != 304,
+            Self::Document => stored && matches!(status, 200 | 304),
+            Self::Status(statuses) => statuses.contains(&status),
+        }
+    }
+
+    /// Which answers, for the documents.
+    pub fn words(self) -> String {
+        match self {
+            Self::Every => "every answer".into(),
+            Self::Body => "answers with a body".into(),
+            Self::Document => "200 and 304, except `/me`".into(),
+            Self::Status(statuses) => statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(" and "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_a_value_the_header_may_have() {
+        for header in &HEADERS {
+            let schema = match header.value {
+                Integer => serde_json::json!({"pattern": "^[0-9]+$"}),
+                Words(words) => serde_json::json!({"enum": words}),
+                Pattern(pattern) => serde_json::json!({"pattern": pattern}),
+            };
+            let schema = jsonschema::validator_for(&schema).unwrap();
+            assert!(schema.is_valid(&header.example.into()), "{}", header.name);
+            assert!(!schema.is_valid(&"; ;".into()), "{}", header.name);
+        }
+    }
+
+    #[test]
+    fn errors_of_the_caller_say_what_is_left_but_not_how_old_the_data_is() {
+        assert!(On::Every.covers(404, true));
+        assert!(!On::Document.covers(404, true));
+        assert!(!On::Document.covers(200, false));
+        assert!(!On::Body.covers(304, true));
+    }
+}

@@ -1,0 +1,90 @@
+//! THE table of what a request costs, by how it ends.
+//!
+//! The minute pays for work, the day pays for data delivered, and a refused request spends neither. Not for: the
+//! arithmetic of the limits, which is `limits`.
+
+use super::codes::Code;
+
+/// How a request can end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// 200 with data, wherever it came from.
+    Data,
+    /// 304.
+    NotModified,
+    /// 200 of `/me`.
+    Me,
+    /// 204 to an OPTIONS.
+    Options,
+    /// A page that needs no key.
+    Page,
+    /// An error with this code.
+    Error(Code),
+}
+
+/// What some endings cost.
+#[derive(Debug)]
+pub struct Price {
+    /// The endings, for the documents.
+    pub outcome: &'static str,
+    /// The endings.
+    pub endings: &'static [Ending],
+    /// Tokens of the application's minute.
+    pub minute: u8,
+    /// Units of the application's day.
+    pub day: u8,
+    /// Tokens of the guard.
+    pub guard: u8,
+}
+
+/// All prices. HEAD costs what GET costs.
+#[rustfmt::skip]
+pub static PRICES: [Price; 5] = [
+    Price { outcome: "200 with data, cached or not", minute: 1, day: 1, guard: 0,
+        endings: &[Ending::Data] },
+    Price { outcome: "304; 404 `model_not_found`; any 5xx other than `overloaded`", minute: 1, day: 0, guard: 0,
+        endings: &[Ending::NotModified, Ending::Error(Code::ModelNotFound), Ending::Error(Code::InternalError),
+            Ending::Error(Code::UpstreamInvalid), Ending::Error(Code::UpstreamUnavailable), Ending::Error(Code::UpstreamTimeout)] },
+    Price { outcome: "A refused request: 400, 401, 403, 404 `not_found`, 405, 414, 431", minute: 0, day: 0, guard: 1,
+        endings: &[Ending::Error(Code::BadRequest), Ending::Error(Code::InvalidModelId), Ending::Error(Code::InvalidPeriod),
+            Ending::Error(Code::InvalidSortBy), Ending::Error(Code::InvalidLimit), Ending::Error(Code::ApiKeyRequired),
+            Ending::Error(Code::InvalidApiKey), Ending::Error(Code::LatestRequiresPlan), Ending::Error(Code::NotFound),
+            Ending::Error(Code::MethodNotAllowed), Ending::Error(Code::UriTooLong), Ending::Error(Code::HeadersTooLarge)] },
+    // The guard's own 429 finds an empty bucket, so there is nothing left to take.
+    Price { outcome: "429; 503 `overloaded`; OPTIONS; the pages that need no key", minute: 0, day: 0, guard: 0,
+        endings: &[Ending::Error(Code::QuotaExceeded), Ending::Error(Code::RateLimitExceeded), Ending::Error(Code::TooManyRefusals),
+            Ending::Error(Code::Overloaded), Ending::Options, Ending::Page] },
+    Price { outcome: "`/me`", minute: 0, day: 0, guard: 1,
+        endings: &[Ending::Me] },
+];
+
+impl Ending {
+    /// What it costs.
+    pub fn price(self) -> &'static Price {
+        let row = PRICES.iter().find(|row| row.endings.contains(&self));
+        row.expect("every ending has a price: a test walks them")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes::CODES;
+    use super::*;
+
+    #[test]
+    fn every_way_a_request_can_end_has_exactly_one_price() {
+        let codes = CODES.iter().map(|row| Ending::Error(row.code));
+        let others = [Ending::Data, Ending::NotModified, Ending::Me, Ending::Options, Ending::Page];
+        for ending in codes.chain(others) {
+            assert_eq!(PRICES.iter().filter(|row| row.endings.contains(&ending)).count(), 1, "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn only_data_spends_the_day() {
+        for row in &PRICES {
+            assert_eq!(row.day == 1, row.endings == [Ending::Data], "{}", row.outcome);
+        }
+        assert_eq!(Ending::NotModified.price().minute, 1);
+    }
+}
