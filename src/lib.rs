@@ -14,3 +14,5 @@ pub mod limits;
 pub mod routes;
 
 pub mod cache;
+
+pub mod pages;

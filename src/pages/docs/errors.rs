@@ -1,0 +1,106 @@
+//! The docs of errors: one section for each code, under the code's own word, where the `docs` field of an error leads.
+
+use serde::Serialize;
+
+use super::super::html::{code, escape, prose, push, stacking_table};
+use super::super::sample;
+use super::reference;
+use crate::pages::PagesConfig;
+use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
+use crate::routes::codes::{CODES, Row};
+use crate::routes::prices::Ending;
+
+/// Links to all sections, for the navigation.
+pub(super) fn links() -> String {
+    let mut html = String::new();
+    for row in &CODES {
+        push(&mut html, format_args!("<li><a href=\"#{0}\">{0}</a></li>\n", row.word));
+    }
+    html
+}
+
+/// All sections.
+pub(super) fn all() -> String {
+    CODES.iter().map(section).collect()
+}
+
+fn section(row: &Row) -> String {
+    let price = Ending::Error(row.code).price();
+    let costs = [
+        (price.minute, "one request of the minute"),
+        (price.day, "one of the day"),
+        (price.guard, "one of the guard"),
+    ];
+    let costs: Vec<_> = costs.into_iter().filter(|(units, _)| *units > 0).map(|(_, words)| words).collect();
+    let costs = if costs.is_empty() { "nothing".into() } else { costs.join(", ") };
+    let mut html = format!("<section class=\"error\" id=\"{0}\" aria-labelledby=\"{0}-title\">\n", row.word);
+    let heading = format_args!(
+        "<h3 id=\"{0}-title\"><a class=\"self\" href=\"#{0}\"><code>{0}</code></a> <span class=\"status\">{1}</span></h3>\n",
+        row.word,
+        row.status.as_u16(),
+    );
+    push(&mut html, heading);
+    push(&mut html, format_args!("<p class=\"title\">{}</p>\n<dl>", escape(row.title)));
+    for (term, text) in [("When", row.condition), ("What to do", row.remedy), ("Costs", &costs)] {
+        push(&mut html, format_args!("<dt>{term}</dt><dd>{}</dd>", prose(text)));
+    }
+    html.push_str("</dl>\n</section>\n");
+    html
+}
+
+/// The table of an error's fields.
+pub(super) fn fields() -> String {
+    let mut rows = reference::rows("", ERROR);
+    for field in ERROR_SOMETIMES {
+        rows.extend(reference::rows("", std::slice::from_ref(field)));
+    }
+    rows.extend(PROBLEM.iter().map(|field| {
+        vec![
+            code(field.name),
+            "string".into(),
+            format!("{} In <code>application/problem+json</code> only.", prose(field.meaning)),
+        ]
+    }));
+    stacking_table("Fields of an error", &["Field", "Type", "Meaning"], rows)
+}
+
+/// The error of a spent day.
+pub(super) fn example(config: &PagesConfig) -> String {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        success: bool,
+        version: &'a str,
+        status: u16,
+        code: &'a str,
+        message: &'a str,
+        limit: Limit,
+        request_id: &'a str,
+        docs: &'a str,
+    }
+    #[derive(Serialize)]
+    struct Limit {
+        name: &'static str,
+        quota: u32,
+        remaining: u32,
+        window_seconds: u32,
+        reset_at: &'static str,
+        retry_after: u32,
+    }
+    sample::pretty(&Body {
+        success: false,
+        version: &config.version,
+        status: 429,
+        code: "quota_exceeded",
+        message: "The daily quota of 10 requests is spent. It resets at 2026-11-22T00:00:00Z.",
+        limit: Limit {
+            name: "day",
+            quota: 10,
+            remaining: 0,
+            window_seconds: 86_400,
+            reset_at: "2026-11-22T00:00:00Z",
+            retry_after: 38_211,
+        },
+        request_id: "01jd6v8k2m3n4p5q",
+        docs: "/docs#quota_exceeded",
+    })
+}

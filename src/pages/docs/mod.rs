@@ -1,0 +1,149 @@
+//! The pages for people: `/` and `/docs`. The prose stands in the templates beside this file; what a table knows is
+//! printed from the table.
+//!
+//! Not for: what a machine reads, which is `openapi`.
+
+mod errors;
+mod reference;
+
+use super::PagesConfig;
+use super::html::{code_block, escape, fill, prose, push, table};
+use super::sample::{self, Answer};
+use crate::keys::Tier;
+use crate::routes::prices::PRICES;
+use crate::routes::{ENDPOINTS, Route};
+
+const CSS: &str = include_str!("page.css");
+const DOCS: &str = include_str!("docs.html");
+const LANDING: &str = include_str!("landing.html");
+
+/// The landing page.
+pub(super) fn landing(config: &PagesConfig) -> String {
+    fill(LANDING, |name| common(config, name))
+}
+
+/// The docs page.
+pub(super) fn page(config: &PagesConfig) -> String {
+    fill(DOCS, |name| common(config, name).or_else(|| section(config, name)))
+}
+
+/// What both pages say.
+fn common(config: &PagesConfig, name: &str) -> Option<String> {
+    Some(match name {
+        "css" => CSS.to_owned(),
+        "service" => escape(&config.service),
+        "version" => escape(&config.version),
+        "license" => escape(&config.license),
+        "base" => escape(&address(config)),
+        "host_note" => host_note(config).to_owned(),
+        "key_prefix" => escape(&config.key_prefix),
+        "guard" => config.guard_per_minute.to_string(),
+        _ => return None,
+    })
+}
+
+fn section(config: &PagesConfig, name: &str) -> Option<String> {
+    Some(match name {
+        "endpoint_links" => reference::links(),
+        "error_links" => errors::links(),
+        "quick_start" => quick_start(config),
+        "envelope_example" => {
+            let answer = Answer::of(Route::Models.endpoint(), &config.version, &config.license);
+            code_block("An answer of /models", &sample::pretty(&answer))
+        }
+        "envelope_fields" => reference::envelope(),
+        "endpoint_table" => reference::overview(),
+        "endpoints" => {
+            ENDPOINTS.iter().map(|row| reference::endpoint(row, config, &address(config))).collect()
+        }
+        "parameters" => reference::parameters(),
+        "error_example" => code_block("An error", &errors::example(config)),
+        "error_fields" => errors::fields(),
+        "errors" => errors::all(),
+        "tiers" => tiers(&config.tiers),
+        "prices" => prices(),
+        "headers" => reference::headers(),
+        _ => return None,
+    })
+}
+
+/// The base address with a host in any case: a stand-in where none is configured.
+fn address(config: &PagesConfig) -> String {
+    let base = config.base();
+    if config.base_url.is_some() { base } else { format!("https://YOUR-HOST{base}") }
+}
+
+fn host_note(config: &PagesConfig) -> &'static str {
+    if config.base_url.is_some() {
+        ""
+    } else {
+        "<p class=\"note\"><code>https://YOUR-HOST</code> stands for the address of this page.</p>"
+    }
+}
+
+fn quick_start(config: &PagesConfig) -> String {
+    let base = address(config);
+    let examples = [
+        ("curl", include_str!("quick_start.sh")),
+        ("JavaScript", include_str!("quick_start.mjs")),
+        ("Python", include_str!("quick_start.py")),
+    ];
+    let mut html = String::new();
+    for (language, text) in examples {
+        let text = text.replace("KEY_PREFIX", &config.key_prefix).replace("BASE_ADDRESS", &base);
+        push(&mut html, format_args!("<h3>{language}</h3>\n{}", code_block(language, text.trim_end())));
+    }
+    html
+}
+
+fn tiers(tiers: &[Tier]) -> String {
+    let rows = tiers.iter().map(|tier| {
+        vec![
+            escape(&capitalized(&tier.name)),
+            grouped(tier.limits.day),
+            grouped(tier.limits.minute),
+            (if tier.rights.is_paid() { "all" } else { "all but <code>latest</code>" }).into(),
+            escape(&how_obtained(tier)),
+        ]
+    });
+    let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "How to get it"];
+    table("Tiers", &heads, rows)
+}
+
+fn how_obtained(tier: &Tier) -> String {
+    match tier.name.as_str() {
+        _ if !tier.rights.is_paid() => "Sign up and create a key".into(),
+        "enterprise" => "By arrangement".into(),
+        name => format!("Included with the {} plan", capitalized(name)),
+    }
+}
+
+fn capitalized(name: &str) -> String {
+    let mut chars = name.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// `250,000`.
+fn grouped(number: u32) -> String {
+    let digits = number.to_string();
+    let lead = digits.len() % 3;
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && at % 3 == lead {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn prices() -> String {
+    let rows = PRICES.iter().map(|row| {
+        let cost = |units: u8| if units == 0 { "–".into() } else { units.to_string() };
+        vec![prose(row.outcome), cost(row.minute), cost(row.day), cost(row.guard)]
+    });
+    table("What a request costs", &["Outcome", "Minute", "Day", "Guard"], rows)
+}
+
+#[cfg(test)]
+mod tests;

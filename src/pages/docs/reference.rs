@@ -1,0 +1,189 @@
+//! The reference parts of the docs page: endpoints, fields, parameters, headers.
+
+use super::super::html::{code, code_block, escape, prose, push, stacking_table};
+use super::super::sample::{self, Answer};
+use crate::pages::PagesConfig;
+use crate::routes::bodies::ENVELOPE;
+use crate::routes::headers::HEADERS;
+use crate::routes::shapes::{Field, Shape};
+use crate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
+
+const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
+
+/// Links to all endpoints, for the navigation.
+pub(super) fn links() -> String {
+    let link =
+        |row: &Endpoint| format!("<li><a href=\"#{}\">{}</a></li>\n", anchor(row), escape(&short_path(row)));
+    ENDPOINTS.iter().map(link).collect()
+}
+
+fn anchor(row: &Endpoint) -> String {
+    format!("endpoint-{}", row.name)
+}
+
+fn short_path(row: &Endpoint) -> String {
+    format!("/{}", row.segments.join("/"))
+}
+
+/// The table of endpoints.
+pub(super) fn overview() -> String {
+    let rows = ENDPOINTS.iter().map(|row| {
+        let link = format!("<a href=\"#{}\">{}</a>", anchor(row), code(&short_path(row)));
+        vec![link, parameter_words(row), prose(row.summary)]
+    });
+    stacking_table("Endpoints", &["Path", "Parameters", "Returns"], rows)
+}
+
+fn parameter_words(row: &Endpoint) -> String {
+    let words: Vec<_> = taken(row).map(|param| code(param.name())).collect();
+    if words.is_empty() { "none".into() } else { words.join(", ") }
+}
+
+fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
+    row.route.names_a_model().then_some(Param::Id).into_iter().chain(row.takes.iter().copied())
+}
+
+/// All of one endpoint.
+pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str) -> String {
+    let id = anchor(row);
+    let mut html = format!("<section class=\"endpoint\" id=\"{id}\" aria-labelledby=\"{id}-title\">\n");
+    let path = row.documented_path().replace("{id}", ":id");
+    let heading = format_args!(
+        "<h3 id=\"{id}-title\"><span class=\"method\">GET</span> <a class=\"self\" href=\"#{id}\"><code>{}</code></a></h3>\n",
+        escape(&path),
+    );
+    push(&mut html, heading);
+    push(&mut html, format_args!("<p>{}</p>\n", prose(row.summary)));
+    let parameters: Vec<_> =
+        taken(row).map(|param| vec![code(param.name()), allowed(param), prose(param.meaning())]).collect();
+    if !parameters.is_empty() {
+        html.push_str(&stacking_table(
+            &format!("Parameters of {path}"),
+            &["Parameter", "Values", "Meaning"],
+            parameters,
+        ));
+    }
+    html.push_str(&code_block(&format!("Request for {path}"), &request(row, base)));
+    push(
+        &mut html,
+        format_args!("<h4>Fields of {}</h4>\n", if row.one { "the one item" } else { "an item" }),
+    );
+    html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, rows("", row.item)));
+    let example = sample::pretty(&Answer::of(row, &config.version, &config.license));
+    let example = code_block(&format!("Answer of {path}"), &example);
+    push(&mut html, format_args!("<details><summary>Example answer</summary>\n{example}</details>\n"));
+    let codes: Vec<_> =
+        row.codes().map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word)).collect();
+    push(
+        &mut html,
+        format_args!(
+            "<details><summary>Errors it can answer with</summary>\n<p class=\"codes\">{}</p></details>\n</section>\n",
+            codes.join(" ")
+        ),
+    );
+    html
+}
+
+fn request(row: &Endpoint, base: &str) -> String {
+    let path: Vec<_> =
+        row.segments.iter().map(|part| if *part == ":id" { sample::MODEL } else { part }).collect();
+    let query: Vec<_> =
+        row.takes.iter().map(|param| format!("{}={}", param.name(), example(*param))).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    let url = format!("{base}/{}{mark}{}", path.join("/"), query.join("&"));
+    format!("curl -H \"Authorization: Bearer $API_KEY\" \\\n  \"{url}\"")
+}
+
+fn example(param: Param) -> &'static str {
+    match param {
+        Param::Id => sample::MODEL,
+        Param::Period => Period::Week.word(),
+        Param::SortBy => SortBy::Coding.word(),
+        Param::Limit => "20",
+    }
+}
+
+/// The values of a parameter, as HTML.
+fn allowed(param: Param) -> String {
+    match param {
+        Param::Id | Param::Period | Param::SortBy => {
+            param.allowed().into_iter().map(code).collect::<Vec<_>>().join(", ")
+        }
+        Param::Limit => escape(&param.allowed().concat()),
+    }
+}
+
+/// The table of parameters.
+pub(super) fn parameters() -> String {
+    let rows = Param::ALL.map(|param| {
+        let of: Vec<_> = ENDPOINTS.iter().filter(|row| taken(row).any(|taken| taken == param)).collect();
+        let of: Vec<_> = of
+            .into_iter()
+            .map(|row| format!("<a href=\"#{}\">{}</a>", anchor(row), code(&short_path(row))))
+            .collect();
+        vec![code(param.name()), allowed(param), prose(param.meaning()), of.join(", ")]
+    });
+    stacking_table("Parameters", &["Parameter", "Values", "Meaning", "Taken by"], rows)
+}
+
+/// The table of the envelope's fields.
+pub(super) fn envelope() -> String {
+    stacking_table("Fields of the envelope", &FIELD_HEADS, rows("", ENVELOPE))
+}
+
+/// A row for each field, and for those inside it.
+pub(super) fn rows(path: &str, fields: &[Field]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for field in fields {
+        let name = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
+        let badge = if field.paid_only { " <span class=\"badge\">paid plans</span>" } else { "" };
+        rows.push(vec![code(&name) + badge, type_words(field), prose(field.meaning)]);
+        match field.shape {
+            Shape::Object(inner) => rows.extend(self::rows(&name, inner)),
+            Shape::Objects(inner) => rows.extend(self::rows(&format!("{name}[]"), inner)),
+            Shape::Text
+            | Shape::Instant
+            | Shape::Number
+            | Shape::Score
+            | Shape::Integer
+            | Shape::Flag
+            | Shape::Words(_)
+            | Shape::Texts => {}
+        }
+    }
+    rows
+}
+
+fn type_words(field: &Field) -> String {
+    let mut words = match field.shape {
+        Shape::Text => "string".into(),
+        Shape::Instant => "string, RFC 3339 in UTC".into(),
+        Shape::Number => "number".into(),
+        Shape::Score => format!("number from 0 to 100, or {}", code("unavailable")),
+        Shape::Integer => "integer".into(),
+        Shape::Flag => "boolean".into(),
+        Shape::Words(words) => {
+            format!("string: {}", words.iter().copied().map(code).collect::<Vec<_>>().join(", "))
+        }
+        Shape::Object(_) => "object".into(),
+        Shape::Objects(_) => "array of objects".into(),
+        Shape::Texts => "array of strings".into(),
+    };
+    if field.nullable {
+        words.push_str(", or <code>null</code>");
+    }
+    words
+}
+
+/// The table of response headers.
+pub(super) fn headers() -> String {
+    let rows = HEADERS.iter().map(|header| {
+        let on = if header.always {
+            header.on.words()
+        } else {
+            format!("{}, where it applies", header.on.words())
+        };
+        vec![code(header.name), prose(&on), prose(header.meaning), code(header.example)]
+    });
+    stacking_table("Response headers", &["Header", "On", "Meaning", "Example"], rows)
+}

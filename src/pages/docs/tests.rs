@@ -1,0 +1,152 @@
+//! Holds the pages for people against the tables, and against what they promise to load: nothing.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::keys::{Rights, TierLimits};
+use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
+use crate::routes::codes::CODES;
+use crate::routes::headers::HEADERS;
+use crate::routes::{Param, Period, SortBy};
+
+fn default() -> String {
+    page(&PagesConfig::default())
+}
+
+/// What stands in these attributes, of both pages.
+fn attributes(name: &str) -> Vec<String> {
+    let html = default() + &landing(&PagesConfig::default());
+    let lead = format!(" {name}=\"");
+    html.split(&lead).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_code_has_its_anchor_with_its_status_and_remedy() {
+    let html = default();
+    for row in &CODES {
+        let section = html.split_once(&format!("id=\"{}\"", row.word)).unwrap().1;
+        let section = section.split_once("</section>").unwrap().0;
+        assert!(section.contains(row.status.as_str()), "{}", row.word);
+        assert!(section.contains(&prose(row.condition)), "{}", row.word);
+        assert!(section.contains(&prose(row.remedy)), "{}", row.word);
+    }
+}
+
+#[test]
+fn every_endpoint_parameter_header_tier_and_price_is_there() {
+    let html = default();
+    for row in &ENDPOINTS {
+        assert!(html.contains(&row.documented_path().replace("{id}", ":id")), "{}", row.name);
+        assert!(html.contains(&prose(row.summary)), "{}", row.name);
+        for field in row.item {
+            assert!(html.contains(&format!("<code>{}</code>", field.name)), "{} {}", row.name, field.name);
+        }
+    }
+    for param in Param::ALL {
+        assert!(html.contains(&prose(param.meaning())), "{param:?}");
+    }
+    let words = Period::ALL.map(Period::word).into_iter().chain(SortBy::ALL.map(SortBy::word));
+    for word in words.chain(HEADERS.iter().map(|header| header.name)) {
+        assert!(html.contains(&format!("<code>{word}</code>")), "{word}");
+    }
+    for tier in PagesConfig::default().tiers {
+        for text in [capitalized(&tier.name), grouped(tier.limits.day), grouped(tier.limits.minute)] {
+            assert!(html.contains(&format!(">{text}</t")), "{text}");
+        }
+    }
+    for price in &PRICES {
+        assert!(html.contains(&prose(price.outcome)), "{}", price.outcome);
+    }
+}
+
+#[test]
+fn every_link_within_the_page_leads_somewhere_and_no_anchor_stands_twice() {
+    let html = default();
+    let ids: Vec<_> = html.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    let unique: HashSet<_> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len());
+    for link in attributes("href") {
+        if let Some(anchor) = link.strip_prefix('#') {
+            assert!(unique.contains(anchor), "{link}");
+        }
+    }
+}
+
+#[test]
+fn the_pages_load_nothing() {
+    let html = default() + &landing(&PagesConfig::default());
+    let banned = ["<script", "<img", "<iframe", " src=", " style=", "@import", "url(", "@font-face"];
+    for banned in banned.into_iter().chain([" onclick=", " onload=", " onerror="]) {
+        assert!(!html.contains(banned), "{banned}");
+    }
+    let outside: HashSet<_> = attributes("href").into_iter().filter(|link| link.contains(':')).collect();
+    for link in outside {
+        let documents = ["https://www.rfc-editor.org/rfc/", "https://datatracker.ietf.org/doc/"];
+        assert!(link == "data:," || documents.iter().any(|lead| link.starts_with(lead)), "{link}");
+    }
+    assert_eq!(html.matches("<link ").count(), 2, "the icon that is none, so that no browser asks for one");
+}
+
+#[test]
+fn no_place_of_a_template_is_left_open() {
+    for html in [default(), landing(&PagesConfig::default())] {
+        assert!(!html.contains("{{"));
+        assert!(!html.contains("}}"));
+    }
+}
+
+#[test]
+fn text_from_the_settings_is_escaped() {
+    let evil = "<script>\"'&{{license}}";
+    let config = PagesConfig {
+        service: evil.into(),
+        license: evil.into(),
+        version: evil.into(),
+        base_url: Some(evil.into()),
+        key_prefix: evil.into(),
+        tiers: vec![Tier {
+            name: evil.into(),
+            rights: Rights::paid(),
+            limits: TierLimits { minute: 1, day: 2 },
+        }],
+        guard_per_minute: 7,
+    };
+    for html in [page(&config), landing(&config)] {
+        assert!(!html.contains("<script"));
+        assert!(!html.contains("\"'&{{"));
+        assert!(html.contains("&lt;script&gt;&quot;&#39;&amp;{{license}}"));
+    }
+    assert!(page(&config).contains("7 refused requests a minute"));
+}
+
+#[test]
+fn the_example_of_an_error_has_the_fields_of_the_table() {
+    let example: serde_json::Value = serde_json::from_str(&errors::example(&PagesConfig::default())).unwrap();
+    for field in ERROR {
+        assert!(example.get(field.name).is_some(), "{}", field.name);
+    }
+    let known: Vec<_> = ERROR.iter().chain(ERROR_SOMETIMES).map(|field| field.name).collect();
+    assert!(example.as_object().unwrap().keys().all(|name| known.contains(&name.as_str())));
+    let limit: HashSet<_> = example["limit"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(limit, LIMIT.iter().map(|field| field.name).collect());
+}
+
+#[test]
+fn numbers_are_grouped_by_thousands() {
+    for (number, text) in [(7, "7"), (999, "999"), (1_000, "1,000"), (25_000, "25,000"), (250_000, "250,000")]
+    {
+        assert_eq!(grouped(number), text);
+    }
+    assert_eq!(grouped(1_234_567), "1,234,567");
+}
+
+#[test]
+fn headings_descend_one_step_at_a_time() {
+    let html = default();
+    let mut last = 0;
+    for rest in html.split("<h").skip(1) {
+        let Some(level) = rest.chars().next().and_then(|c| c.to_digit(10)) else { continue };
+        assert!(level <= last + 1, "{}", rest.chars().take(60).collect::<String>());
+        last = level;
+    }
+}

@@ -1,0 +1,118 @@
+//! The little HTML that the pages need: escaping, templates, tables, code.
+//!
+//! Whatever is not a template goes through [`escape`]. Not for: anything a request brings; no page is made from one.
+
+use std::fmt::Write as _;
+
+/// Text as HTML, fit for an element and for an attribute in double quotes.
+pub(super) fn escape(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+/// A sentence of our tables as HTML: what stands between backticks is code.
+pub(super) fn prose(text: &str) -> String {
+    let mut html = String::with_capacity(text.len() + 16);
+    for (at, part) in text.split('`').enumerate() {
+        html.push_str(&if at % 2 == 1 { code(part) } else { escape(part) });
+    }
+    html
+}
+
+/// Puts values in the places of a template that say `{{name}}`, in one pass: a value that looks like a place is text.
+/// A name without a value stays as it stands, for a test to find.
+pub(super) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let mut html = String::with_capacity(template.len() * 2);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        html.push_str(before);
+        let Some((name, after)) = after.split_once("}}") else {
+            html.push_str("{{");
+            rest = after;
+            continue;
+        };
+        html.push_str(&value(name).unwrap_or_else(|| format!("{{{{{name}}}}}")));
+        rest = after;
+    }
+    html.push_str(rest);
+    html
+}
+
+/// A table with a heading for each column. The cells are HTML. It scrolls by itself where the screen is narrow, so it
+/// can be reached by keyboard and has a name.
+pub(super) fn table(name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    table_of("scroll", name, heads, rows)
+}
+
+/// The same for tables of text: where the screen is narrow the cells of a row stand below each other.
+pub(super) fn stacking_table(
+    name: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    table_of("scroll stack", name, heads, rows)
+}
+
+fn table_of(class: &str, name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let name = escape(name);
+    let mut html = format!(
+        "<div class=\"{class}\" role=\"group\" aria-label=\"{name}\" tabindex=\"0\"><table><thead><tr>"
+    );
+    for head in heads {
+        push(&mut html, format_args!("<th scope=\"col\">{}</th>", escape(head)));
+    }
+    html.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        html.push_str("<tr>");
+        for (column, cell) in row.into_iter().enumerate() {
+            let (open, close) = if column == 0 { ("<th scope=\"row\">", "</th>") } else { ("<td>", "</td>") };
+            push(&mut html, format_args!("{open}{cell}{close}"));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    html
+}
+
+/// A block of code under a name. It scrolls, so it can be reached by keyboard.
+pub(super) fn code_block(name: &str, code: &str) -> String {
+    let (name, code) = (escape(name), escape(code));
+    format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{code}</code></pre>\n")
+}
+
+/// A word as code.
+pub(super) fn code(word: &str) -> String {
+    format!("<code>{}</code>", escape(word))
+}
+
+/// Adds to a text.
+pub(super) fn push(html: &mut String, more: std::fmt::Arguments<'_>) {
+    html.write_fmt(more).expect("writing to a string cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_becomes_markup() {
+        assert_eq!(escape("<a href='x' b=\"y\">&"), "&lt;a href=&#39;x&#39; b=&quot;y&quot;&gt;&amp;");
+        assert_eq!(prose("say `a<b` now"), "say <code>a&lt;b</code> now");
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_place_is_text() {
+        let value = |name: &str| (name == "a").then(|| String::from("{{b}}"));
+        assert_eq!(fill("x {{a}} y {{b}} {{", value), "x {{b}} y {{b}} {{");
+    }
+}

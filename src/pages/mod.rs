@@ -1,0 +1,159 @@
+//! The public pages that need no key: the landing page, the docs and the API description.
+//!
+//! Made once at start from the tables in `routes` and the configured tiers, so that none can say what the gateway
+//! does not do. They load nothing: no script, no font, no image, not even from here. Not for: `/healthz`, which knows
+//! the state of the process, nor for serving (the gateway does that).
+
+mod docs;
+mod html;
+mod openapi;
+mod sample;
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::keys::{Tier, standard_tiers};
+use crate::routes::API_BASE;
+
+/// What a browser may do with the HTML pages: show them. To be sent with them as `Content-Security-Policy`.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// What the pages say besides the tables. All of it is escaped where it is printed.
+#[derive(Clone, Debug)]
+pub struct PagesConfig {
+    /// The service's name.
+    pub service: String,
+    /// The attribution sentence, as in the envelope.
+    pub license: String,
+    /// The data API's version, as in the envelope.
+    pub version: String,
+    /// The tiers, smallest first.
+    pub tiers: Vec<Tier>,
+    /// The address clients use, with or without the trailing `/api/v1`. Without one the pages say `/api/v1` and leave
+    /// the host to the reader.
+    pub base_url: Option<String>,
+    /// What keys begin with, for examples.
+    pub key_prefix: String,
+    /// How many refused requests a minute the guard lets pass.
+    pub guard_per_minute: u32,
+}
+
+impl Default for PagesConfig {
+    fn default() -> Self {
+        Self {
+            service: "scoregate".into(),
+            license: "Data by scoregate. Wherever it is shown, the source must be cited with a link.".into(),
+            version: "1.0.0".into(),
+            tiers: standard_tiers(),
+            base_url: None,
+            key_prefix: "sg_live".into(),
+            guard_per_minute: 60,
+        }
+    }
+}
+
+/// A page, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its media type.
+    pub content_type: &'static str,
+    /// Its bytes.
+    pub body: Bytes,
+    /// Its strong entity tag, in quotes. Equal bytes have equal tags, on every machine.
+    pub etag: String,
+}
+
+/// All pages.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    landing: Page,
+    docs: Page,
+    openapi: Page,
+}
+
+impl Pages {
+    /// Makes them. Costs milliseconds; done once.
+    pub fn build(config: &PagesConfig) -> Self {
+        Self {
+            landing: Page::new(HTML, docs::landing(config)),
+            docs: Page::new(HTML, docs::page(config)),
+            openapi: Page::new(JSON, openapi::document(config)),
+        }
+    }
+
+    /// The page at this path, taken to the letter.
+    pub fn find(&self, path: &str) -> Option<&Page> {
+        match path {
+            "/" => Some(&self.landing),
+            "/docs" => Some(&self.docs),
+            "/openapi.json" => Some(&self.openapi),
+            _ => None,
+        }
+    }
+}
+
+impl Page {
+    fn new(content_type: &'static str, body: String) -> Self {
+        let mut etag = String::from("\"");
+        // 128 bits name a page well enough.
+        for byte in Sha256::digest(body.as_bytes()).iter().take(16) {
+            write!(etag, "{byte:02x}").expect("writing to a string cannot fail");
+        }
+        etag.push('"');
+        Self { content_type, body: body.into(), etag }
+    }
+}
+
+impl PagesConfig {
+    /// The address that all data paths begin with, ending in `/api/v1`; without a host if none is configured.
+    fn base(&self) -> String {
+        let url = self.base_url.as_deref().unwrap_or("").trim_end_matches('/');
+        format!("{}{API_BASE}", url.strip_suffix(API_BASE).unwrap_or(url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_found_by_their_exact_path_only() {
+        let pages = Pages::build(&PagesConfig::default());
+        for (path, kind) in [("/", HTML), ("/docs", HTML), ("/openapi.json", JSON)] {
+            assert_eq!(pages.find(path).unwrap().content_type, kind, "{path}");
+        }
+        for path in ["", "/docs/", "/Docs", "/openapi", "/index.html", "//", "/api/v1"] {
+            assert!(pages.find(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn equal_settings_make_equal_bytes_and_tags_and_other_settings_others() {
+        let (one, two) = (Pages::build(&PagesConfig::default()), Pages::build(&PagesConfig::default()));
+        let other = Pages::build(&PagesConfig { service: "other".into(), ..PagesConfig::default() });
+        for path in ["/", "/docs", "/openapi.json"] {
+            let (one, two, other) =
+                (one.find(path).unwrap(), two.find(path).unwrap(), other.find(path).unwrap());
+            assert_eq!((&one.body, &one.etag), (&two.body, &two.etag));
+            assert_ne!(one.etag, other.etag);
+            assert!(one.etag.starts_with('"') && one.etag.ends_with('"') && one.etag.len() == 34);
+        }
+    }
+
+    #[test]
+    fn the_base_address_ends_in_the_base_path_however_it_is_configured() {
+        for (url, base) in [
+            (None, "/api/v1"),
+            (Some("https://x.example"), "https://x.example/api/v1"),
+            (Some("https://x.example/api/v1/"), "https://x.example/api/v1"),
+        ] {
+            let config = PagesConfig { base_url: url.map(Into::into), ..PagesConfig::default() };
+            assert_eq!(config.base(), base);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `/openapi.json`: the API description, OpenAPI 3.1, printed from the tables.
+//!
+//! Not for: anything a table in `routes` does not say. Tests hold every answer of the gateway against it.
+
+mod parameters;
+mod responses;
+mod schemas;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{PagesConfig, sample};
+use crate::routes::{API_BASE, ENDPOINTS, Endpoint};
+use responses::Responses;
+
+/// The parts in the order in which a person reads them.
+#[derive(Serialize)]
+struct Document {
+    openapi: &'static str,
+    info: Value,
+    servers: Value,
+    security: Value,
+    tags: Value,
+    paths: Map<String, Value>,
+    components: Value,
+}
+
+/// The description as text.
+pub(super) fn document(config: &PagesConfig) -> String {
+    let mut responses = Responses::default();
+    let paths =
+        ENDPOINTS.iter().map(|endpoint| (path(endpoint), operations(endpoint, &mut responses))).collect();
+    let base = schemas::Base { version: &config.version, license: &config.license };
+    let document = Document {
+        openapi: "3.1.0",
+        info: info(config),
+        servers: json!([{ "url": config.base() }]),
+        security: json!([{ "bearer": [] }, { "header": [] }]),
+        tags: tags(),
+        paths,
+        components: json!({
+            "securitySchemes": security_schemes(),
+            "parameters": parameters::all(),
+            "headers": responses::headers(),
+            "responses": responses.finish(),
+            "schemas": schemas::all(&ENDPOINTS, &base),
+        }),
+    };
+    sample::text_of(&document)
+}
+
+fn info(config: &PagesConfig) -> Value {
+    json!({
+        "title": format!("{} data API", config.service),
+        "version": config.version,
+        "summary": "Benchmark data on AI models, read-only.",
+        "description": "Rankings, a global index, alerts, incidents, provider status, analytics and drift signatures. \
+            Every request needs a key. Scores change about once an hour. Any method other than GET, HEAD and OPTIONS \
+            is a 405, any other path a 404. The documentation is at `/docs`.",
+        "termsOfService": "/docs#terms",
+        "license": { "name": config.license },
+    })
+}
+
+fn security_schemes() -> Value {
+    json!({
+        "bearer": { "type": "http", "scheme": "bearer",
+            "description": "`Authorization: Bearer KEY`. Either of the two headers will do." },
+        "header": { "type": "apiKey", "in": "header", "name": "X-API-Key",
+            "description": "`X-API-Key: KEY`. Either of the two headers will do." },
+    })
+}
+
+/// The path below the server's address.
+fn path(endpoint: &Endpoint) -> String {
+    let path = endpoint.documented_path();
+    path.strip_prefix(API_BASE).unwrap_or(&path).to_owned()
+}
+
+/// The group an endpoint belongs to: the first segment of its path.
+fn tag(endpoint: &Endpoint) -> &'static str {
+    endpoint.segments.first().copied().unwrap_or_default()
+}
+
+fn tags() -> Value {
+    let mut tags: Vec<_> = ENDPOINTS.iter().map(tag).collect();
+    tags.dedup();
+    tags.into_iter().map(|tag| json!({ "name": tag })).collect()
+}
+
+fn operations(endpoint: &Endpoint, responses: &mut Responses) -> Value {
+    let mut operation = |head: bool| {
+        let name = if head { format!("{}_head", endpoint.name) } else { endpoint.name.to_owned() };
+        let mut operation = json!({
+            "operationId": name,
+            "summary": endpoint.summary,
+            "tags": [tag(endpoint)],
+            "responses": responses.of(endpoint, head),
+        });
+        if head && let Some(operation) = operation.as_object_mut() {
+            operation
+                .insert("description".into(), "The same as GET, without a body, at the same price.".into());
+        }
+        operation
+    };
+    let (get, head) = (operation(false), operation(true));
+    let mut item = json!({ "get": get, "head": head });
+    let parameters = parameters::of(endpoint);
+    if let Some(item) = item.as_object_mut().filter(|_| !parameters.is_empty()) {
+        item.insert("parameters".into(), Value::Array(parameters));
+    }
+    item
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The parameters: exactly the values the gateway takes.
+
+use serde_json::{Map, Value, json};
+
+use super::schemas::reference;
+use crate::pages::sample;
+use crate::routes::{Endpoint, Limit, Param, Period, SortBy};
+
+const IF_NONE_MATCH: &str = "If-None-Match";
+
+/// All parameters, by name.
+pub(super) fn all() -> Map<String, Value> {
+    let mut parameters: Map<_, _> =
+        Param::ALL.map(|param| (param.name().to_owned(), parameter(param))).into_iter().collect();
+    parameters.insert(IF_NONE_MATCH.into(), if_none_match());
+    parameters
+}
+
+/// References to those that an endpoint takes.
+pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
+    let id = endpoint.route.names_a_model().then_some(Param::Id);
+    let own = id.iter().chain(endpoint.takes).map(|param| param.name());
+    let conditional = endpoint.stored.then_some(IF_NONE_MATCH);
+    own.chain(conditional).map(|name| reference("parameters", name)).collect()
+}
+
+fn parameter(param: Param) -> Value {
+    let (place, schema) = match param {
+        Param::Id => {
+            let pattern: String = ["^", &param.allowed().concat(), "$"].concat();
+            ("path", json!({ "type": "string", "pattern": pattern, "examples": [sample::MODEL] }))
+        }
+        // No `default`: it depends on the plan, as the description says.
+        Param::Period => ("query", json!({ "type": "string", "enum": Period::ALL.map(Period::word) })),
+        Param::SortBy => (
+            "query",
+            json!({ "type": "string", "enum": SortBy::ALL.map(SortBy::word), "default": SortBy::Combined.word() }),
+        ),
+        Param::Limit => (
+            "query",
+            json!({ "type": "integer", "minimum": 1, "maximum": Limit::MAX, "default": Limit::DEFAULT.get() }),
+        ),
+    };
+    json!({
+        "name": param.name(),
+        "in": place,
+        "required": param == Param::Id,
+        "description": param.meaning(),
+        "schema": schema,
+    })
+}
+
+fn if_none_match() -> Value {
+    json!({
+        "name": IF_NONE_MATCH,
+        "in": "header",
+        "required": false,
+        "description": "The `ETag` of the answer you hold. While it is still current the answer is 304, without a body.",
+        "schema": { "type": "string" },
+    })
+}

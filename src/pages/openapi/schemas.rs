@@ -1,0 +1,191 @@
+//! Schemas: items from their fields' tables, the envelope of each endpoint, errors with their conditions.
+//!
+//! Fields that are not named are allowed everywhere, and no field of an item is required: a foreign backend may send
+//! more or less. What the gateway itself writes, the envelope and the errors, is exact.
+
+use serde_json::{Map, Value, json};
+
+use crate::pages::sample;
+use crate::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
+use crate::routes::codes::{CODES, Code, Row};
+use crate::routes::shapes::{Field, Shape};
+use crate::routes::{Endpoint, Param, Period, SortBy};
+
+/// All schemas, by name.
+pub(super) fn all(endpoints: &'static [Endpoint], base: &Base<'_>) -> Map<String, Value> {
+    let mut schemas = Map::new();
+    for endpoint in endpoints {
+        schemas.insert(item_name(endpoint), item(endpoint));
+        schemas.insert(answer_name(endpoint), answer(endpoint, base));
+    }
+    schemas.insert("Limit".into(), object(LIMIT, &names(LIMIT)));
+    schemas.insert("Error".into(), error());
+    schemas.insert("Problem".into(), problem());
+    schemas
+}
+
+/// What the answers' examples repeat.
+pub(super) struct Base<'a> {
+    pub(super) version: &'a str,
+    pub(super) license: &'a str,
+}
+
+/// The schema's name of an endpoint's whole answer.
+pub(super) fn answer_name(endpoint: &Endpoint) -> String {
+    format!("{:?}Answer", endpoint.route)
+}
+
+fn item_name(endpoint: &Endpoint) -> String {
+    format!("{:?}Item", endpoint.route)
+}
+
+/// A reference to a component.
+pub(super) fn reference(kind: &str, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/{kind}/{name}") })
+}
+
+fn item(endpoint: &Endpoint) -> Value {
+    let mut schema = object(endpoint.item, &[]);
+    insert(
+        &mut schema,
+        "description",
+        "Fields may be missing and others may be present: the data source decides.".into(),
+    );
+    schema
+}
+
+fn answer(endpoint: &Endpoint, base: &Base<'_>) -> Value {
+    let mut schema = object(ENVELOPE, &names(ENVELOPE));
+    let takes = |param| endpoint.takes.contains(&param);
+    let applied = |param, words: Vec<&str>| {
+        if takes(param) { json!({ "type": "string", "enum": words }) } else { json!({ "type": "null" }) }
+    };
+    let mut data = json!({ "items": reference("schemas", &item_name(endpoint)) });
+    let mut count = json!({ "minimum": 0 });
+    if endpoint.one {
+        insert(&mut data, "minItems", 1.into());
+        insert(&mut data, "maxItems", 1.into());
+        insert(&mut count, "const", 1.into());
+    }
+    narrow(&mut schema, "success", json!({ "const": true }));
+    narrow(&mut schema, "version", json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }));
+    narrow(&mut schema, "period", applied(Param::Period, Period::ALL.map(Period::word).to_vec()));
+    narrow(&mut schema, "sort_by", applied(Param::SortBy, SortBy::ALL.map(SortBy::word).to_vec()));
+    narrow(&mut schema, "count", count);
+    narrow(&mut schema, "data", data);
+    let example = sample::value(&sample::Answer::of(endpoint, base.version, base.license));
+    insert(&mut schema, "examples", json!([example]));
+    schema
+}
+
+fn error() -> Value {
+    let mut schema = object(ERROR, &names(ERROR));
+    for field in ERROR_SOMETIMES {
+        narrow(&mut schema, field.name, of_field(field));
+    }
+    let with_param: Vec<_> = CODES.iter().filter(|row| about_a_parameter(row)).map(|row| row.word).collect();
+    let words: Vec<_> = CODES.iter().map(|row| row.word).collect();
+    narrow(&mut schema, "success", json!({ "const": false }));
+    narrow(&mut schema, "version", json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }));
+    narrow(&mut schema, "code", json!({ "enum": words }));
+    narrow(&mut schema, "docs", json!({ "pattern": "/docs#[a-z_]+$" }));
+    narrow(&mut schema, "limit", reference("schemas", "Limit"));
+    let conditions = json!([
+        only_if("status", &json!({ "const": 429 }), &["limit"]),
+        only_if("code", &json!({ "enum": with_param }), &["param", "allowed"]),
+    ]);
+    insert(&mut schema, "allOf", conditions);
+    schema
+}
+
+/// Whether an error of this code says which parameter it is about.
+fn about_a_parameter(row: &Row) -> bool {
+    row.code == Code::LatestRequiresPlan || Param::ALL.iter().any(|param| param.code() == row.code)
+}
+
+/// The fields `then` are there exactly if `field` is as `condition` says.
+fn only_if(field: &str, condition: &Value, then: &[&str]) -> Value {
+    let none: Map<_, _> = then.iter().map(|name| ((*name).to_owned(), Value::Bool(false))).collect();
+    json!({
+        "if": { "properties": { field: condition }, "required": [field] },
+        "then": { "required": then },
+        "else": { "properties": none },
+    })
+}
+
+fn problem() -> Value {
+    let mut schema = object(PROBLEM, &names(PROBLEM));
+    narrow(&mut schema, "type", json!({ "format": "uri-reference" }));
+    narrow(&mut schema, "instance", json!({ "format": "uri-reference" }));
+    insert(&mut schema, "allOf", json!([reference("schemas", "Error")]));
+    insert(&mut schema, "description", "The same error, in the form of RFC 9457.".into());
+    schema
+}
+
+fn names(fields: &[Field]) -> Vec<&'static str> {
+    fields.iter().map(|field| field.name).collect()
+}
+
+fn object(fields: &[Field], required: &[&str]) -> Value {
+    let properties: Map<_, _> = fields.iter().map(|field| (field.name.to_owned(), of_field(field))).collect();
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        insert(&mut schema, "required", json!(required));
+    }
+    schema
+}
+
+fn of_field(field: &Field) -> Value {
+    let (mut types, mut schema) = of_shape(&field.shape);
+    if field.nullable {
+        types.push("null");
+        if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+            words.push(Value::Null);
+        }
+    }
+    let types = if let [sole] = types.as_slice() { json!(sole) } else { json!(types) };
+    insert(&mut schema, "type", types);
+    insert(&mut schema, "description", field.meaning.into());
+    if field.paid_only {
+        insert(&mut schema, "x-paid-only", true.into());
+    }
+    schema
+}
+
+/// The JSON types a shape may have, and what else holds for it.
+fn of_shape(shape: &Shape) -> (Vec<&'static str>, Value) {
+    match shape {
+        Shape::Text => (vec!["string"], json!({})),
+        Shape::Instant => (vec!["string"], json!({ "format": "date-time" })),
+        Shape::Number => (vec!["number"], json!({})),
+        // Bounds bind numbers only and patterns texts only, so the three can stand side by side.
+        Shape::Score => {
+            (vec!["number", "string"], json!({ "minimum": 0, "maximum": 100, "pattern": "^unavailable$" }))
+        }
+        Shape::Integer => (vec!["integer"], json!({})),
+        Shape::Flag => (vec!["boolean"], json!({})),
+        Shape::Words(words) => (vec!["string"], json!({ "enum": words })),
+        Shape::Object(fields) => (vec!["object"], object(fields, &[])),
+        Shape::Objects(fields) => (vec!["array"], json!({ "items": object(fields, &[]) })),
+        Shape::Texts => (vec!["array"], json!({ "items": { "type": "string" } })),
+    }
+}
+
+/// Adds to the schema of one property; what is said twice is said anew.
+fn narrow(schema: &mut Value, property: &str, with: Value) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    let known = properties.entry(property).or_insert_with(|| json!({}));
+    if let (Some(known), Value::Object(with)) = (known.as_object_mut(), with) {
+        // A reference says all itself, but for the description beside it.
+        if with.contains_key("$ref") {
+            known.retain(|key, _| key == "description");
+        }
+        known.extend(with);
+    }
+}
+
+fn insert(schema: &mut Value, key: &str, value: Value) {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert(key.to_owned(), value);
+    }
+}
