@@ -1,7 +1,7 @@
 //! scoregate: the front door of a public data API for AI-model benchmarks.
 //!
 //! A request is data that grows: each stage takes values, returns a value and writes one field of one `Exchange`; the
-//! stages are called in order by one function in [`gateway`]. What decides is pure and takes `now`; what waits sits
+//! stages are called in order by one function in `gateway`. What decides is pure and takes `now`; what waits sits
 //! behind a narrow door. Modules stand in layer order, lowest first, and name only lower ones: `tests/tidy.rs` holds
 //! that. `ARCHITECTURE.md` is the map.
 
@@ -14,5 +14,6 @@ pub mod limits;
 pub mod routes;
 
 pub mod cache;
+pub mod store;
 
 pub mod pages;

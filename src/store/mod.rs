@@ -4,10 +4,15 @@
 //! file on this machine and one server for many machines can both stand behind it. Whatever answers `Ok` is durable.
 //! Not for: deciding anything (`limits` does), nor for the hot path: a lookup never comes here.
 
+#[cfg(test)]
+mod conformance;
 mod embedded;
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
@@ -127,6 +132,19 @@ pub enum What {
     },
 }
 
+impl What {
+    /// The word for it in the audit trail.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Rotate { .. } => "rotate",
+            Self::RevokeKey { .. } => "revoke_key",
+            Self::RevokeAll => "revoke_all",
+            Self::SetTier { .. } => "set_tier",
+        }
+    }
+}
+
 /// A wish to lease units of a day's quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseAsk {
@@ -184,7 +202,8 @@ pub enum StoreError {
     /// An application or a key with this identity is already there.
     #[error("{0} already exists")]
     Exists(&'static str),
-    /// The store cannot be reached or written: nothing was made durable.
+    /// The store cannot be reached or written. Nothing counts as done; a disk that failed in the last moment may
+    /// still bring it back after a crash.
     #[error("the store cannot {doing}: {reason}")]
     Unavailable {
         /// What it was doing.
@@ -215,12 +234,13 @@ pub enum StoreError {
     },
 }
 
-/// The door.
+/// The door. Instants are kept to the millisecond.
 pub trait Store: Send + Sync + 'static {
     /// Up to `most` applications after `after`, with what is granted of `day`.
     fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> Answer<'_, Page>;
 
-    /// One application, with what is granted of `day`.
+    /// One application, with what is granted of `day`. Fails if its record cannot be read; a key that cannot be read
+    /// is left out.
     fn application(&self, id: ApplicationId, day: Day) -> Answer<'_, Option<StoredApplication>>;
 
     /// The newest day of which units were ever leased. Earlier days are closed.
@@ -230,9 +250,31 @@ pub trait Store: Send + Sync + 'static {
     /// (`granted` of the day in which the change lies).
     fn change(&self, change: Change) -> Answer<'_, StoredApplication>;
 
-    /// Grants as much of a wish as the quota leaves, durably, before it answers.
+    /// Grants as much of a wish as the quota leaves, durably, before it answers. A wish for nothing opens the day and
+    /// asks for the total. An asker that leaves before the answer forfeits what it was granted.
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease>;
 
-    /// Takes units back. Units of a closed day are worth nothing and are dropped.
+    /// Takes units back. Units of a closed day are worth nothing and are dropped, and so are those of an application
+    /// that is not there. Never repeat it after an error: it may have been done, and units given back twice could be
+    /// granted twice; units that are lost only cost their caller a little.
     fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()>;
+}
+
+/// Waits for an answer, or for several, where there is no runtime: in the command line and in tests. Blocks this
+/// thread, so never call it from a task.
+pub fn wait<F: Future>(answer: F) -> F::Output {
+    struct Waiting(Thread);
+    impl Wake for Waiting {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Waiting(std::thread::current())));
+    let mut answer = pin!(answer);
+    loop {
+        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(told) => return told,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }

@@ -1,0 +1,139 @@
+//! Changes to applications and keys, each with its audit record, inside the writer's transaction.
+//!
+//! A failing change leaves nothing: the writer undoes all of it. Not for: minting keys or asking whether a tier exists;
+//! the door takes what it is given.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::fault::{Fault, is_conflict};
+use super::records;
+use crate::clock::Wall;
+use crate::keys::Digest;
+use crate::store::{Change, OwnLimits, StoreError, StoredApplication, StoredKey, What};
+
+/// Makes the change and answers with the application as it now is.
+pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApplication, Fault> {
+    let id = change.application.to_string();
+    let unknown = || Fault::Refused(StoreError::UnknownApplication(change.application));
+    if !matches!(change.what, What::Create { .. }) && !records::is_there(connection, &id)? {
+        return Err(unknown());
+    }
+    let detail = match &change.what {
+        What::Create { name, tier, own, contact, note, key } => {
+            let row = params![id, name, tier, own.minute, own.day, contact, note, millis(change.at)];
+            create(connection, row)?;
+            add_key(connection, &id, key)?;
+            let own = own_limits(*own);
+            format!("tier {tier:?}{own}, key {}", shown(key))
+        }
+        What::Rotate { key, retire_others_at } => {
+            let retired = retire(connection, &id, *retire_others_at)?;
+            add_key(connection, &id, key)?;
+            format!("new key {}; {retired} older ended at {}", shown(key), retire_others_at.rfc3339())
+        }
+        What::RevokeKey { digest } => {
+            let known = revoke_key(connection, &id, *digest, change.at)?;
+            format!("key {:?}", known.ok_or(StoreError::UnknownKey(change.application))?)
+        }
+        What::RevokeAll => format!("{} keys", revoke_all(connection, &id, change.at)?),
+        What::SetTier { tier } => {
+            let before = set_tier(connection, &id, tier)?;
+            format!("from {before:?} to {tier:?}")
+        }
+    };
+    audit(connection, change, &id, &detail)?;
+    records::application(connection, change.application, change.at.day())?.ok_or_else(unknown)
+}
+
+fn create(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO applications (id, name, tier, own_minute, own_day, contact, note, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(row);
+    unless_there(inserted, "that application")
+}
+
+fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), Fault> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            id,
+            key.digest.as_bytes(),
+            key.shown,
+            millis(key.created_at),
+            key.expires_at.map(millis),
+            key.revoked_at.map(millis),
+        ]);
+    unless_there(inserted, "that key")
+}
+
+fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result<(), Fault> {
+    match inserted {
+        Ok(_) => Ok(()),
+        Err(error) if is_conflict(&error) => Err(StoreError::Exists(what).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Ends the keys in force at `at`, unless they end sooner; says how many that changed.
+fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, Fault> {
+    Ok(connection
+        .prepare_cached(
+            "UPDATE keys SET expires_at = ?2 WHERE application = ?1 AND revoked_at IS NULL
+             AND (expires_at IS NULL OR expires_at > ?2)",
+        )?
+        .execute(params![id, millis(at)])?)
+}
+
+/// Revokes one key and gives what is shown of it. One that is revoked already keeps its time.
+fn revoke_key(connection: &Connection, id: &str, digest: Digest, at: Wall) -> Result<Option<String>, Fault> {
+    Ok(connection
+        .prepare_cached(
+            "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE application = ?1 AND digest = ?2
+             RETURNING shown",
+        )?
+        .query_row(params![id, digest.as_bytes(), millis(at)], |row| row.get(0))
+        .optional()?)
+}
+
+fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<usize, Fault> {
+    Ok(connection
+        .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE application = ?1 AND revoked_at IS NULL")?
+        .execute(params![id, millis(at)])?)
+}
+
+fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, Fault> {
+    let before = connection
+        .prepare_cached("SELECT tier FROM applications WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    connection.prepare_cached("UPDATE applications SET tier = ?2 WHERE id = ?1")?.execute([id, tier])?;
+    Ok(before)
+}
+
+fn audit(connection: &Connection, change: &Change, id: &str, detail: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![millis(change.at), change.who, change.what.word(), id, detail])?;
+    Ok(())
+}
+
+fn shown(key: &StoredKey) -> String {
+    let expiry = key.expires_at.map(|at| format!(" until {}", at.rfc3339()));
+    format!("{:?}{}", key.shown, expiry.unwrap_or_default())
+}
+
+fn own_limits(own: OwnLimits) -> String {
+    let part =
+        |limit: Option<u32>, unit| limit.map(|limit| format!(", {limit} a {unit}")).unwrap_or_default();
+    part(own.minute, "minute") + &part(own.day, "day")
+}
+
+/// SQLite's numbers are signed; every instant of ours fits.
+fn millis(at: Wall) -> i64 {
+    i64::try_from(at.millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,66 @@
+//! What can go wrong on the way to an answer, before it is known what was asked and of which file.
+//!
+//! Not for: callers; they see a [`StoreError`].
+
+use std::path::Path;
+
+use crate::store::StoreError;
+
+/// Why a piece of work failed.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// SQLite refused: the disk, a lock, the file.
+    Sql(rusqlite::Error),
+    /// The file system refused.
+    Disk(std::io::Error),
+    /// A record says what no version of this program would have written.
+    Record(String),
+    /// The work was done as asked, and the answer is no.
+    Refused(StoreError),
+}
+
+impl Fault {
+    /// The same, for whoever asked.
+    pub(super) fn told(self, doing: &'static str, path: &Path) -> StoreError {
+        let damaged = |reason| StoreError::Damaged { path: path.display().to_string(), reason };
+        match self {
+            Self::Sql(error) if is_damage(&error) => damaged(error.to_string()),
+            Self::Sql(error) => StoreError::Unavailable { doing, reason: error.to_string() },
+            Self::Disk(error) => {
+                StoreError::Unavailable { doing, reason: format!("{}: {error}", path.display()) }
+            }
+            Self::Record(reason) => damaged(reason),
+            Self::Refused(error) => error,
+        }
+    }
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    code.is_some_and(|code| {
+        matches!(code, rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
+    })
+}
+
+/// Whether an error says that a record with this identity is already there.
+pub(super) fn is_conflict(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}

@@ -1,0 +1,109 @@
+//! The ledger: how much of each UTC day was granted to each application.
+//!
+//! All of it runs inside the writer's transaction. The days only go forward: the first lease of a day opens it and
+//! closes every earlier one. Not for: which quota is in force, nor for how much to ask; the asker knows both.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::fault::Fault;
+use super::records;
+use crate::clock::{Day, Wall};
+use crate::store::{GiveBack, Lease, LeaseAsk, StoreError};
+
+/// Days that are kept for people to look at. None but the newest is ever written again.
+const DAYS_KEPT: u32 = 40;
+/// A new record takes this many outlived ones with it: more than come, and never a million at midnight.
+const PRUNED_AT_ONCE: u32 = 8;
+
+/// Grants what the quota leaves. The node is not kept: here the asker's answer and the record share one transaction.
+pub(super) fn lease(connection: &Connection, ask: &LeaseAsk) -> Result<Lease, Fault> {
+    if let Some(newest) = newest_day(connection)?
+        && ask.day < newest
+    {
+        return Ok(Lease::Closed { newest });
+    }
+    let (day, id) = (written(ask.day)?, ask.application.to_string());
+    let so_far = granted(connection, &day, &id)?;
+    let before = so_far.unwrap_or(0);
+    let units = ask.want.min(ask.quota.saturating_sub(before));
+    let total = u64::from(before) + u64::from(units);
+    if so_far.is_none() {
+        if !records::is_there(connection, &id)? {
+            return Err(StoreError::UnknownApplication(ask.application).into());
+        }
+        // Even a grant of nothing opens the day.
+        connection
+            .prepare_cached("INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)")?
+            .execute(params![day, id, units])?;
+        prune(connection, ask.day)?;
+    } else if units > 0 {
+        connection
+            .prepare_cached("UPDATE ledger SET granted = granted + ?3 WHERE day = ?1 AND application = ?2")?
+            .execute(params![day, id, units])?;
+    }
+    Ok(Lease::Granted { units, total })
+}
+
+/// Takes units back, where their day is still open.
+pub(super) fn give_back(connection: &Connection, units: &[GiveBack]) -> Result<(), Fault> {
+    let Some(newest) = newest_day(connection)? else { return Ok(()) };
+    let day = newest.to_string();
+    // A record that was made negative by hand stays as it is: raising it to nothing would free a whole quota.
+    let mut take = connection.prepare_cached(
+        "UPDATE ledger SET granted = max(granted - ?3, 0) WHERE day = ?1 AND application = ?2 AND granted > 0",
+    )?;
+    for back in units.iter().filter(|back| back.day == newest) {
+        take.execute(params![day, back.application.to_string(), back.units])?;
+    }
+    Ok(())
+}
+
+/// The newest day that was opened. Texts that are no days, which only a hand can have written, are passed over.
+pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, Fault> {
+    let mut newest = connection.prepare_cached("SELECT max(day) FROM ledger WHERE day < ?1")?;
+    let mut below = String::from("a"); // above every digit
+    loop {
+        let found: Option<String> = newest.query_row([&below], |row| row.get(0))?;
+        let Some(text) = found else { return Ok(None) };
+        if let Some(day) = read(&text) {
+            return Ok(Some(day));
+        }
+        below = text;
+    }
+}
+
+fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<u32>, Fault> {
+    let found: Option<i64> = connection
+        .prepare_cached("SELECT granted FROM ledger WHERE day = ?1 AND application = ?2")?
+        .query_row([day, id], |row| row.get(0))
+        .optional()?;
+    let Some(found) = found else { return Ok(None) };
+    let bad = |_| Fault::Record(format!("ledger of {id} for {day}: granted is {found}"));
+    u32::try_from(found).map(Some).map_err(bad)
+}
+
+fn prune(connection: &Connection, today: Day) -> Result<(), Fault> {
+    let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
+    connection
+        .prepare_cached(
+            "DELETE FROM ledger WHERE (day, application) IN
+             (SELECT day, application FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        )?
+        .execute(params![oldest, PRUNED_AT_ONCE])?;
+    Ok(())
+}
+
+/// A day as the ledger writes it; fails for one beyond the calendar, which could not be told from others.
+fn written(day: Day) -> Result<String, Fault> {
+    let text = day.to_string();
+    if read(&text) == Some(day) {
+        return Ok(text);
+    }
+    let reason = format!("day {} lies beyond the calendar", day.number());
+    Err(StoreError::Unavailable { doing: "grant a lease", reason }.into())
+}
+
+fn read(text: &str) -> Option<Day> {
+    let day = Wall::parse_rfc3339(&format!("{text}T00:00:00Z"))?.day();
+    (day.to_string() == text).then_some(day)
+}

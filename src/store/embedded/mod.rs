@@ -1,0 +1,91 @@
+//! The engine on one file: SQLite beside the gateway, with durable commits and nothing else to run.
+//!
+//! One thread writes and one reads, each with a connection of its own, so that no worker of the runtime ever waits
+//! for a disk and no reader waits for a writer. An operator may look into the file with `sqlite3` while we run, and a
+//! second process may write to it. Not for: several machines; the file belongs on a local disk.
+
+mod changes;
+mod fault;
+mod file;
+mod ledger;
+mod records;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Answer, Change, GiveBack, Lease, LeaseAsk, Page, Store, StoreError, StoredApplication};
+use crate::clock::Day;
+use crate::keys::ApplicationId;
+use worker::Worker;
+
+/// The store in one file. Dropping it finishes what is queued, then stops its threads; the drop waits for that.
+#[derive(Debug)]
+pub struct Embedded {
+    // Dropped in this order: the writer closes the file last, and so leaves it without a write-ahead log.
+    reader: Worker,
+    writer: Worker,
+    commits: Arc<AtomicU64>,
+}
+
+impl Embedded {
+    /// The file's name in its directory.
+    pub const FILE_NAME: &str = file::FILE_NAME;
+
+    /// Opens the store in this directory; makes both, for their owner alone, if they are missing.
+    ///
+    /// Checks the file first (the time grows with its size) and upgrades one of an older format, after a backup. Blocks
+    /// until that is done: call it before the runtime has work. A file that is refused is left as it was.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        let opened = file::open(directory)?;
+        let commits = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&commits);
+        Ok(Self {
+            reader: Worker::start("store-reader", &opened.path, opened.reader, worker::one_by_one)?,
+            writer: Worker::start("store-writer", &opened.path, opened.writer, move |connection, queue| {
+                worker::in_groups(connection, queue, &counted);
+            })?,
+            commits,
+        })
+    }
+
+    /// How many transactions were committed since it was opened; each stands for one command or for many.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+}
+
+impl Store for Embedded {
+    fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> Answer<'_, Page> {
+        let work = move |file: &rusqlite::Connection| records::page(file, after, most, day);
+        Box::pin(self.reader.ask("read a page of applications", work))
+    }
+
+    fn application(&self, id: ApplicationId, day: Day) -> Answer<'_, Option<StoredApplication>> {
+        let work = move |file: &rusqlite::Connection| records::application(file, id, day);
+        Box::pin(self.reader.ask("read an application", work))
+    }
+
+    fn newest_day(&self) -> Answer<'_, Option<Day>> {
+        Box::pin(self.reader.ask("read the newest day", ledger::newest_day))
+    }
+
+    fn change(&self, change: Change) -> Answer<'_, StoredApplication> {
+        let work = move |file: &rusqlite::Connection| changes::make(file, &change);
+        Box::pin(self.writer.ask("make a change", work))
+    }
+
+    fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {
+        let work = move |file: &rusqlite::Connection| ledger::lease(file, &ask);
+        Box::pin(self.writer.ask("grant a lease", work))
+    }
+
+    fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()> {
+        let work = move |file: &rusqlite::Connection| ledger::give_back(file, &units);
+        Box::pin(self.writer.ask("take units back", work))
+    }
+}

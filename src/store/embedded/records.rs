@@ -1,0 +1,237 @@
+//! From rows to applications.
+//!
+//! Whoever has `sqlite3` can write what we never would. A record that cannot be read is named and passed over, so that
+//! one slip costs one application or one key and not the gateway. Not for: judging values that can be read; whether a
+//! tier of that name exists is decided where tiers are known.
+
+use std::cmp::Ordering;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Rows};
+
+use super::fault::Fault;
+use crate::clock::{Day, Wall};
+use crate::keys::{ApplicationId, Digest};
+use crate::store::{OwnLimits, Page, StoredApplication, StoredKey};
+
+const APPLICATIONS: &str =
+    "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM applications";
+const KEYS: &str = "SELECT application, digest, shown, created_at, expires_at, revoked_at FROM keys";
+const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
+
+/// Applications after `after` in the order of their identifiers. The three tables lie in that order and are read in
+/// step, in one snapshot: no search per application.
+pub(super) fn page(
+    connection: &Connection,
+    after: Option<ApplicationId>,
+    most: usize,
+    day: Day,
+) -> Result<Page, Fault> {
+    let snapshot = connection.unchecked_transaction()?;
+    let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
+    let mut applications = snapshot.prepare_cached(&format!("{APPLICATIONS} WHERE id > ?1 ORDER BY id"))?;
+    let mut keys = snapshot.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
+    let mut ledger =
+        snapshot.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
+    let mut keys = Beside::new(keys.query([&after])?, key);
+    let mut ledger = Beside::new(ledger.query([&day, &after])?, granted);
+    let mut rows = applications.query([&after])?;
+
+    let mut page = Page::default();
+    while let Some(row) = rows.next()? {
+        if page.applications.len() >= most {
+            page.next = page.applications.last().map(|last| last.id);
+            return Ok(page);
+        }
+        match whole(row, &mut keys, &mut ledger, &mut page.skipped) {
+            Ok(application) => page.applications.push(application),
+            Err(Fault::Record(reason)) => page.skipped.push(reason),
+            Err(fault) => return Err(fault),
+        }
+    }
+    while let Some((id, _)) = keys.take_before(None)? {
+        page.skipped.push(orphan(&id));
+    }
+    Ok(page)
+}
+
+/// One application. A key of it that cannot be read is left out: [`page`] names those.
+pub(super) fn application(
+    connection: &Connection,
+    id: ApplicationId,
+    day: Day,
+) -> Result<Option<StoredApplication>, Fault> {
+    // Inside the writer's transaction there is a snapshot already.
+    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
+    let (id, day) = (id.to_string(), day.to_string());
+    let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id = ?1"))?;
+    let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
+    let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
+    let mut keys = Beside::new(keys.query([&id])?, key);
+    let mut ledger = Beside::new(ledger.query([&day, &id])?, granted);
+    let mut rows = applications.query([&id])?;
+    let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
+    drop(snapshot);
+    found
+}
+
+/// Whether there is such an application, readable or not.
+pub(super) fn is_there(connection: &Connection, id: &str) -> Result<bool, Fault> {
+    Ok(connection.prepare_cached("SELECT 1 FROM applications WHERE id = ?1")?.exists([id])?)
+}
+
+/// An application with what the other two tables have beside it.
+fn whole(
+    row: &Row<'_>,
+    keys: &mut Beside<'_, StoredKey>,
+    ledger: &mut Beside<'_, u64>,
+    skipped: &mut Vec<String>,
+) -> Result<StoredApplication, Fault> {
+    let id = text(row, 0, "id")?;
+    // The neighbours are stepped past whatever becomes of this one.
+    while let Some((owner, _)) = keys.take_before(Some(&id))? {
+        skipped.push(orphan(&owner));
+    }
+    let mut own_keys = Vec::with_capacity(1); // most have one; growing from none would make room for four
+    while let Some(key) = keys.take(&id)? {
+        match key {
+            Ok(key) => own_keys.push(key),
+            Err(reason) => skipped.push(format!("a key of {id}: {reason}")),
+        }
+    }
+    while ledger.take_before(Some(&id))?.is_some() {}
+    let granted = ledger.take(&id)?.unwrap_or(Ok(0));
+
+    let named = |fault| match fault {
+        Fault::Record(reason) => Fault::Record(format!("application {id}: {reason}")),
+        other @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Refused(_)) => other,
+    };
+    let granted = granted.map_err(|reason| named(Fault::Record(reason)))?;
+    own_keys.sort_by_key(|key| (key.created_at, key.digest));
+    let mut application = described(row, &id).map_err(named)?;
+    (application.keys, application.granted) = (own_keys, granted);
+    Ok(application)
+}
+
+fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, Fault> {
+    Ok(StoredApplication {
+        id: id.parse().map_err(|error| Fault::Record(format!("{error}")))?,
+        name: text(row, 1, "name")?,
+        tier: text(row, 2, "tier")?,
+        own: OwnLimits { minute: limit(row, 3, "own_minute")?, day: limit(row, 4, "own_day")? },
+        contact: row.get(5).map_err(|error| unreadable("contact", &error))?,
+        note: row.get(6).map_err(|error| unreadable("note", &error))?,
+        created_at: instant(row, 7, "created_at")?.ok_or_else(|| missing("created_at"))?,
+        keys: Vec::new(),
+        granted: 0,
+    })
+}
+
+fn key(row: &Row<'_>) -> Result<StoredKey, Fault> {
+    let digest: [u8; 32] = row.get(1).map_err(|error| unreadable("digest", &error))?;
+    Ok(StoredKey {
+        digest: Digest::from_bytes(digest),
+        shown: text(row, 2, "shown")?,
+        created_at: instant(row, 3, "created_at")?.ok_or_else(|| missing("created_at"))?,
+        expires_at: instant(row, 4, "expires_at")?,
+        revoked_at: instant(row, 5, "revoked_at")?,
+    })
+}
+
+fn granted(row: &Row<'_>) -> Result<u64, Fault> {
+    let granted = limit(row, 1, "granted")?.ok_or_else(|| missing("granted"))?;
+    Ok(u64::from(granted))
+}
+
+/// The name of an owner, and a row of its own or why that cannot be read.
+type Owned<T> = (String, Result<T, String>);
+
+/// Rows of another table in the same order, whose first column names the application they belong to.
+struct Beside<'s, T> {
+    rows: Rows<'s>,
+    read: fn(&Row<'_>) -> Result<T, Fault>,
+    head: Option<Owned<T>>,
+    begun: bool,
+}
+
+impl<'s, T> Beside<'s, T> {
+    fn new(rows: Rows<'s>, read: fn(&Row<'_>) -> Result<T, Fault>) -> Self {
+        Self { rows, read, head: None, begun: false }
+    }
+
+    /// The next row, if it belongs to `id`.
+    fn take(&mut self, id: &str) -> Result<Option<Result<T, String>>, Fault> {
+        Ok(self.take_if(|owner| owner == id)?.map(|(_, row)| row))
+    }
+
+    /// The next row and its owner, if it comes before those of `id`, or if there is no `id` left.
+    fn take_before(&mut self, id: Option<&str>) -> Result<Option<Owned<T>>, Fault> {
+        self.take_if(|owner| id.is_none_or(|id| owner.cmp(id) == Ordering::Less))
+    }
+
+    fn take_if(&mut self, fits: impl FnOnce(&str) -> bool) -> Result<Option<Owned<T>>, Fault> {
+        if !self.begun {
+            self.begun = true;
+            self.advance()?;
+        }
+        if !self.head.as_ref().is_some_and(|(owner, _)| fits(owner)) {
+            return Ok(None);
+        }
+        let taken = self.head.take();
+        self.advance()?;
+        Ok(taken)
+    }
+
+    fn advance(&mut self) -> Result<(), Fault> {
+        self.head = None;
+        let Some(row) = self.rows.next()? else { return Ok(()) };
+        // An owner that is no text must not end the walk; what stands for its bad bytes sorts as they do, after ASCII.
+        let owner = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).into_owned();
+        let read = match (self.read)(row) {
+            Ok(value) => Ok(value),
+            Err(Fault::Record(reason)) => Err(reason),
+            Err(fault) => return Err(fault),
+        };
+        self.head = Some((owner, read));
+        Ok(())
+    }
+}
+
+fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, Fault> {
+    row.get(column).map_err(|error| unreadable(name, &error))
+}
+
+fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, Fault> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Integer(number) => Ok(Some(number)),
+        ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
+            Err(Fault::Record(format!("{name} is no number")))
+        }
+    }
+}
+
+fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, Fault> {
+    let Some(found) = number(row, column, name)? else { return Ok(None) };
+    let bad = |_| Fault::Record(format!("{name} is {found}, which is not from 0 to {}", u32::MAX));
+    u32::try_from(found).map(Some).map_err(bad)
+}
+
+fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, Fault> {
+    let Some(found) = number(row, column, name)? else { return Ok(None) };
+    let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
+    let bad = || Fault::Record(format!("{name} is {found}, which is no instant from 1970 to 2554"));
+    read.map(|millis| Some(Wall::from_millis(millis))).ok_or_else(bad)
+}
+
+fn missing(name: &str) -> Fault {
+    Fault::Record(format!("{name} is missing"))
+}
+
+fn unreadable(name: &str, error: &rusqlite::Error) -> Fault {
+    Fault::Record(format!("{name} cannot be read: {error}"))
+}
+
+fn orphan(owner: &str) -> String {
+    format!("a key of {owner}: there is no such application")
+}

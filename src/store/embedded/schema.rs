@@ -1,0 +1,54 @@
+//! The tables, as a list of steps from one format of the file to the next.
+//!
+//! A step that was ever released is never changed: files in that format exist. The comments inside the statements are
+//! for operators; `.schema` shows them. There are no CHECK constraints: one bad record, edited by hand, must not make
+//! the start-up check refuse the whole file; it is passed over and reported instead.
+//!
+//! Digests are blobs, half the size of text in each of two trees; `hex(digest)` shows one, `digest = x'…'` finds one,
+//! and `shown` is what people tell keys apart by. The order of text is the order of identifiers, because they all have
+//! one length and their digits stand in the order of ASCII. Keys lie sorted by application, and a day's ledger too,
+//! so that all three tables are read in step.
+
+/// The steps; a file's format is the number of steps taken.
+pub(super) const STEPS: &[&str] = &[FIRST];
+
+const FIRST: &str = "
+CREATE TABLE applications (
+    id         TEXT    NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    tier       TEXT    NOT NULL,
+    own_minute INTEGER,           -- requests a minute; NULL: as the tier
+    own_day    INTEGER,           -- requests a UTC day; NULL: as the tier
+    contact    TEXT,
+    note       TEXT,
+    created_at INTEGER NOT NULL   -- milliseconds since 1970: datetime(created_at / 1000, 'unixepoch')
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE keys (
+    application TEXT    NOT NULL REFERENCES applications (id),
+    digest      BLOB    NOT NULL, -- SHA-256 of the key: hex(digest)
+    shown       TEXT    NOT NULL, -- the key's first characters
+    created_at  INTEGER NOT NULL, -- milliseconds since 1970, like the two below
+    expires_at  INTEGER,
+    revoked_at  INTEGER,
+    PRIMARY KEY (application, digest)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX keys_by_digest ON keys (digest);
+
+CREATE TABLE ledger (
+    day         TEXT    NOT NULL, -- 2026-11-21, UTC; every day before the newest is closed
+    application TEXT    NOT NULL REFERENCES applications (id),
+    granted     INTEGER NOT NULL, -- units leased to gateways; what they did not spend is part of it
+    PRIMARY KEY (day, application)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit (
+    id          INTEGER NOT NULL PRIMARY KEY,
+    at          INTEGER NOT NULL, -- milliseconds since 1970
+    who         TEXT    NOT NULL,
+    what        TEXT    NOT NULL,
+    application TEXT    NOT NULL,
+    detail      TEXT    NOT NULL
+) STRICT;
+CREATE INDEX audit_by_application ON audit (application, at);
+";

@@ -1,0 +1,392 @@
+//! What the engine on one file promises beyond the door: its durability, its file, and what it makes of a bad one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use futures_util::future::join_all;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+use crate::store::conformance::{self, an_id, asking, changing, created, creating};
+use crate::store::{What, wait};
+
+const TODAY: Day = Day::from_number(20_413);
+
+fn fresh() -> (TempDir, Embedded) {
+    let directory = TempDir::new().unwrap();
+    let store = Embedded::open(directory.path()).unwrap();
+    (directory, store)
+}
+
+fn file(directory: &TempDir) -> std::path::PathBuf {
+    directory.path().join(Embedded::FILE_NAME)
+}
+
+/// What an operator does to the file, by hand.
+fn edit(directory: &TempDir, sql: &str) {
+    let by_hand = Connection::open(file(directory)).unwrap();
+    by_hand.pragma_update(None, "foreign_keys", false).unwrap();
+    by_hand.execute_batch(sql).unwrap();
+}
+
+/// The directory as a crash at this moment would leave it.
+fn crashed(directory: &TempDir) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    for entry in fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+fn refusal(directory: &Path) -> StoreError {
+    Embedded::open(directory).map(drop).unwrap_err()
+}
+
+conformance::run_with!(fresh);
+
+#[tokio::test]
+async fn what_was_answered_survives_a_crash() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    for _ in 0..20 {
+        store.lease(asking(id, TODAY, 1, 100)).await.unwrap();
+    }
+    let left = crashed(&directory);
+    assert!(left.path().join("scoregate.db-wal").exists(), "the test would prove nothing about the log");
+    std::mem::forget(store);
+    let again = Embedded::open(left.path()).unwrap();
+    assert_eq!(again.application(id, TODAY).await.unwrap().unwrap().granted, 20);
+    assert_eq!(again.newest_day().await.unwrap(), Some(TODAY));
+}
+
+#[tokio::test]
+async fn a_drop_finishes_what_is_queued() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    {
+        let mut asks: Vec<_> = (0..100).map(|_| store.lease(asking(id, TODAY, 1, 1000))).collect();
+        for ask in &mut asks {
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            drop(ask.as_mut().poll(&mut context)); // queued, and then its asker leaves
+        }
+    }
+    drop(store);
+    assert!(!directory.path().join("scoregate.db-wal").exists(), "a clean end leaves no log");
+    let again = Embedded::open(directory.path()).unwrap();
+    assert_eq!(again.application(id, TODAY).await.unwrap().unwrap().granted, 100);
+}
+
+#[tokio::test]
+async fn sqlite3_reads_the_file_while_it_is_open() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    store.lease(asking(id, TODAY, 4, 10)).await.unwrap();
+    let sql = "SELECT l.application, l.day, l.granted, a.tier, k.shown, length(hex(k.digest))
+               FROM ledger l JOIN applications a ON a.id = l.application JOIN keys k ON k.application = a.id;
+               SELECT who, what, application, detail FROM audit;";
+    let output = Command::new("sqlite3").arg(file(&directory)).arg(sql).output();
+    let output =
+        output.expect("the command `sqlite3` is missing; install it: operators read the store with it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let shown: String = id.to_string().chars().take(12).collect();
+    let wanted =
+        format!("{id}|{TODAY}|4|free|{shown}|64\na test|create|{id}|tier \"free\", key \"{shown}\"\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), wanted);
+}
+
+#[test]
+fn the_file_and_its_directory_are_for_their_owner_alone() {
+    let above = TempDir::new().unwrap();
+    let directory = above.path().join("new").join("data");
+    let store = Embedded::open(&directory).unwrap();
+    wait(created(&store));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&directory), 0o700);
+    for entry in fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_newer_file_is_refused_and_left_alone() {
+    let (directory, store) = fresh();
+    drop(store);
+    edit(&directory, "PRAGMA user_version = 7");
+    // What is newer still lies in the log, as after a crash: it must not be moved into the file either.
+    let by_hand = Connection::open(file(&directory)).unwrap();
+    by_hand.pragma_update(None, "user_version", 7).unwrap();
+    let left = crashed(&directory);
+    let before = fs::read(file(&left)).unwrap();
+    let refused = refusal(left.path());
+    assert!(matches!(refused, StoreError::Newer { found: 7, known: 1, .. }), "{refused}");
+    assert_eq!(fs::read(file(&left)).unwrap(), before);
+    assert!(fs::metadata(left.path().join("scoregate.db-wal")).unwrap().len() > 0);
+}
+
+#[test]
+fn a_damaged_or_foreign_file_is_named_and_left_alone() {
+    let spoil: [fn(&TempDir); 4] = [
+        |directory| fs::write(file(directory), "dear diary, ".repeat(1000)).unwrap(),
+        |directory| {
+            let mut bytes = fs::read(file(directory)).unwrap();
+            bytes[5000..9000].fill(0xA5);
+            fs::write(file(directory), bytes).unwrap();
+        },
+        |directory| {
+            let bytes = fs::read(file(directory)).unwrap();
+            fs::write(file(directory), &bytes[..bytes.len() / 2]).unwrap();
+        },
+        |directory| {
+            fs::remove_file(file(directory)).unwrap();
+            edit(directory, "CREATE TABLE recipes (name TEXT)");
+        },
+    ];
+    for (number, spoil) in spoil.into_iter().enumerate() {
+        let (directory, store) = fresh();
+        drop(store);
+        spoil(&directory);
+        let before = fs::read(file(&directory)).unwrap();
+        let refused = refusal(directory.path());
+        let StoreError::Damaged { path, .. } = &refused else { panic!("{number}: {refused}") };
+        assert_eq!(*path, file(&directory).display().to_string());
+        assert_eq!(fs::read(file(&directory)).unwrap(), before, "{number}");
+    }
+}
+
+#[tokio::test]
+async fn an_upgrade_keeps_the_content_and_leaves_a_whole_backup() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    drop(store);
+    let next = [schema::STEPS, &["ALTER TABLE applications ADD COLUMN colour TEXT"]].concat();
+    let path = file(&directory);
+    let (writer, _reader) = file::open_steps(directory.path(), &path, &next).unwrap();
+    let colour: Option<String> =
+        writer.query_row("SELECT colour FROM applications", [], |row| row.get(0)).unwrap();
+    assert_eq!(colour, None);
+    assert!(matches!(refusal(directory.path()), StoreError::Newer { found: 2, known: 1, .. }));
+
+    let backup = directory.path().join("scoregate.db.v1.bak");
+    assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
+    let restored = TempDir::new().unwrap();
+    fs::copy(&backup, file(&restored)).unwrap();
+    let old = Embedded::open(restored.path()).unwrap();
+    assert_eq!(old.application(id, TODAY).await.unwrap().unwrap().id, id);
+}
+
+#[test]
+fn an_upgrade_that_fails_changes_nothing() {
+    let (directory, store) = fresh();
+    drop(store);
+    let next = [schema::STEPS, &["CREATE TABLE half (a TEXT)"], &["CREATE TABEL"]].concat();
+    file::open_steps(directory.path(), &file(&directory), &next).map(drop).unwrap_err();
+    drop(Embedded::open(directory.path()).unwrap());
+}
+
+#[tokio::test]
+async fn records_that_a_hand_made_unreadable_are_named_and_passed_over() {
+    let (directory, store) = fresh();
+    let mut ids = Vec::new();
+    for _ in 0..8 {
+        ids.push(created(&store).await);
+    }
+    ids.sort();
+    store.lease(asking(ids[7], TODAY, 1, 10)).await.unwrap();
+    let spoilt = [
+        format!("UPDATE applications SET own_day = -1 WHERE id = '{}'", ids[0]),
+        format!("UPDATE applications SET own_minute = 9223372036854775807 WHERE id = '{}'", ids[1]),
+        format!("UPDATE applications SET created_at = -5 WHERE id = '{}'", ids[2]),
+        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', -1)", ids[3]),
+        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807)", ids[4]),
+        format!("UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'", ids[5]),
+        format!("UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'", ids[6]),
+        "INSERT INTO applications VALUES ('nobody', '', '', NULL, NULL, NULL, NULL, 0)".to_owned(),
+        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL)".to_owned(),
+        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL)".to_owned(),
+        "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1), ('ZZZ', 'x', 1), ('zzz', 'x', 1)".to_owned(),
+    ];
+    edit(&directory, &spoilt.join(";\n"));
+
+    for most in [1, 2, 100] {
+        let (mut met, mut skipped, mut after) = (Vec::new(), Vec::new(), None);
+        loop {
+            let page = store.page(after, most, TODAY).await.unwrap();
+            met.extend(page.applications);
+            skipped.extend(page.skipped);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let good: Vec<_> = met.iter().map(|application| application.id).collect();
+        assert_eq!(good, ids[6..], "{skipped:#?}");
+        assert_eq!((met[0].keys.len(), met[1].keys.len(), met[1].granted), (0, 1, 1));
+        assert_eq!(skipped.len(), 10, "{skipped:#?}");
+        for id in &ids[..7] {
+            assert!(skipped.iter().any(|reason| reason.contains(&id.to_string())), "{id}: {skipped:#?}");
+        }
+    }
+    assert_eq!(store.newest_day().await.unwrap(), Some(TODAY));
+    let back = GiveBack { application: ids[3], node: 1, day: TODAY, units: 1 };
+    store.give_back(vec![back]).await.unwrap();
+    for id in &ids[3..5] {
+        let lease = store.lease(asking(*id, TODAY, 1, 10)).await;
+        assert!(matches!(lease, Err(StoreError::Damaged { .. })), "{lease:?}");
+    }
+    assert!(matches!(store.application(ids[0], TODAY).await, Err(StoreError::Damaged { .. })));
+}
+
+#[tokio::test]
+async fn leases_that_come_together_share_commits_and_a_refused_one_spoils_no_other() {
+    let (_directory, store) = fresh();
+    let mut ids = Vec::new();
+    for _ in 0..64 {
+        ids.push(created(&store).await);
+    }
+    let before = store.commits();
+    assert_eq!(before, 64, "one at a time, one commit each");
+    let asks = ids.iter().map(|id| store.lease(asking(*id, TODAY, 1, 10)));
+    let refused = (0..8).map(|_| store.lease(asking(an_id(), TODAY, 1, 10)));
+    let (given, refused) = tokio::join!(join_all(asks), join_all(refused));
+    assert!(
+        given.iter().all(|lease| matches!(lease, Ok(Lease::Granted { units: 1, total: 1 }))),
+        "{given:?}"
+    );
+    assert!(refused.iter().all(|lease| matches!(lease, Err(StoreError::UnknownApplication(_)))));
+    let commits = store.commits() - before;
+    assert!(commits < 64, "{commits} commits for 64 leases");
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_is_told_to_the_whole_group_and_the_next_group_is_sound() {
+    let (_directory, store) = fresh();
+    let id = created(&store).await;
+    let (go, wait_for_go) = std::sync::mpsc::channel();
+    // Holds its group open until the lease is queued behind it, then makes a mistake that only the commit notices.
+    let spoiler = store.writer.ask("spoil the commit", move |file: &Connection| {
+        wait_for_go.recv().unwrap();
+        file.execute_batch(
+            "PRAGMA defer_foreign_keys = ON;
+             INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL)",
+        )?;
+        Ok(())
+    });
+    let lease = store.lease(asking(id, TODAY, 1, 10));
+    let (spoiler, lease, ()) = tokio::join!(spoiler, lease, async { go.send(()).unwrap() });
+    assert!(matches!(spoiler, Err(StoreError::Unavailable { .. })), "{spoiler:?}");
+    assert!(matches!(lease, Err(StoreError::Unavailable { .. })), "{lease:?}");
+    let next = store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
+    assert_eq!(next, Lease::Granted { units: 1, total: 1 });
+}
+
+#[tokio::test]
+async fn two_processes_on_one_file_share_one_quota() {
+    let (directory, first) = fresh();
+    let id = created(&first).await;
+    let second = Embedded::open(directory.path()).unwrap();
+    let mut asks = Vec::new();
+    for _ in 0..40 {
+        asks.push(first.lease(asking(id, TODAY, 1, 50)));
+        asks.push(second.lease(asking(id, TODAY, 1, 50)));
+    }
+    let mut given = 0;
+    for lease in join_all(asks).await {
+        if let Lease::Granted { units, .. } = lease.unwrap() {
+            given += units;
+        }
+    }
+    assert_eq!(given, 50);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_unavailable_until_there_is_space_again() {
+    let (_directory, store) = fresh();
+    let id = created(&store).await;
+    let limit_pages = |to: u32| {
+        store.writer.ask("limit its pages", move |file| {
+            Ok(file.pragma_update_and_check(None, "max_page_count", to, |row| row.get::<_, i64>(0))?)
+        })
+    };
+    limit_pages(20).await.unwrap();
+    let mut made = Vec::new();
+    let refused = loop {
+        match store.change(creating(an_id())).await {
+            Ok(application) => made.push(application.id),
+            Err(error) => break error,
+        }
+        assert!(made.len() < 10_000, "20 pages hold no more");
+    };
+    assert!(matches!(&refused, StoreError::Unavailable { .. }), "{refused}");
+    // Together with others as well: each is told, none is half done.
+    let crowd = join_all((0..32).map(|_| store.change(creating(an_id())))).await;
+    assert!(crowd.iter().any(Result::is_err));
+    made.extend(crowd.into_iter().filter_map(Result::ok).map(|application| application.id));
+    let page = store.page(None, 10_000, TODAY).await.unwrap();
+    assert_eq!(page.applications.len(), made.len() + 1, "what was not answered was kept");
+
+    limit_pages(100_000).await.unwrap();
+    created(&store).await;
+    assert_eq!(store.lease(asking(id, TODAY, 1, 10)).await.unwrap(), Lease::Granted { units: 1, total: 1 });
+}
+
+#[tokio::test]
+async fn a_locked_file_is_unavailable_and_not_for_ever() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    let quick = |file: &Connection| Ok(file.busy_timeout(std::time::Duration::ZERO)?);
+    store.writer.ask("lose its patience", quick).await.unwrap();
+    let by_hand = Connection::open(file(&directory)).unwrap();
+    by_hand.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.lease(asking(id, TODAY, 1, 10)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    assert!(store.application(id, TODAY).await.unwrap().is_some(), "a reader waited for a writer");
+    by_hand.execute_batch("ROLLBACK").unwrap();
+    store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
+}
+
+#[tokio::test]
+async fn days_older_than_forty_are_dropped_when_a_new_one_is_opened() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    for day in 0..45 {
+        store.lease(asking(id, Day::from_number(TODAY.number() + day), 1, 10)).await.unwrap();
+    }
+    let by_hand = Connection::open(file(&directory)).unwrap();
+    let (days, oldest): (u32, String) = by_hand
+        .query_row("SELECT count(*), min(day) FROM ledger", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    assert_eq!((days, oldest), (41, Day::from_number(TODAY.number() + 4).to_string()));
+}
+
+#[tokio::test]
+async fn a_day_beyond_the_calendar_is_refused() {
+    let (_directory, store) = fresh();
+    let id = created(&store).await;
+    let refused = store.lease(asking(id, Day::from_number(u32::MAX), 1, 10)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    assert_eq!(store.newest_day().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn every_change_leaves_one_audit_record_and_no_secret() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
+    store.change(changing(an_id(), What::RevokeAll)).await.unwrap_err();
+    store.change(changing(id, What::RevokeAll)).await.unwrap();
+    let by_hand = Connection::open(file(&directory)).unwrap();
+    let mut rows = by_hand.prepare("SELECT what || ': ' || detail FROM audit ORDER BY id").unwrap();
+    let told: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let shown: String = id.to_string().chars().take(12).collect();
+    let wanted = [
+        format!("create: tier \"free\", key \"{shown}\""),
+        "set_tier: from \"free\" to \"pro\"".to_owned(),
+        "revoke_all: 1 keys".to_owned(),
+    ];
+    assert_eq!(told, wanted);
+}
