@@ -14,6 +14,7 @@ pub mod limits;
 pub mod routes;
 
 pub mod cache;
+pub mod scoring;
 pub mod store;
 
 pub mod pages;

@@ -1,0 +1,91 @@
+//! `/alerts`: models that score below their own baseline, each with its evidence.
+//!
+//! The last 24 hours are held against the 7 days before. Not for: what is over (`incidents.rs`) and not for models without
+//! a score.
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::super::figures::{Severity, chance, points};
+use super::super::losses::{self, Loss, Pair};
+use super::super::method;
+use super::super::snapshot::Snapshot;
+
+/// One alert.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Alert<'a> {
+    id: String,
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    severity: Severity,
+    current_score: f64,
+    baseline_score: f64,
+    drop: f64,
+    p_value: f64,
+    samples: u32,
+    baseline_samples: u32,
+    #[serde(serialize_with = "super::instant")]
+    since: Wall,
+    message: String,
+}
+
+/// The losses that are worth an alert, the largest first.
+pub(super) fn find(snapshot: &Snapshot) -> Vec<Loss<'_>> {
+    let pair = |portrait| {
+        let pair: &super::super::portrait::Portrait = portrait;
+        let (now, _) = pair.over(Period::Day).estimates;
+        Some(Pair { portrait: pair, before: pair.baseline.0?, now: now? })
+    };
+    let pairs: Vec<Pair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
+    losses::find(&pairs, method::ALERT_ALPHA, method::ALERT_MINIMUM)
+}
+
+/// The alerts.
+pub(super) fn items<'a>(alerts: &[Loss<'a>]) -> Vec<Alert<'a>> {
+    alerts.iter().map(item).collect()
+}
+
+fn item<'a>(loss: &Loss<'a>) -> Alert<'a> {
+    let portrait = loss.pair.portrait;
+    let (current, baseline) = (points(loss.pair.now.mean), points(loss.pair.before.mean));
+    let name = portrait.model.name();
+    Alert {
+        // A model has one alert at most, which keeps its identifier while it lasts.
+        id: format!("alert-{}", portrait.id()),
+        model_id: portrait.id(),
+        model_name: name,
+        provider: portrait.model.provider(),
+        severity: Severity::from(loss.points, method::ALERT_CRITICAL),
+        current_score: current,
+        baseline_score: baseline,
+        drop: loss.points,
+        p_value: chance(loss.chance),
+        samples: portrait.over(Period::Day).reading.scored(),
+        baseline_samples: portrait.baseline.1,
+        since: since(loss),
+        message: format!(
+            "{name} scores {current:.1} over the last 24 hours, {:.1} points below its own baseline of {baseline:.1}.",
+            loss.points
+        ),
+    }
+}
+
+/// The first round after the change of level: where the rounds so far lie highest above the middle of both levels.
+fn since(loss: &Loss<'_>) -> Wall {
+    let middle = loss.pair.now.mean.midpoint(loss.pair.before.mean);
+    let rounds = &loss.pair.portrait.rounds;
+    let (mut sum, mut highest) = (0.0, 0.0);
+    let mut first = rounds.first();
+    let nexts = rounds.iter().skip(1);
+    for (round, next) in rounds.iter().zip(nexts) {
+        sum += round.score - middle;
+        if sum > highest {
+            (highest, first) = (sum, Some(next));
+        }
+    }
+    first.map_or_else(Wall::default, |round| round.hour.start())
+}

@@ -1,0 +1,68 @@
+//! `/analytics/degradations`: models that score surely less than in the stretch before, of equal length.
+//!
+//! Not for: a model's own long baseline (`alerts.rs`).
+
+use serde::Serialize;
+
+use crate::routes::Period;
+
+use super::super::figures::{chance, points};
+use super::super::losses::{self, Loss, Pair};
+use super::super::method;
+use super::super::portrait::Portrait;
+use super::super::run::Axis;
+use super::super::snapshot::Snapshot;
+
+/// One degradation.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Degradation<'a> {
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    direction: &'static str,
+    magnitude: f64,
+    previous_score: f64,
+    current_score: f64,
+    p_value: f64,
+    worst_axis: Option<&'static str>,
+    worst_axis_loss: Option<f64>,
+}
+
+/// The degradations of a period, the largest first.
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Degradation<'_>> {
+    let pair = |portrait| {
+        let portrait: &Portrait = portrait;
+        let (now, before) = portrait.over(period).estimates;
+        Some(Pair { portrait, before: before?, now: now? })
+    };
+    let pairs: Vec<Pair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
+    let losses = losses::find(&pairs, method::DEGRADATION_ALPHA, method::DEGRADATION_MINIMUM);
+    losses.iter().map(|loss| item(loss, period)).collect()
+}
+
+fn item<'a>(loss: &Loss<'a>, period: Period) -> Degradation<'a> {
+    let portrait = loss.pair.portrait;
+    let worst = worst_axis(portrait, period);
+    Degradation {
+        model_id: portrait.id(),
+        model_name: portrait.model.name(),
+        provider: portrait.model.provider(),
+        direction: "down",
+        magnitude: loss.points,
+        previous_score: points(loss.pair.before.mean),
+        current_score: points(loss.pair.now.mean),
+        p_value: chance(loss.chance),
+        worst_axis: worst.map(|(axis, _)| axis.word()),
+        worst_axis_loss: worst.map(|(_, lost)| lost),
+    }
+}
+
+fn worst_axis(portrait: &Portrait, period: Period) -> Option<(Axis, f64)> {
+    let (now, before) = &portrait.over(period).axes;
+    let losses = Axis::ALL
+        .into_iter()
+        .zip(before.iter().zip(now))
+        .filter_map(|(axis, (before, now))| Some((axis, points(before.as_ref()?.mean - now.as_ref()?.mean))));
+    losses.filter(|(_, lost)| *lost > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
+}

@@ -1,0 +1,114 @@
+//! `/drift/:id`: the drift signature of one model.
+//!
+//! Not for: the tests themselves (`page_hinkley.rs`, `statistics.rs`).
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::super::figures::{Trend, points};
+use super::super::hour::Hour;
+use super::super::incidents::Kind;
+use super::super::losses::Loss;
+use super::super::method;
+use super::super::portrait::Portrait;
+use super::super::run::Axis;
+use super::super::statistics::Line;
+
+/// The signature.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Drift<'a> {
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    regime: Regime,
+    page_hinkley: Test,
+    axes: Vec<AxisTrend>,
+    baseline_score: Option<f64>,
+    current_score: Option<f64>,
+    #[serde(serialize_with = "super::maybe_instant")]
+    last_updated: Option<Wall>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Regime {
+    Stable,
+    Drifting,
+    Degraded,
+    Recovering,
+    Unavailable,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Test {
+    statistic: Option<f64>,
+    threshold: f64,
+    delta: f64,
+    minimum_samples: u32,
+    samples: u32,
+    signalled: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AxisTrend {
+    axis: &'static str,
+    trend: Trend,
+    slope_per_day: Option<f64>,
+}
+
+/// The signature of a model, given the alerts of all.
+pub(super) fn item<'a>(portrait: &'a Portrait, alerts: &[Loss<'_>], hour: Hour) -> Drift<'a> {
+    let day = portrait.over(Period::Day);
+    let test = &portrait.drift;
+    Drift {
+        model_id: portrait.id(),
+        model_name: portrait.model.name(),
+        provider: portrait.model.provider(),
+        regime: regime(portrait, alerts, hour),
+        page_hinkley: Test {
+            statistic: test.statistic().map(points),
+            threshold: method::DRIFT_LAMBDA,
+            delta: method::DRIFT_DELTA,
+            minimum_samples: method::DRIFT_LEAST,
+            samples: test.samples(),
+            signalled: test.signalled(),
+        },
+        axes: Axis::ALL.into_iter().zip(portrait.slopes).map(|(axis, line)| axis_trend(axis, line)).collect(),
+        baseline_score: portrait.baseline.0.map(|estimate| points(estimate.mean)),
+        current_score: day.score.map(|score| score.score),
+        last_updated: day.last_updated(),
+    }
+}
+
+fn regime(portrait: &Portrait, alerts: &[Loss<'_>], hour: Hour) -> Regime {
+    let alerted = alerts.iter().any(|alert| alert.pair.portrait.id() == portrait.id());
+    let falls = || portrait.incidents.iter().filter(|incident| incident.kind == Kind::Degradation);
+    let lately = hour.last(method::RECOVERY_HOURS);
+    if portrait.over(Period::Day).score.is_none() {
+        Regime::Unavailable
+    } else if falls().any(|fall| fall.resolved.is_none()) {
+        Regime::Degraded
+    } else if falls().any(|fall| fall.resolved.is_some_and(|end| lately.holds(end))) {
+        // The last 24 hours may still be under the baseline: that alert is about what has just ended.
+        Regime::Recovering
+    } else if alerted {
+        Regime::Degraded
+    } else if portrait.drift.signalled() {
+        Regime::Drifting
+    } else {
+        Regime::Stable
+    }
+}
+
+fn axis_trend(axis: Axis, line: Option<Line>) -> AxisTrend {
+    let trend = line.map_or(Trend::Unavailable, |line| {
+        let told = line.slope.abs() >= method::SLOPE_MINIMUM && line.p < method::TREND_ALPHA;
+        Trend::of(line.slope, told)
+    });
+    AxisTrend { axis: axis.word(), trend, slope_per_day: line.map(|line| points(line.slope)) }
+}

@@ -1,0 +1,38 @@
+//! `/models/:id/history`: the score of one model over time.
+//!
+//! Not for: choosing the stretches (`portrait.rs`).
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::super::figures::Score;
+use super::super::hour::of_period;
+use super::super::portrait::Portrait;
+
+/// One point.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Point {
+    #[serde(serialize_with = "super::instant")]
+    timestamp: Wall,
+    score: Option<f64>,
+    confidence_lower: Option<f64>,
+    confidence_upper: Option<f64>,
+    runs: u32,
+}
+
+/// The points of a period, oldest first. A stretch without a score is a point with null, so that gaps are seen.
+pub(super) fn items(portrait: &Portrait, period: Period) -> Vec<Point> {
+    of_period(period, &portrait.history)
+        .iter()
+        .map(|point| Point {
+            timestamp: point.start,
+            score: point.score.map(|score| score.score),
+            confidence_lower: point.score.as_ref().and_then(Score::lower),
+            confidence_upper: point.score.as_ref().and_then(Score::upper),
+            runs: point.runs,
+        })
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! `/incidents`: what happened in a period, newest first.
+//!
+//! `latest` is what lasts now. Not for: finding incidents (`scoring/incidents.rs`).
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::super::figures::{Severity, points};
+use super::super::hour::hours_of;
+use super::super::incidents::{Incident as Found, Kind};
+use super::super::portrait::Portrait;
+use super::super::snapshot::Snapshot;
+
+/// One incident.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Incident<'a> {
+    id: String,
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    kind: &'static str,
+    severity: Severity,
+    #[serde(serialize_with = "super::instant")]
+    opened_at: Wall,
+    #[serde(serialize_with = "super::maybe_instant")]
+    resolved_at: Option<Wall>,
+    lowest_score: Option<f64>,
+    baseline_score: Option<f64>,
+    message: String,
+}
+
+/// All incidents that lasted at any time of the period, newest first.
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Incident<'_>> {
+    let stretch = snapshot.hour.last(hours_of(period));
+    let counts = |found: &&Found| match period {
+        Period::Latest => found.resolved.is_none(),
+        Period::Day | Period::Week | Period::Month => found.touches(stretch),
+    };
+    let of_model = |portrait| {
+        let portrait: &Portrait = portrait;
+        portrait.incidents.iter().filter(counts).map(move |found| item(portrait, found))
+    };
+    let mut items: Vec<Incident<'_>> = snapshot.portraits.iter().flat_map(of_model).collect();
+    items.sort_by(|a, b| (Reverse(a.opened_at), &a.id).cmp(&(Reverse(b.opened_at), &b.id)));
+    items
+}
+
+fn item<'a>(portrait: &'a Portrait, found: &Found) -> Incident<'a> {
+    let kind = match found.kind {
+        Kind::Degradation => "degradation",
+        Kind::Outage => "outage",
+    };
+    Incident {
+        id: format!("{kind}-{}-{}", portrait.id(), found.opened.seconds()),
+        model_id: portrait.id(),
+        model_name: portrait.model.name(),
+        provider: portrait.model.provider(),
+        kind,
+        severity: found.severity,
+        opened_at: found.opened,
+        resolved_at: found.resolved,
+        lowest_score: found.lowest.map(points),
+        baseline_score: found.baseline.map(points),
+        message: message(portrait.model.name(), found),
+    }
+}
+
+fn message(name: &str, found: &Found) -> String {
+    let end = if found.resolved.is_some() { "It is over." } else { "It lasts." };
+    match (found.kind, found.lowest, found.baseline) {
+        (Kind::Degradation, Some(lowest), Some(baseline)) => {
+            format!("{name} fell from {baseline:.1} to {lowest:.1} at the lowest. {end}")
+        }
+        (Kind::Degradation, _, _) => format!("{name} scored below its baseline. {end}"),
+        (Kind::Outage, _, _) => format!("Every run against {name} failed. {end}"),
+    }
+}

@@ -1,0 +1,82 @@
+//! `/index`: the mean of all models that have a score over the last 24 hours, and how it moved.
+//!
+//! A model without a score is counted and not averaged. Not for: periods; the index has one.
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::{Period, SortBy};
+
+use super::super::figures::{Trend, points};
+use super::super::hour::Hour;
+use super::super::method;
+use super::super::portrait::{Portrait, Summary};
+use super::super::snapshot::Snapshot;
+use super::super::statistics::{Estimate, Tally};
+use super::models;
+
+/// The index.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Index<'a> {
+    value: Option<f64>,
+    trend: Trend,
+    models: u32,
+    unavailable: u32,
+    best_model: Option<&'a str>,
+    history: Vec<Point>,
+    #[serde(serialize_with = "super::maybe_instant")]
+    last_updated: Option<Wall>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    #[serde(serialize_with = "super::instant")]
+    timestamp: Wall,
+    value: Option<f64>,
+    models: u32,
+}
+
+/// The index.
+pub(super) fn item(snapshot: &Snapshot) -> Index<'_> {
+    let days = || snapshot.portraits.iter().map(|portrait| portrait.over(Period::Day));
+    let scores: Tally = days().filter_map(|day| Some(day.score?.score)).collect();
+    let best = models::ranked(snapshot, Period::Day, SortBy::Combined).into_iter().next();
+    let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
+    Index {
+        value: scores.mean().map(points),
+        trend: trend(snapshot, scores),
+        models: scores.count,
+        unavailable: days().map(|day| u32::from(day.score.is_none())).sum(),
+        best_model: best.filter(|best| best.over(Period::Day).score.is_some()).map(Portrait::id),
+        history: hours.map(|hour| point(snapshot, hour)).collect(),
+        last_updated: days().filter_map(Summary::last_updated).max(),
+    }
+}
+
+/// Told by the models that have a score on both days, so that one that comes or goes is not taken for a movement.
+fn trend(snapshot: &Snapshot, scores: Tally) -> Trend {
+    let both = snapshot.portraits.iter().filter_map(|portrait| {
+        let (now, before) = portrait.over(Period::Day).estimates;
+        Some((before?, now?))
+    });
+    let (before, now): (Vec<Estimate>, Vec<Estimate>) = both.unzip();
+    match mean(&now) {
+        None if scores.count > 0 => Trend::Stable,
+        now => Trend::between(mean(&before), now),
+    }
+}
+
+fn mean(estimates: &[Estimate]) -> Option<Estimate> {
+    let share = 1.0 / f64::from(u32::try_from(estimates.len()).ok().filter(|count| *count > 0)?);
+    let parts: Vec<(f64, Estimate)> = estimates.iter().map(|estimate| (share, *estimate)).collect();
+    Some(Estimate::weighted(&parts))
+}
+
+fn point(snapshot: &Snapshot, hour: Hour) -> Point {
+    let round = |portrait: &Portrait| {
+        portrait.rounds.iter().rev().find(|round| round.hour == hour).map(|round| round.score)
+    };
+    let scores: Tally = snapshot.portraits.iter().filter_map(round).collect();
+    Point { timestamp: hour.start(), value: scores.mean().map(points), models: scores.count }
+}

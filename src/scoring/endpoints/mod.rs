@@ -1,0 +1,140 @@
+//! The answers, one file an endpoint: each turns a snapshot into items with exactly the fields of `routes::shapes`.
+//!
+//! Rendered when a snapshot is made, never per question; only the list of incidents is cut to its limit when asked. Not
+//! for: statistics, beyond putting published numbers side by side.
+
+mod alerts;
+mod degradations;
+mod drift;
+mod history;
+mod incidents;
+mod index;
+mod model;
+mod models;
+mod providers;
+mod recommendations;
+mod reliability;
+mod transparency;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use crate::clock::Wall;
+use crate::routes::{ModelId, Period, SortBy};
+
+use super::hour::{Hour, of_period};
+use super::snapshot::Snapshot;
+use super::{Answer, Question};
+
+/// The answers of one snapshot.
+#[derive(Debug)]
+pub(super) struct Answers {
+    hour: Hour,
+    models: Vec<ModelId>,
+    rendered: HashMap<Question, Rendered>,
+    /// All incidents of each period, newest first, each rendered.
+    incidents: [Vec<String>; 4],
+}
+
+#[derive(Debug)]
+struct Rendered {
+    data: String,
+    etag: String,
+}
+
+impl Answers {
+    /// Renders every answer that a snapshot has.
+    pub(super) fn render(snapshot: &Snapshot) -> Self {
+        let mut rendered = HashMap::new();
+        let mut put = |question, data| rendered.insert(question, Rendered::new(data));
+        let alerts = alerts::find(snapshot);
+        for period in Period::ALL {
+            for sort_by in SortBy::ALL {
+                put(Question::Models { period, sort_by }, array(&models::items(snapshot, period, sort_by)));
+            }
+            put(Question::Degradations(period), array(&degradations::items(snapshot, period)));
+            put(Question::Recommendations(period), array(&recommendations::items(snapshot, period)));
+            put(Question::ProviderReliability(period), array(&reliability::items(snapshot, period)));
+            put(Question::Transparency(period), array(&transparency::items(snapshot, period)));
+        }
+        for portrait in &snapshot.portraits {
+            let id = || portrait.model.id().clone();
+            put(Question::Model(id()), array(&[model::item(portrait)]));
+            put(Question::Drift(id()), array(&[drift::item(portrait, &alerts, snapshot.hour)]));
+            for period in Period::ALL {
+                put(Question::History { id: id(), period }, array(&history::items(portrait, period)));
+            }
+        }
+        put(Question::Index, array(&[index::item(snapshot)]));
+        put(Question::Alerts, array(&alerts::items(&alerts)));
+        put(Question::Providers, array(&providers::items(snapshot)));
+        Self {
+            hour: snapshot.hour,
+            models: snapshot.portraits.iter().map(|portrait| portrait.model.id().clone()).collect(),
+            rendered,
+            incidents: Period::ALL
+                .map(|period| incidents::items(snapshot, period).iter().map(json).collect()),
+        }
+    }
+
+    /// The hour whose beginning they describe.
+    pub(super) fn hour(&self) -> Hour {
+        self.hour
+    }
+
+    /// The models, by identifier.
+    pub(super) fn model_ids(&self) -> &[ModelId] {
+        &self.models
+    }
+
+    /// The answer to a question; `None` if it names a model that there is not.
+    pub(super) fn answer(&self, question: &Question) -> Option<Answer> {
+        if let Question::Incidents { period, limit } = question {
+            let all = of_period(*period, &self.incidents);
+            let newest: Vec<&str> = all.iter().take(limit.get().into()).map(String::as_str).collect();
+            let cut = Rendered::new(format!("[{}]", newest.join(",")));
+            return Some(self.stamped(cut.data, cut.etag));
+        }
+        let Rendered { data, etag } = self.rendered.get(question)?;
+        Some(self.stamped(data.clone(), etag.clone()))
+    }
+
+    fn stamped(&self, data: String, etag: String) -> Answer {
+        Answer { data, generated_at: self.hour.start(), next_refresh: self.hour.plus(1).start(), etag }
+    }
+}
+
+impl Rendered {
+    fn new(data: String) -> Self {
+        let digest = Sha256::digest(data.as_bytes());
+        let mut etag = String::from("\"");
+        for byte in digest.iter().take(16) {
+            write!(etag, "{byte:02x}").expect("writing to a string does not fail");
+        }
+        etag.push('"');
+        Self { data, etag }
+    }
+}
+
+fn array<T: Serialize>(items: &[T]) -> String {
+    serde_json::to_string(items).expect("items are plain structs of text and numbers")
+}
+
+fn json<T: Serialize>(item: &T) -> String {
+    serde_json::to_string(item).expect("items are plain structs of text and numbers")
+}
+
+/// Writes an instant in the one spelling of the API.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
+fn instant<S: Serializer>(at: &Wall, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&at.rfc3339())
+}
+
+/// As [`instant`], or null.
+#[expect(clippy::ref_option, reason = "serde hands fields over by reference")]
+fn maybe_instant<S: Serializer>(at: &Option<Wall>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(Wall::rfc3339).serialize(serializer)
+}

@@ -1,0 +1,110 @@
+//! `/models/:id`: one model over the last 24 hours, by axis and by suite.
+//!
+//! `latestScore` is the only field that a Free key may not see: it is always here, and left out by the gateway. Not for:
+//! other periods.
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::super::figures::{Score, Status, Trend, points};
+use super::super::portrait::{Portrait, Summary};
+use super::super::run::{Axis, Suite};
+
+/// The detail of one model.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Detail<'a> {
+    id: &'a str,
+    name: &'a str,
+    provider: &'a str,
+    current_score: Option<f64>,
+    latest_score: Option<f64>,
+    trend: Trend,
+    status: Status,
+    confidence_lower: Option<f64>,
+    confidence_upper: Option<f64>,
+    axes: Vec<AxisScore>,
+    suites: Vec<SuiteScore>,
+    price_input: Option<f64>,
+    price_output: Option<f64>,
+    latency_ms: Option<f64>,
+    runs: u32,
+    failed_runs: u32,
+    #[serde(serialize_with = "super::maybe_instant")]
+    last_updated: Option<Wall>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AxisScore {
+    axis: &'static str,
+    score: Option<f64>,
+    confidence_lower: Option<f64>,
+    confidence_upper: Option<f64>,
+    samples: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SuiteScore {
+    suite: &'static str,
+    score: Option<f64>,
+    runs: u32,
+    #[serde(serialize_with = "super::maybe_instant")]
+    last_run: Option<Wall>,
+}
+
+/// The detail.
+pub(super) fn item(portrait: &Portrait) -> Detail<'_> {
+    let day = portrait.over(Period::Day);
+    let (runs, failed_runs) = day.runs;
+    Detail {
+        id: portrait.id(),
+        name: portrait.model.name(),
+        provider: portrait.model.provider(),
+        current_score: day.score.map(|score| score.score),
+        latest_score: portrait.over(Period::Latest).score.map(|score| score.score),
+        trend: day.trend,
+        status: Status::of(day.score),
+        confidence_lower: day.score.as_ref().and_then(Score::lower),
+        confidence_upper: day.score.as_ref().and_then(Score::upper),
+        axes: axes(day),
+        suites: Suite::ALL.map(|suite| suite_score(day, suite)).into(),
+        price_input: portrait.model.price_input(),
+        price_output: portrait.model.price_output(),
+        latency_ms: day.latency.map(f64::round),
+        runs,
+        failed_runs,
+        last_updated: day.last_updated(),
+    }
+}
+
+fn axes(day: &Summary) -> Vec<AxisScore> {
+    let (now, _) = &day.axes;
+    Axis::ALL
+        .into_iter()
+        .zip(now)
+        .map(|(axis, estimate)| {
+            let score = estimate.as_ref().map(Score::of);
+            AxisScore {
+                axis: axis.word(),
+                score: score.map(|score| score.score),
+                confidence_lower: score.as_ref().and_then(Score::lower),
+                confidence_upper: score.as_ref().and_then(Score::upper),
+                samples: if score.is_some() { day.reading.trials() } else { 0 },
+            }
+        })
+        .collect()
+}
+
+fn suite_score(day: &Summary, suite: Suite) -> SuiteScore {
+    let count = suite.of(&day.reading.suites);
+    SuiteScore {
+        suite: suite.word(),
+        score: count.score().map(|estimate| points(estimate.mean)),
+        runs: count.scored(),
+        last_run: count.last_scored,
+    }
+}

@@ -1,0 +1,84 @@
+//! `/providers`: whether each provider can be reached, from the runs of the last 24 hours.
+//!
+//! Not for: how reliable it has been (`reliability.rs`).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::super::figures::{points, share};
+use super::super::method;
+use super::super::portrait::Portrait;
+use super::super::snapshot::Snapshot;
+use super::super::statistics::{Tally, median};
+
+/// One provider.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Standing<'a> {
+    provider: &'a str,
+    status: &'static str,
+    availability: Option<f64>,
+    models: usize,
+    models_available: u32,
+    runs: u32,
+    failed_runs: u32,
+    average_score: Option<f64>,
+    latency_ms: Option<f64>,
+    #[serde(serialize_with = "super::maybe_instant")]
+    last_updated: Option<Wall>,
+}
+
+/// All providers, by name.
+pub(super) fn items(snapshot: &Snapshot) -> Vec<Standing<'_>> {
+    by_provider(snapshot).into_iter().map(|(provider, models)| item(provider, &models)).collect()
+}
+
+/// The models of each provider.
+pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&Portrait>> {
+    let mut providers: BTreeMap<&str, Vec<&Portrait>> = BTreeMap::new();
+    for portrait in &snapshot.portraits {
+        providers.entry(portrait.model.provider()).or_default().push(portrait);
+    }
+    providers
+}
+
+/// Runs made against a provider's models in a period, those that failed, and the share that did not.
+pub(super) fn runs(models: &[&Portrait], period: Period) -> (u32, u32, Option<f64>) {
+    let of =
+        |part: fn((u32, u32)) -> u32| models.iter().map(|model| part(model.over(period).runs)).sum::<u32>();
+    let (runs, failed) = (of(|(runs, _)| runs), of(|(_, failed)| failed));
+    let availability = (runs > 0).then(|| f64::from(runs - failed) / f64::from(runs));
+    (runs, failed, availability)
+}
+
+fn item<'a>(provider: &'a str, models: &[&Portrait]) -> Standing<'a> {
+    let (runs, failed_runs, availability) = runs(models, Period::Day);
+    let scores: Tally = models.iter().filter_map(|m| Some(m.over(Period::Day).score?.score)).collect();
+    let latencies = models.iter().flat_map(|model| model.latencies.iter().copied()).collect();
+    Standing {
+        provider,
+        status: status(availability),
+        availability: availability.map(share),
+        models: models.len(),
+        models_available: scores.count,
+        runs,
+        failed_runs,
+        average_score: scores.mean().map(points),
+        latency_ms: median(latencies).map(f64::round),
+        last_updated: models.iter().filter_map(|m| m.over(Period::Day).reading.last_scored()).max(),
+    }
+}
+
+fn status(availability: Option<f64>) -> &'static str {
+    let [operational, degraded] = method::PROVIDER_AVAILABILITY;
+    match availability {
+        None => "unknown",
+        Some(share) if share >= operational => "operational",
+        Some(share) if share >= degraded => "degraded",
+        Some(_) => "outage",
+    }
+}

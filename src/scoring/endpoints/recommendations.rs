@@ -1,0 +1,115 @@
+//! `/analytics/recommendations`: which model to use now, by type of task.
+//!
+//! Not for: the rankings behind it (`models.rs`).
+
+use serde::Serialize;
+
+use crate::routes::{Period, SortBy};
+
+use super::super::figures::points;
+use super::super::method;
+use super::super::portrait::{Portrait, Summary};
+use super::super::snapshot::Snapshot;
+use super::models::ranked;
+
+/// One recommendation.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Recommendation<'a> {
+    task: &'static str,
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    score: f64,
+    reason: String,
+    alternatives: Vec<&'a str>,
+}
+
+#[derive(Clone, Copy)]
+enum Task {
+    Coding,
+    Reasoning,
+    Tooling,
+    Budget,
+    Fast,
+}
+
+/// One for each task that some model can be recommended for.
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'_>> {
+    let tasks = [Task::Coding, Task::Reasoning, Task::Tooling, Task::Budget, Task::Fast];
+    tasks.into_iter().filter_map(|task| item(snapshot, period, task)).collect()
+}
+
+fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
+    let fit = |portrait: &&Portrait| task.fits(portrait.over(period));
+    let mut best = ranked(snapshot, period, task.key()).into_iter().filter(fit);
+    let first = best.next()?;
+    let summary = first.over(period);
+    Some(Recommendation {
+        task: task.word(),
+        model_id: first.id(),
+        model_name: first.model.name(),
+        provider: first.model.provider(),
+        score: task.score(summary)?,
+        reason: task.reason(summary),
+        alternatives: best.take(method::ALTERNATIVES).map(Portrait::id).collect(),
+    })
+}
+
+impl Task {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Coding => "coding",
+            Self::Reasoning => "reasoning",
+            Self::Tooling => "tooling",
+            Self::Budget => "budget",
+            Self::Fast => "fast",
+        }
+    }
+
+    const fn key(self) -> SortBy {
+        match self {
+            Self::Coding => SortBy::Coding,
+            Self::Reasoning => SortBy::Reasoning,
+            Self::Tooling => SortBy::Tooling,
+            Self::Budget => SortBy::Price,
+            Self::Fast => SortBy::Speed,
+        }
+    }
+
+    fn fits(self, summary: &Summary) -> bool {
+        let good = summary.score.is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
+        let known = summary.merit(self.key()).is_some();
+        match self {
+            Self::Coding | Self::Reasoning | Self::Tooling => known,
+            Self::Budget | Self::Fast => known && good,
+        }
+    }
+
+    /// The suite's score; where price or speed decide, the combined one.
+    fn score(self, summary: &Summary) -> Option<f64> {
+        match self {
+            Self::Coding | Self::Reasoning | Self::Tooling => summary.merit(self.key()),
+            Self::Budget | Self::Fast => summary.score.map(|score| score.score),
+        }
+    }
+
+    fn reason(self, summary: &Summary) -> String {
+        let from = method::RECOMMENDED_FROM;
+        match self {
+            Self::Coding | Self::Reasoning | Self::Tooling => {
+                format!("Highest score in the {} suite.", self.word())
+            }
+            Self::Budget => {
+                let cents = summary.reading.cost().map_or(0.0, |cost| points(cost * 100.0));
+                format!(
+                    "Most score for a dollar among models that score {from} or more: {cents} cents a trial."
+                )
+            }
+            Self::Fast => {
+                let latency = summary.latency.unwrap_or_default().round();
+                format!("Lowest latency among models that score {from} or more: {latency} ms at the median.")
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `/analytics/provider-reliability`: how far each provider could be relied on in a period.
+//!
+//! Not for: whether it can be reached now (`providers.rs`).
+
+use serde::Serialize;
+
+use crate::routes::Period;
+
+use super::super::figures::{points, share};
+use super::super::hour::hours_of;
+use super::super::method;
+use super::super::portrait::Portrait;
+use super::super::snapshot::Snapshot;
+use super::super::statistics::Tally;
+use super::providers::{by_provider, runs};
+
+/// One provider.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Record<'a> {
+    provider: &'a str,
+    reliability: Option<f64>,
+    availability: Option<f64>,
+    score_deviation: Option<f64>,
+    incidents: u32,
+    runs: u32,
+    failed_runs: u32,
+}
+
+/// All providers, the most reliable first, those without runs last; ties by name.
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Record<'_>> {
+    let providers = by_provider(snapshot).into_iter();
+    let mut items: Vec<_> = providers.map(|(name, models)| item(snapshot, name, &models, period)).collect();
+    // Nothing is less than any number; the sort is stable, so that ties stay by name.
+    let merit = |item: &Record<'_>| item.reliability.unwrap_or(f64::NEG_INFINITY);
+    items.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
+    items
+}
+
+fn item<'a>(snapshot: &Snapshot, provider: &'a str, models: &[&Portrait], period: Period) -> Record<'a> {
+    let stretch = snapshot.hour.last(hours_of(period));
+    let (runs, failed_runs, availability) = runs(models, period);
+    let deviation = models.iter().filter_map(|m| m.over(period).deviation).collect::<Tally>().mean();
+    let opened = |model: &&Portrait| -> u32 {
+        model.incidents.iter().map(|incident| u32::from(incident.opened_in(stretch))).sum()
+    };
+    let incidents = models.iter().map(opened).sum();
+    let counted: f64 = models.iter().map(|_| 1.0).sum();
+    Record {
+        provider,
+        reliability: availability.map(|a| points(weighed(a, deviation, f64::from(incidents) / counted))),
+        availability: availability.map(share),
+        score_deviation: deviation.map(points),
+        incidents,
+        runs,
+        failed_runs,
+    }
+}
+
+/// From 0 to 100. What cannot be told, as the deviation within one hour, leaves its weight to the others.
+fn weighed(availability: f64, deviation: Option<f64>, incidents_per_model: f64) -> f64 {
+    let steadiness = deviation.map(|points| 1.0 - (points / method::UNSTEADY_POINTS).min(1.0));
+    let parts = [Some(availability), steadiness, Some(1.0 / (1.0 + incidents_per_model))];
+    let known =
+        || method::RELIABILITY_WEIGHTS.into_iter().zip(parts).filter_map(|(w, part)| Some((w, part?)));
+    let weight: f64 = known().map(|(weight, _)| weight).sum();
+    100.0 * known().map(|(weight, part)| weight * part).sum::<f64>() / weight
+}

@@ -1,0 +1,87 @@
+//! `/analytics/transparency`: how each score came to be.
+//!
+//! Not for: explaining the method in words; the docs do.
+
+use serde::Serialize;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::super::figures::points;
+use super::super::method;
+use super::super::portrait::{Portrait, Summary};
+use super::super::run::{Axis, Suite};
+use super::super::snapshot::Snapshot;
+
+/// One model.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Transparency<'a> {
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    current_score: Option<f64>,
+    standard_error: Option<f64>,
+    suite_weights: Vec<Weight>,
+    axis_weights: Vec<Weight>,
+    samples: Vec<Samples>,
+    freshness_seconds: Option<u64>,
+    method_version: &'static str,
+    synthetic: bool,
+}
+
+#[derive(Serialize)]
+struct Weight {
+    name: &'static str,
+    weight: f64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Samples {
+    suite: &'static str,
+    runs: u32,
+    failed_runs: u32,
+    trials: u32,
+    #[serde(serialize_with = "super::maybe_instant")]
+    last_run: Option<Wall>,
+}
+
+/// All models, by identifier.
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Transparency<'_>> {
+    snapshot.portraits.iter().map(|portrait| item(snapshot, portrait, period)).collect()
+}
+
+fn item<'a>(snapshot: &Snapshot, portrait: &'a Portrait, period: Period) -> Transparency<'a> {
+    let summary = portrait.over(period);
+    let spread = summary.estimates.0.and_then(|estimate| estimate.spread);
+    let age = |at: Wall| snapshot.hour.start().since(at).as_secs();
+    Transparency {
+        model_id: portrait.id(),
+        model_name: portrait.model.name(),
+        provider: portrait.model.provider(),
+        current_score: summary.score.map(|score| score.score),
+        standard_error: spread.map(|spread| points(spread.variance.sqrt())),
+        suite_weights: method::SUITE_WEIGHTS
+            .map(|(suite, weight)| Weight { name: suite.word(), weight })
+            .into(),
+        axis_weights: method::AXIS_WEIGHTS
+            .map(|(axis, weight): (Axis, f64)| Weight { name: axis.word(), weight })
+            .into(),
+        samples: Suite::ALL.map(|suite| samples(summary, suite)).into(),
+        freshness_seconds: summary.reading.last_scored().map(age),
+        method_version: method::METHOD_VERSION,
+        synthetic: snapshot.synthetic,
+    }
+}
+
+fn samples(summary: &Summary, suite: Suite) -> Samples {
+    let count = suite.of(&summary.reading.suites);
+    Samples {
+        suite: suite.word(),
+        runs: count.runs,
+        failed_runs: count.failed,
+        trials: count.trials,
+        last_run: count.last_scored,
+    }
+}

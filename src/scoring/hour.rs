@@ -1,0 +1,138 @@
+//! Hours of the UTC calendar, and stretches of them: the grain of everything that is scored.
+//!
+//! Not for: reading a clock.
+
+use std::time::Duration;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::method;
+
+const SECONDS: u64 = 3_600;
+
+/// An hour, counted from 1970-01-01 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Hour(u64);
+
+/// The hours from one, up to but without another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// Its first hour.
+    pub from: Hour,
+    /// The hour after its last.
+    pub to: Hour,
+}
+
+impl Hour {
+    /// The hour an instant lies in.
+    pub(super) const fn of(at: Wall) -> Self {
+        Self(at.seconds() / SECONDS)
+    }
+
+    /// The instant it begins.
+    pub(super) const fn start(self) -> Wall {
+        Wall::from_seconds(self.0.saturating_mul(SECONDS))
+    }
+
+    /// Hours since 1970-01-01.
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The hour that many later.
+    pub(super) const fn plus(self, hours: u64) -> Self {
+        Self(self.0.saturating_add(hours))
+    }
+
+    /// The hour that many earlier; never before 1970.
+    pub(super) const fn minus(self, hours: u64) -> Self {
+        Self(self.0.saturating_sub(hours))
+    }
+
+    /// The stretch of that many hours that ends as this hour begins.
+    pub(super) const fn last(self, hours: u64) -> Stretch {
+        Stretch { from: self.minus(hours), to: self }
+    }
+}
+
+impl Stretch {
+    /// This hour alone.
+    pub(super) const fn one(hour: Hour) -> Self {
+        Self { from: hour, to: hour.plus(1) }
+    }
+
+    /// The stretch of equal length that ends as this one begins.
+    pub(super) const fn before(self) -> Self {
+        self.from.last(self.to.0.saturating_sub(self.from.0))
+    }
+
+    /// Whether an instant lies in it.
+    pub(super) fn holds(self, at: Wall) -> bool {
+        (self.from..self.to).contains(&Hour::of(at))
+    }
+
+    /// Its hours, oldest first.
+    pub(super) fn hours(self) -> impl DoubleEndedIterator<Item = Hour> {
+        (self.from.0..self.to.0).map(Hour)
+    }
+
+    /// Its parts of that many hours each, oldest first.
+    pub(super) fn parts(self, hours: u64) -> impl Iterator<Item = Self> {
+        let count = self.to.0.saturating_sub(self.from.0) / hours.max(1);
+        (0..count).map(move |part| {
+            let from = self.from.plus(part * hours);
+            Self { from, to: from.plus(hours) }
+        })
+    }
+
+    /// How long ago an instant is when the stretch ends.
+    pub(super) fn age(self, at: Wall) -> Duration {
+        self.to.start().since(at)
+    }
+}
+
+/// The hours that a period means. `latest` is about the newest hour; its score may come from an older one, see
+/// [`method::LATEST_REACH_HOURS`].
+pub(super) const fn hours_of(period: Period) -> u64 {
+    match period {
+        Period::Latest => 1,
+        Period::Day => 24,
+        Period::Week => 7 * 24,
+        Period::Month => method::WINDOW_HOURS / 2,
+    }
+}
+
+/// The own one of four things that stand in the order of [`Period::ALL`].
+pub(super) fn of_period<T>(period: Period, [latest, day, week, month]: &[T; 4]) -> &T {
+    match period {
+        Period::Latest => latest,
+        Period::Day => day,
+        Period::Week => week,
+        Period::Month => month,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_holds_its_first_instant_and_not_its_end() {
+        let hour = Hour::of(Wall::parse_rfc3339("2026-11-21T12:34:56Z").unwrap());
+        assert_eq!(hour.start().rfc3339(), "2026-11-21T12:00:00Z");
+        let day = hour.last(24);
+        assert!(day.holds(day.from.start()) && !day.holds(hour.start()));
+        assert_eq!(day.before().to, day.from);
+        assert_eq!(day.before().hours().count(), 24);
+        assert_eq!(day.parts(3).map(|part| part.hours().count()).collect::<Vec<_>>(), [3; 8]);
+        assert_eq!(day.parts(3).last().unwrap().to, hour);
+    }
+
+    #[test]
+    fn every_period_stands_at_its_own_place() {
+        for (place, period) in Period::ALL.into_iter().enumerate() {
+            assert_eq!(*of_period(period, &[0, 1, 2, 3]), place);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Incidents of one model, found in its series by a rule with two ends: when one opens, and when it is resolved.
+//!
+//! A degradation is a mean of six rounds well under the week before; an outage is hours in a row in which every run
+//! failed. Hours without runs prove neither. The rule looks back a week at most, so that an incident does not change
+//! as the window moves on. Not for: alerts, which test the last day.
+
+use std::collections::VecDeque;
+
+use crate::clock::Wall;
+
+use super::figures::Severity;
+use super::hour::{Hour, Stretch};
+use super::method;
+use super::series::{Reading, Round, Series};
+use super::statistics::Tally;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Its scores fell.
+    Degradation,
+    /// Its runs failed.
+    Outage,
+}
+
+/// One incident.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Incident {
+    /// What happened.
+    pub kind: Kind,
+    /// How bad it was.
+    pub severity: Severity,
+    /// When it began.
+    pub opened: Wall,
+    /// When it ended; `None` while it lasts.
+    pub resolved: Option<Wall>,
+    /// The lowest round during it, in points; `None` for an outage.
+    pub lowest: Option<f64>,
+    /// The level before it, in points, where one was known.
+    pub baseline: Option<f64>,
+}
+
+/// The incidents of a window, in the order they ended, those that last at the end.
+pub(super) fn find(series: &Series, window: Stretch) -> Vec<Incident> {
+    let mut watch = Watch::default();
+    for hour in window.hours() {
+        if let Some(reading) = series.at(hour) {
+            watch.look_for_outage(hour, reading);
+        }
+        if let Some(round) = series.rounds(Stretch::one(hour)).next() {
+            watch.look_for_degradation(round);
+        }
+    }
+    watch.end()
+}
+
+impl Incident {
+    /// Whether it was opened within a stretch.
+    pub(super) fn opened_in(&self, stretch: Stretch) -> bool {
+        stretch.holds(self.opened)
+    }
+
+    /// Whether it lasted at any time of a stretch.
+    pub(super) fn touches(&self, stretch: Stretch) -> bool {
+        self.resolved.is_none_or(|resolved| resolved > stretch.from.start())
+            && self.opened < stretch.to.start()
+    }
+}
+
+#[derive(Default)]
+struct Watch {
+    found: Vec<Incident>,
+    /// Rounds before the recent ones; stands still while an incident lasts.
+    before: VecDeque<f64>,
+    recent: VecDeque<Round>,
+    slump: Option<Slump>,
+    silence: Option<Silence>,
+}
+
+struct Slump {
+    baseline: f64,
+    opened: Hour,
+    lowest: f64,
+}
+
+struct Silence {
+    since: Hour,
+    hours: u64,
+    baseline: Option<f64>,
+}
+
+impl Watch {
+    fn look_for_outage(&mut self, hour: Hour, reading: &Reading) {
+        let (runs, failed) = reading.runs();
+        if runs > failed {
+            let ended = self.silence.take().and_then(|silence| silence.told(Some(hour.start())));
+            self.found.extend(ended);
+        } else if runs > 0 {
+            let baseline = self.baseline();
+            self.silence.get_or_insert(Silence { since: hour, hours: 0, baseline }).hours += 1;
+        }
+    }
+
+    fn look_for_degradation(&mut self, round: Round) {
+        self.recent.push_back(round);
+        if self.recent.len() <= method::INCIDENT_ROUNDS {
+            return;
+        }
+        let left = self.recent.pop_front();
+        if self.slump.is_none() {
+            self.before.extend(left.map(|round| round.score));
+            if self.before.len() > method::INCIDENT_BASELINE_ROUNDS {
+                self.before.pop_front();
+            }
+        }
+        let recent = self.recent.iter().map(|round| round.score).collect::<Tally>().mean();
+        let Some(recent) = recent else {
+            return;
+        };
+        match self.slump.take() {
+            None => self.slump = self.opened(recent),
+            Some(mut slump) => {
+                slump.lowest = slump.lowest.min(round.score);
+                let lasted = round.hour.number() - slump.opened.number();
+                if slump.baseline - recent <= method::INCIDENT_RESOLVES {
+                    let ended = self.recovered(&slump);
+                    self.found.push(slump.told(Some(ended.start())));
+                } else if lasted >= method::INCIDENT_LONGEST_HOURS {
+                    // The new level is the model's own; the old baseline says nothing any more.
+                    self.before.clear();
+                    self.found.push(slump.told(Some(round.hour.start())));
+                } else {
+                    self.slump = Some(slump);
+                }
+            }
+        }
+    }
+
+    fn baseline(&self) -> Option<f64> {
+        let known = self.before.len() >= method::INCIDENT_BASELINE_LEAST;
+        self.before.iter().copied().collect::<Tally>().mean().filter(|_| known)
+    }
+
+    fn opened(&self, recent: f64) -> Option<Slump> {
+        let baseline = self.baseline().filter(|baseline| baseline - recent >= method::INCIDENT_OPENS)?;
+        let low = |round: &&Round| is_low(round, baseline);
+        let opened = self.recent.iter().find(low)?.hour;
+        let lowest = self.recent.iter().map(|round| round.score).fold(f64::INFINITY, f64::min);
+        Some(Slump { baseline, opened, lowest })
+    }
+
+    /// The hour of the first round after the last low one.
+    fn recovered(&self, slump: &Slump) -> Hour {
+        let high = self.recent.iter().rev().take_while(|round| !is_low(round, slump.baseline));
+        high.last().or(self.recent.back()).map_or(slump.opened, |round| round.hour)
+    }
+
+    fn end(mut self) -> Vec<Incident> {
+        self.found.extend(self.silence.and_then(|silence| silence.told(None)));
+        self.found.extend(self.slump.map(|slump| slump.told(None)));
+        self.found
+    }
+}
+
+impl Slump {
+    fn told(self, resolved: Option<Wall>) -> Incident {
+        Incident {
+            kind: Kind::Degradation,
+            severity: Severity::from(self.baseline - self.lowest, method::INCIDENT_CRITICAL),
+            opened: self.opened.start(),
+            resolved,
+            lowest: Some(self.lowest),
+            baseline: Some(self.baseline),
+        }
+    }
+}
+
+impl Silence {
+    fn told(self, resolved: Option<Wall>) -> Option<Incident> {
+        let critical = self.hours >= method::OUTAGE_CRITICAL_HOURS;
+        (self.hours >= method::OUTAGE_HOURS).then(|| Incident {
+            kind: Kind::Outage,
+            severity: if critical { Severity::Critical } else { Severity::Warning },
+            opened: self.since.start(),
+            resolved,
+            lowest: None,
+            baseline: self.baseline,
+        })
+    }
+}
+
+fn is_low(round: &Round, baseline: f64) -> bool {
+    round.score < baseline - method::INCIDENT_OPENS / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run::{Failure, Model, Outcome, Run, Suite, Trial};
+    use super::*;
+    use crate::routes::ModelId;
+    use std::sync::Arc;
+
+    /// A series whose hours have these scores; `None` is an hour in which every run failed.
+    fn found(scores: &[Option<f64>]) -> (Hour, Vec<Incident>) {
+        let first = Hour::of(Wall::from_seconds(1_000_000_000));
+        let model = Arc::new(Model::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+        let window = Stretch { from: first, to: first.plus(scores.len() as u64) };
+        let mut series = Series::new(window);
+        for (hour, score) in window.hours().zip(scores) {
+            for suite in Suite::ALL {
+                let outcome = match score {
+                    Some(score) => Outcome::Scored(vec![Trial::new([*score / 100.0; 7], 1.0, 0.0).unwrap()]),
+                    None => Outcome::Failed(Failure::Timeout),
+                };
+                series.add(&Run::new(Arc::clone(&model), suite, hour.start(), outcome).unwrap());
+            }
+        }
+        (first, find(&series, window))
+    }
+
+    fn of(parts: &[(usize, Option<f64>)]) -> Vec<Option<f64>> {
+        parts.iter().flat_map(|(hours, score)| std::iter::repeat_n(*score, *hours)).collect()
+    }
+
+    #[test]
+    fn a_break_and_its_end_make_one_incident_with_both_instants() {
+        let (first, incidents) = found(&of(&[(100, Some(70.0)), (20, Some(58.0)), (30, Some(70.0))]));
+        let [incident] = incidents.as_slice() else { panic!("{incidents:?}") };
+        assert_eq!((incident.kind, incident.severity), (Kind::Degradation, Severity::Critical));
+        assert_eq!(incident.opened, first.plus(100).start());
+        assert_eq!(incident.resolved, Some(first.plus(120).start()));
+        assert!((incident.lowest.unwrap() - 58.0).abs() < 1e-9);
+        assert!((incident.baseline.unwrap() - 70.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_break_that_lasts_is_open_and_after_a_week_the_new_level() {
+        let (_, incidents) = found(&of(&[(100, Some(70.0)), (100, Some(62.0))]));
+        assert!(matches!(incidents.as_slice(), [Incident { resolved: None, .. }]));
+        let (first, incidents) = found(&of(&[(100, Some(70.0)), (400, Some(62.0))]));
+        let [incident] = incidents.as_slice() else { panic!("{incidents:?}") };
+        assert_eq!(incident.resolved, Some(first.plus(100 + method::INCIDENT_LONGEST_HOURS).start()));
+    }
+
+    #[test]
+    fn an_outage_takes_three_hours_and_ends_with_the_first_score() {
+        let (_, short) = found(&of(&[(50, Some(70.0)), (2, None), (10, Some(70.0))]));
+        assert!(short.is_empty());
+        let (first, long) = found(&of(&[(50, Some(70.0)), (7, None), (10, Some(70.0))]));
+        let [incident] = long.as_slice() else { panic!("{long:?}") };
+        assert_eq!((incident.kind, incident.severity), (Kind::Outage, Severity::Critical));
+        assert_eq!(incident.opened, first.plus(50).start());
+        assert_eq!(incident.resolved, Some(first.plus(57).start()));
+        assert_eq!(incident.lowest, None);
+    }
+
+    #[test]
+    fn one_bad_round_is_no_incident() {
+        assert!(found(&of(&[(100, Some(70.0)), (1, Some(45.0)), (30, Some(70.0))])).1.is_empty());
+    }
+}

@@ -1,0 +1,50 @@
+//! Which models lost, and how sure that is when all of them were looked at.
+//!
+//! One test for alerts and degradations: Welch's, one-sided, corrected by Holm for the number of models. Not for: what
+//! is compared (the callers say) nor for when something is an incident.
+
+use std::cmp::Ordering;
+
+use super::figures::points;
+use super::portrait::Portrait;
+use super::statistics::{Estimate, chance_of_fall, holm};
+
+/// Two estimates of one model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair<'a> {
+    /// The model.
+    pub portrait: &'a Portrait,
+    /// What it had.
+    pub before: Estimate,
+    /// What it has.
+    pub now: Estimate,
+}
+
+/// A loss that is sure and large enough.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loss<'a> {
+    /// What was compared.
+    pub pair: Pair<'a>,
+    /// The points lost, as published.
+    pub points: f64,
+    /// The corrected chance.
+    pub chance: f64,
+}
+
+/// The losses among pairs, the largest first, ties by identifier.
+pub(super) fn find<'a>(pairs: &[Pair<'a>], alpha: f64, minimum: f64) -> Vec<Loss<'a>> {
+    let chances: Vec<f64> = pairs.iter().map(|pair| chance_of_fall(pair.before, pair.now)).collect();
+    let loss = |(pair, chance): (&Pair<'a>, f64)| {
+        let lost = points(points(pair.before.mean) - points(pair.now.mean));
+        (chance < alpha && lost >= minimum).then_some(Loss { pair: *pair, points: lost, chance })
+    };
+    let mut losses: Vec<Loss<'a>> = pairs.iter().zip(holm(&chances)).filter_map(loss).collect();
+    losses.sort_by(|a, b| {
+        largest_first(a.points, b.points).then_with(|| a.pair.portrait.id().cmp(b.pair.portrait.id()))
+    });
+    losses
+}
+
+fn largest_first(a: f64, b: f64) -> Ordering {
+    b.total_cmp(&a)
+}

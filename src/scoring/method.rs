@@ -1,0 +1,126 @@
+//! The method: every constant that a score depends on, in one place, each with its reason.
+//!
+//! The transparency answers name [`METHOD_VERSION`]; whoever changes a number here changes the version, so that two
+//! scores of one version can be compared. Not for: the arithmetic (`statistics.rs`, `student.rs`) nor for the simulator,
+//! whose numbers are no part of the method.
+
+use super::run::{Axis, Suite};
+
+/// The version of the method; it changes with every constant below.
+pub const METHOD_VERSION: &str = "1.0";
+
+/// How suites are weighed into the combined score: code is what most callers choose a model for, tools least.
+pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] =
+    [(Suite::Coding, 0.40), (Suite::Reasoning, 0.35), (Suite::Tooling, 0.25)];
+
+/// How axes are weighed into a trial: being right counts as much as any two others.
+pub(super) const AXIS_WEIGHTS: [(Axis, f64); 7] = [
+    (Axis::Correctness, 0.30),
+    (Axis::Spec, 0.15),
+    (Axis::CodeQuality, 0.15),
+    (Axis::Efficiency, 0.10),
+    (Axis::Stability, 0.10),
+    (Axis::Refusal, 0.10),
+    (Axis::Recovery, 0.10),
+];
+
+/// What lies beyond each bound of a confidence interval: 2.5 %, so that 95 % lie within.
+pub(super) const INTERVAL_TAIL: f64 = 0.025;
+
+/// Hours looked at: a month, and the month before to compare it with.
+pub(super) const WINDOW_HOURS: u64 = 60 * 24;
+
+/// How far back the newest complete round may lie to be called latest. An older one says nothing of today.
+pub(super) const LATEST_REACH_HOURS: u64 = 24;
+
+/// Score from which a model is excellent, good, or to be warned of; below the last it is critical.
+pub(super) const STATUS_FROM: [f64; 3] = [80.0, 65.0, 50.0];
+
+/// A trend is told only if chance would make such a difference in fewer than 1 of 100 comparisons…
+pub(super) const TREND_ALPHA: f64 = 0.01;
+/// …and if somebody could notice it: points. With a month of runs even a tenth of a point is significant.
+pub(super) const TREND_MINIMUM: f64 = 0.5;
+
+/// Hours of a model's own baseline: the 7 days before the last 24 hours.
+pub(super) const BASELINE_HOURS: u64 = 7 * 24;
+/// Hours that are held against the baseline.
+pub(super) const CURRENT_HOURS: u64 = 24;
+/// Corrected chance below which a model is said to be under its baseline. An alert wakes people.
+pub(super) const ALERT_ALPHA: f64 = 0.01;
+/// Points under the baseline below which nobody is woken.
+pub(super) const ALERT_MINIMUM: f64 = 2.0;
+/// Points under the baseline from which an alert is critical.
+pub(super) const ALERT_CRITICAL: f64 = 8.0;
+
+/// Corrected chance below which a model is listed as degrading. A list may err more often than an alert.
+pub(super) const DEGRADATION_ALPHA: f64 = 0.05;
+/// Points lost below which a model is not listed.
+pub(super) const DEGRADATION_MINIMUM: f64 = 0.5;
+
+/// Rounds whose mean is held against the rounds before: six hours outlast one odd round.
+pub(super) const INCIDENT_ROUNDS: usize = 6;
+/// Rounds an incident's baseline is the mean of.
+pub(super) const INCIDENT_BASELINE_ROUNDS: usize = 168;
+/// Rounds a baseline needs before it is trusted.
+pub(super) const INCIDENT_BASELINE_LEAST: usize = 24;
+/// Points under the baseline at which an incident opens.
+pub(super) const INCIDENT_OPENS: f64 = 5.0;
+/// Points under the baseline within which it is resolved: half, so that it does not flap.
+pub(super) const INCIDENT_RESOLVES: f64 = 2.5;
+/// Points under the baseline from which it is critical.
+pub(super) const INCIDENT_CRITICAL: f64 = 10.0;
+/// Hours after which a lasting incident is resolved: the new level has become the model's own.
+pub(super) const INCIDENT_LONGEST_HOURS: u64 = 7 * 24;
+/// Hours in a row in which every run failed that make an outage.
+pub(super) const OUTAGE_HOURS: u64 = 3;
+/// Hours from which an outage is critical.
+pub(super) const OUTAGE_CRITICAL_HOURS: u64 = 6;
+
+/// Share of runs that must not fail for a provider to be operational; below the second it is an outage.
+pub(super) const PROVIDER_AVAILABILITY: [f64; 2] = [0.95, 0.50];
+/// How availability, steadiness of scores and freedom from incidents are weighed into reliability.
+pub(super) const RELIABILITY_WEIGHTS: [f64; 3] = [0.5, 0.3, 0.2];
+/// Points of standard deviation between rounds that count as no steadiness at all.
+pub(super) const UNSTEADY_POINTS: f64 = 10.0;
+
+/// Points by which a round may lie under the running mean without weighing on the Page-Hinkley test (delta).
+pub(super) const DRIFT_DELTA: f64 = 0.5;
+/// Page-Hinkley statistic above which a change is signalled (lambda). With rounds that vary by 1.5 points a steady
+/// model stays below it for about a year.
+pub(super) const DRIFT_LAMBDA: f64 = 20.0;
+/// Rounds needed before anything is signalled.
+pub(super) const DRIFT_LEAST: u32 = 48;
+/// Rounds a signal stands before the test starts anew on the level that has been reached.
+pub(super) const DRIFT_STANDS: u32 = 72;
+/// Hours the drift test looks at.
+pub(super) const DRIFT_HOURS: u64 = 30 * 24;
+/// Hours the trend of an axis is fitted to.
+pub(super) const SLOPE_HOURS: u64 = 7 * 24;
+/// Rounds such a fit needs.
+pub(super) const SLOPE_LEAST: usize = 24;
+/// Points a day below which an axis is stable, however sure the slope is.
+pub(super) const SLOPE_MINIMUM: f64 = 0.2;
+/// Hours after a resolved degradation in which a model is said to be recovering.
+pub(super) const RECOVERY_HOURS: u64 = 48;
+
+/// Score a model needs to be recommended for its price or its speed: cheap and wrong is no bargain.
+pub(super) const RECOMMENDED_FROM: f64 = 50.0;
+/// Alternatives named beside a recommendation.
+pub(super) const ALTERNATIVES: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weights_of_a_score_add_up_to_one_and_name_everything_in_order() {
+        assert_eq!(SUITE_WEIGHTS.map(|(suite, _)| suite), Suite::ALL);
+        assert_eq!(AXIS_WEIGHTS.map(|(axis, _)| axis), Axis::ALL);
+        let sums = [
+            SUITE_WEIGHTS.iter().map(|(_, weight)| weight).sum::<f64>(),
+            AXIS_WEIGHTS.iter().map(|(_, weight)| weight).sum(),
+            RELIABILITY_WEIGHTS.iter().sum(),
+        ];
+        assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-12), "{sums:?}");
+    }
+}

@@ -1,0 +1,125 @@
+//! The backend that is built in: it scores models from benchmark runs, so that the gateway runs whole on one machine.
+//!
+//! The results of one instant are a snapshot, computed by pure functions from the runs before the top of an hour and
+//! swapped whole, so that lists and details agree. Answers are rendered when the snapshot is made; a question costs a
+//! look-up. It speaks the vocabulary of [`crate::routes`] and knows nothing of gateways. Not for: keys, tiers, envelopes
+//! and HTTP, and not for leaving `latestScore` out: who may see what is the gateway's business.
+
+mod catalogue;
+mod endpoints;
+mod figures;
+mod hour;
+mod incidents;
+mod losses;
+mod method;
+mod page_hinkley;
+mod portrait;
+mod run;
+mod series;
+mod simulate;
+mod snapshot;
+mod statistics;
+mod student;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::clock::Wall;
+use crate::routes::{Limit, ModelId, Period, SortBy};
+
+use endpoints::Answers;
+use hour::Hour;
+
+pub use method::METHOD_VERSION;
+pub use run::{Axis, BadRun, Failure, MOST_TRIALS, Model, Outcome, Run, Suite, Trial};
+pub use snapshot::Source;
+
+/// What can be asked: one for each endpoint that has data, with its parameters resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the endpoints of routes/table.rs and their parameters, by name")]
+pub enum Question {
+    Models { period: Period, sort_by: SortBy },
+    Model(ModelId),
+    History { id: ModelId, period: Period },
+    Index,
+    Alerts,
+    Incidents { period: Period, limit: Limit },
+    Providers,
+    Degradations(Period),
+    Recommendations(Period),
+    ProviderReliability(Period),
+    Transparency(Period),
+    Drift(ModelId),
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The items, as the text of a JSON array, with the paid-only fields in.
+    pub data: String,
+    /// The snapshot's instant: the top of the hour whose beginning it describes.
+    pub generated_at: Wall,
+    /// When there will be a newer one.
+    pub next_refresh: Wall,
+    /// A strong entity tag of the data, quotes included. It changes exactly if the data does.
+    pub etag: String,
+}
+
+/// The built-in backend. Share it by `Arc`; any number of threads may ask while one refreshes.
+#[derive(Debug)]
+pub struct Scoring {
+    source: Source,
+    answers: ArcSwap<Answers>,
+    refreshing: Mutex<()>,
+}
+
+impl Scoring {
+    /// Opens a source and computes the snapshot of the hour that `now` lies in.
+    pub fn open(source: Source, now: Wall) -> Self {
+        let source = source.in_order();
+        let answers = Answers::render(&source.snapshot(Hour::of(now)));
+        Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(()) }
+    }
+
+    /// A backend of simulated runs: the same seed and hour give the same bytes in every process.
+    pub fn demo(seed: u64, now: Wall) -> Self {
+        Self::open(Source::Simulated { seed }, now)
+    }
+
+    /// Sees to it that the snapshot is not older than the hour `now` lies in; true if this call made a new one.
+    ///
+    /// However many call at once, one computes and the others wait for it; whoever only asks never waits. A clock that
+    /// jumped ahead is caught up with in one step; a clock that went back changes nothing. It computes for a noticeable
+    /// part of a second: call it where blocking is allowed.
+    pub fn refresh(&self, now: Wall) -> bool {
+        let hour = Hour::of(now);
+        if hour <= self.answers.load().hour() {
+            return false;
+        }
+        // The lock guards no data, so that a panic under it leaves nothing behind that could be wrong.
+        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        if hour <= self.answers.load().hour() {
+            return false;
+        }
+        self.answers.store(Arc::new(Answers::render(&self.source.snapshot(hour))));
+        true
+    }
+
+    /// The answer to a question; `None` if it names a model that there is not.
+    pub fn answer(&self, question: &Question) -> Option<Answer> {
+        self.answers.load().answer(question)
+    }
+
+    /// The models there are, by identifier. A model is there while it has runs in the last 60 days.
+    pub fn model_ids(&self) -> Vec<ModelId> {
+        self.answers.load().model_ids().to_vec()
+    }
+
+    /// When there will be a newer snapshot.
+    pub fn next_refresh(&self) -> Wall {
+        self.answers.load().hour().plus(1).start()
+    }
+}

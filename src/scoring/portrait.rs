@@ -1,0 +1,195 @@
+//! All that is known of one model at one instant: its portrait.
+//!
+//! Drawn once in a refresh from the model's series, which is then let go. Not for: what needs the other models (`losses.rs`
+//! and the endpoints).
+
+use std::sync::Arc;
+
+use crate::clock::Wall;
+use crate::routes::{Period, SortBy};
+
+use super::figures::{Score, Trend, points};
+use super::hour::{Hour, Stretch, hours_of, of_period};
+use super::incidents::{self, Incident};
+use super::method;
+use super::page_hinkley::PageHinkley;
+use super::run::{Model, Suite};
+use super::series::{Reading, Round, Series};
+use super::statistics::{self, Estimate, Line, Tally};
+
+/// One model at one instant.
+#[derive(Clone, Debug)]
+pub(super) struct Portrait {
+    /// The model.
+    pub model: Arc<Model>,
+    /// What each period says, in the order of [`Period::ALL`].
+    pub summaries: [Summary; 4],
+    /// Its own baseline, and how many runs are behind it.
+    pub baseline: (Option<Estimate>, u32),
+    /// Its complete rounds since the baseline began, oldest first.
+    pub rounds: Vec<Round>,
+    /// The points of its history, in the order of [`Period::ALL`].
+    pub history: [Vec<Point>; 4],
+    /// Its incidents, as far as the window reaches.
+    pub incidents: Vec<Incident>,
+    /// The latencies of the trials of the last 24 hours.
+    pub latencies: Vec<f64>,
+    /// The drift test over its rounds.
+    pub drift: PageHinkley,
+    /// The lines fitted to its axes: points a day.
+    pub slopes: [Option<Line>; 7],
+}
+
+/// What one period says of a model.
+#[derive(Clone, Debug)]
+pub(super) struct Summary {
+    /// The runs behind the score.
+    pub reading: Reading,
+    /// Runs made in the period, and those that failed.
+    pub runs: (u32, u32),
+    /// The score as published.
+    pub score: Option<Score>,
+    /// The score as estimated, and that of the stretch before.
+    pub estimates: (Option<Estimate>, Option<Estimate>),
+    /// The axes, and those of the stretch before.
+    pub axes: ([Option<Estimate>; 7], [Option<Estimate>; 7]),
+    /// Where it moves.
+    pub trend: Trend,
+    /// The median latency of a trial, in milliseconds.
+    pub latency: Option<f64>,
+    /// The standard deviation between rounds, in points.
+    pub deviation: Option<f64>,
+}
+
+/// One point of a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    /// The start of the stretch.
+    pub start: Wall,
+    /// Its score.
+    pub score: Option<Score>,
+    /// Runs behind it.
+    pub runs: u32,
+}
+
+impl Portrait {
+    /// Draws a model as it stands when `hour` begins.
+    pub(super) fn draw(model: Arc<Model>, series: &Series, hour: Hour) -> Self {
+        let current = hour.last(method::CURRENT_HOURS);
+        let baseline = series.over(current.from.last(method::BASELINE_HOURS));
+        let since_baseline = hour.last(method::CURRENT_HOURS + method::BASELINE_HOURS);
+        let mut drift = PageHinkley::default();
+        series.rounds(hour.last(method::DRIFT_HOURS)).for_each(|round| drift.feed(round.score));
+        Self {
+            model,
+            summaries: Period::ALL.map(|period| Summary::of(series, period, hour)),
+            baseline: (baseline.score(), baseline.scored()),
+            rounds: series.rounds(since_baseline).collect(),
+            history: Period::ALL.map(|period| history(series, period, hour)),
+            incidents: incidents::find(series, hour.last(method::WINDOW_HOURS)),
+            latencies: series.latencies_of(current),
+            drift,
+            slopes: slopes(series, hour),
+        }
+    }
+
+    /// Its identifier.
+    pub(super) fn id(&self) -> &str {
+        self.model.id().as_str()
+    }
+
+    /// What a period says.
+    pub(super) fn over(&self, period: Period) -> &Summary {
+        of_period(period, &self.summaries)
+    }
+}
+
+impl Summary {
+    fn of(series: &Series, period: Period, hour: Hour) -> Self {
+        let clock = hour.last(hours_of(period));
+        let (now, before) = match period {
+            Period::Latest => newest_rounds(series, hour),
+            Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
+        };
+        let reading = series.over(now);
+        let before = before.map(|stretch| series.over(stretch));
+        let estimates = (reading.score(), before.as_ref().and_then(Reading::score));
+        let deviation = series.rounds(clock).map(|round| round.score).collect::<Tally>().variance();
+        Self {
+            runs: series.over(clock).runs(),
+            score: estimates.0.as_ref().map(Score::of),
+            axes: (reading.axes(), before.map_or([None; 7], |before| before.axes())),
+            trend: Trend::between(estimates.1, estimates.0),
+            latency: series.latency(now),
+            deviation: deviation.map(f64::sqrt),
+            estimates,
+            reading,
+        }
+    }
+
+    /// How well it does by a sort key: higher is better. `None` without a score, whatever the key.
+    pub(super) fn merit(&self, key: SortBy) -> Option<f64> {
+        let score = self.score?.score;
+        let suite = |suite: Suite| suite.of(&self.reading.suites).score().map(|e| points(e.mean));
+        match key {
+            SortBy::Combined => Some(score),
+            SortBy::Coding => suite(Suite::Coding),
+            SortBy::Reasoning => suite(Suite::Reasoning),
+            SortBy::Tooling => suite(Suite::Tooling),
+            SortBy::Speed => self.latency.map(|latency| -latency),
+            // What costs nothing is beyond all comparison, and first.
+            SortBy::Price => {
+                self.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
+            }
+            SortBy::SevenAxis => {
+                self.axes.0.iter().flatten().map(|e| points(e.mean)).collect::<Tally>().mean()
+            }
+        }
+    }
+
+    /// When its score was last updated; `None` without a score.
+    pub(super) fn last_updated(&self) -> Option<Wall> {
+        self.score.and_then(|_| self.reading.last_scored())
+    }
+}
+
+/// The newest complete round, and the complete round before it. Without any, the hour on the clock, which has no score.
+fn newest_rounds(series: &Series, hour: Hour) -> (Stretch, Option<Stretch>) {
+    let newest = |before: Hour| series.newest_round(before.last(method::LATEST_REACH_HOURS));
+    match newest(hour) {
+        Some(round) => (Stretch::one(round), newest(round).map(Stretch::one)),
+        None => (hour.last(1), None),
+    }
+}
+
+/// The finer the longer ago would be too much to draw: hours of the last day for `latest`, then 3, 6 and 24 hours.
+fn history(series: &Series, period: Period, hour: Hour) -> Vec<Point> {
+    let (hours, grain) = match period {
+        Period::Latest => (24, 1),
+        Period::Day => (24, 3),
+        Period::Week => (hours_of(period), 6),
+        Period::Month => (hours_of(period), 24),
+    };
+    let point = |part: Stretch| {
+        let reading = series.over(part);
+        let score = reading.score().as_ref().map(Score::of);
+        Point { start: part.from.start(), score, runs: reading.scored() }
+    };
+    hour.last(hours).parts(grain).map(point).collect()
+}
+
+fn slopes(series: &Series, hour: Hour) -> [Option<Line>; 7] {
+    let stretch = hour.last(method::SLOPE_HOURS);
+    let rounds: Vec<Round> = series.rounds(stretch).collect();
+    let mut slopes = [None; 7];
+    if rounds.len() < method::SLOPE_LEAST {
+        return slopes;
+    }
+    let day = |round: &Round| -stretch.age(round.hour.start()).as_secs_f64() / 86_400.0;
+    for (axis, slope) in slopes.iter_mut().enumerate() {
+        let points: Vec<(f64, f64)> =
+            rounds.iter().filter_map(|round| Some((day(round), *round.axes.get(axis)?))).collect();
+        *slope = statistics::line(&points);
+    }
+    slopes
+}

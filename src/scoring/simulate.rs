@@ -1,0 +1,250 @@
+//! The simulator: runs as if from a benchmark, made from a seed.
+//!
+//! Each hour of each model is seeded on its own, so that any hour can be made without the ones before and the past never
+//! changes. Only additions, products and square roots are used, so that the same seed gives the same bytes on every
+//! machine. Not for: passing as a measurement; what comes from here is marked as synthetic in the answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::routes::ModelId;
+
+use super::catalogue::{CATALOGUE, Entry, Habit};
+use super::hour::{Hour, Stretch};
+use super::run::{Failure, Model, Outcome, Run, Suite, Trial};
+
+/// Trials of one run.
+const TRIALS: usize = 5;
+/// One run in so many fails, whatever the habit.
+const FAILS_ONE_IN: u64 = 70;
+/// Standard deviation of a run's luck, and of a trial's on one axis.
+const LUCK: (f64, f64) = (0.006, 0.05);
+/// Tokens of a task.
+const PROMPT_TOKENS: f64 = 3_000.0;
+
+/// One simulated model, ready to be run.
+#[derive(Clone, Debug)]
+pub(super) struct Simulated {
+    model: Arc<Model>,
+    entry: Entry,
+    seed: u64,
+    shift: u64,
+}
+
+/// All simulated models of a seed.
+pub(super) fn models(seed: u64) -> Vec<Simulated> {
+    // One shift for all keeps the order of the habits, which is hand-picked.
+    let shift = Random::new(&[seed]).below(10_000);
+    CATALOGUE
+        .into_iter()
+        .map(|entry| {
+            let id = ModelId::new(entry.id)
+                .expect("the catalogue's identifiers are well-formed: a test walks them");
+            let (input, output) = entry.prices;
+            let model = Model::new(id, entry.name, entry.provider, Some(input), Some(output));
+            let model = Arc::new(model.expect("the catalogue's models are valid: a test walks them"));
+            let mut own = Random::new(&[seed]);
+            let seed =
+                entry.id.bytes().fold(own.next(), |sum, byte| Random::new(&[sum, u64::from(byte)]).next());
+            Simulated { model, entry, seed, shift }
+        })
+        .collect()
+}
+
+impl Simulated {
+    /// The model.
+    pub(super) fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// Its runs of a stretch, oldest first.
+    pub(super) fn runs(&self, stretch: Stretch) -> impl Iterator<Item = Run> {
+        stretch.hours().flat_map(|hour| self.round(hour))
+    }
+
+    /// Its runs of one hour, oldest first.
+    pub(super) fn round(&self, hour: Hour) -> Vec<Run> {
+        let state = self.state(hour);
+        if state == State::Gone {
+            return Vec::new();
+        }
+        let mut random = Random::new(&[self.seed, hour.number()]);
+        let run = |(suite, minute): (Suite, u64)| {
+            let at = hour.start().plus(Duration::from_secs(60 * minute + random.below(900)));
+            let failed = random.below(FAILS_ONE_IN) == 0;
+            let outcome = match state {
+                State::Up { loss } if !failed => Outcome::Scored(self.trials(suite, hour, loss, &mut random)),
+                State::Up { .. } => Outcome::Failed(random.failure()),
+                State::Failing | State::Gone => Outcome::Failed(Failure::Unreachable),
+            };
+            Run::new(Arc::clone(&self.model), suite, at, outcome).expect("it has trials, and few")
+        };
+        Suite::ALL.into_iter().zip([2, 20, 38]).map(run).collect()
+    }
+
+    fn trials(&self, suite: Suite, hour: Hour, loss: f64, random: &mut Random) -> Vec<Trial> {
+        let level = suite.of(&self.entry.level) - loss + LUCK.0 * random.normal();
+        // Axes differ from model to model, and by what a model's habit takes from it: code first, manners last.
+        let mut lasting = Random::new(&[self.seed]);
+        let tilt: [f64; 7] = std::array::from_fn(|_| 0.03 * lasting.normal());
+        let hit = [1.2, 1.0, 1.3, 0.9, 0.9, 0.4, 0.7];
+        let busy = 1.0 + 0.2 * busyness(hour);
+        let (input, output) = self.entry.prices;
+        let mut trial = |_| {
+            let mut scores = [0.0; 7];
+            for ((score, tilt), hit) in scores.iter_mut().zip(tilt).zip(hit) {
+                let own = level + tilt - loss * (hit - 1.0) + LUCK.1 * random.normal();
+                *score = own.clamp(0.0, 1.0);
+            }
+            let latency = self.entry.latency_ms * busy * (1.0 + 0.15 * random.normal()).max(0.2);
+            let tokens = self.entry.tokens * (1.0 + 0.2 * random.normal()).max(0.1);
+            let cost = (PROMPT_TOKENS * input + tokens * output) / 1e6;
+            Trial::new(scores, latency, cost).expect("scores are clamped, the rest is positive")
+        };
+        (0..TRIALS).map(&mut trial).collect()
+    }
+
+    fn state(&self, hour: Hour) -> State {
+        let place = |cycle: u64, phase: u64| (hour.number() + self.shift + phase) % cycle;
+        let up = |loss| State::Up { loss };
+        match self.entry.habit {
+            Habit::Steady => up(0.0),
+            Habit::Drifts { cycle, phase, loss } => up(loss * share(place(cycle, phase), cycle)),
+            Habit::Breaks { cycle, phase, hours, loss } => {
+                up(if place(cycle, phase) < hours { loss } else { 0.0 })
+            }
+            Habit::Fails { cycle, phase, hours } => {
+                if place(cycle, phase) < hours {
+                    State::Failing
+                } else {
+                    up(0.0)
+                }
+            }
+            Habit::Visits { cycle, phase, hours } => {
+                if place(cycle, phase) < hours {
+                    up(0.0)
+                } else {
+                    State::Gone
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Up { loss: f64 },
+    Failing,
+    Gone,
+}
+
+/// From 0 at midnight to 1 at noon UTC.
+fn busyness(hour: Hour) -> f64 {
+    let of_day = hour.number() % 24;
+    share(of_day.min(24 - of_day), 12)
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    let number = |n: u64| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    number(part) / number(whole)
+}
+
+/// Splitmix64: small, fast, and the same on every machine for ever, which no library promises.
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    /// A generator for what these numbers name together.
+    fn new(named: &[u64]) -> Self {
+        named.iter().fold(Self(0x5C0_2E6A7E), |random, number| {
+            let mut next = Self(random.0 ^ number);
+            Self(next.next())
+        })
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A whole number below `limit`. The bias of the remainder is far below what anybody could see here.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    /// Mean 0, standard deviation 1, never beyond 3.5: the sum of four even numbers, near enough to a normal one.
+    fn normal(&mut self) -> f64 {
+        let bits = self.next();
+        let sum: u32 = [bits, bits >> 16, bits >> 32, bits >> 48].iter().map(|b| (*b & 0xFFFF) as u32).sum();
+        (f64::from(sum) / 65_536.0 - 2.0) * 3.0_f64.sqrt()
+    }
+
+    fn failure(&mut self) -> Failure {
+        match self.below(4) {
+            0 => Failure::Unreachable,
+            1 => Failure::Throttled,
+            2 => Failure::Unusable,
+            _ => Failure::Timeout,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::statistics::Tally;
+    use super::*;
+    use crate::clock::Wall;
+
+    fn noon() -> Hour {
+        Hour::of(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap())
+    }
+
+    #[test]
+    fn any_hour_can_be_made_without_the_ones_before() {
+        for simulated in models(7) {
+            let whole: Vec<Run> = simulated.runs(noon().last(48)).collect();
+            let half: Vec<Run> = simulated.runs(noon().last(24)).collect();
+            assert!(whole.ends_with(&half), "{}", simulated.entry.id);
+        }
+    }
+
+    #[test]
+    fn another_seed_gives_other_runs_and_the_same_seed_the_same() {
+        let runs = |seed| models(seed).iter().flat_map(|m| m.round(noon())).collect::<Vec<_>>();
+        assert_eq!(runs(1), runs(1));
+        assert_ne!(runs(1), runs(2));
+    }
+
+    #[test]
+    fn runs_stand_in_their_hour_and_some_fail() {
+        let mut failed = 0;
+        for simulated in models(1) {
+            for run in simulated.runs(noon().last(240)) {
+                failed += u32::from(matches!(run.outcome(), Outcome::Failed(_)));
+            }
+            for run in simulated.round(noon()) {
+                assert_eq!(Hour::of(run.at()), noon());
+            }
+        }
+        assert!((50..1_000).contains(&failed), "{failed}");
+    }
+
+    #[test]
+    fn a_preview_is_away_at_any_time() {
+        for day in 0..60 {
+            let now = noon().plus(24 * day);
+            let away = models(3).into_iter().filter(|m| m.runs(now.last(24)).next().is_none()).count();
+            assert!((1..=2).contains(&away), "{day}");
+        }
+    }
+
+    #[test]
+    fn the_luck_is_centred_and_of_unit_size() {
+        let mut random = Random::new(&[42]);
+        let drawn: Tally = (0..20_000).map(|_| random.normal()).collect();
+        assert!(drawn.mean().unwrap().abs() < 0.03);
+        assert!((drawn.variance().unwrap() - 1.0).abs() < 0.03);
+    }
+}

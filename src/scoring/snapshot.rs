@@ -1,0 +1,111 @@
+//! The snapshot: everything that is known when an hour begins, computed from the runs before it.
+//!
+//! A pure function of the source and the hour, so that every process that asks gets the same. Not for: who asks, and not
+//! for JSON.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::routes::ModelId;
+
+use super::hour::{Hour, Stretch};
+use super::method;
+use super::portrait::Portrait;
+use super::run::{Model, Outcome, Run, Trial};
+use super::series::Series;
+use super::simulate;
+
+/// Where runs come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Runs made from a seed: the same seed, the same runs, for ever.
+    Simulated {
+        /// The seed.
+        seed: u64,
+    },
+    /// Runs that were measured. Those that lie in the future count when their hour is over.
+    Runs(Vec<Run>),
+}
+
+/// All models as they stand when an hour begins.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    /// The hour.
+    pub hour: Hour,
+    /// The models, by identifier.
+    pub portraits: Vec<Portrait>,
+    /// Whether the runs were simulated.
+    pub synthetic: bool,
+}
+
+impl Source {
+    /// Puts runs into one order, so that sums of them do not depend on the order they came in.
+    pub(super) fn in_order(self) -> Self {
+        match self {
+            Self::Simulated { seed } => Self::Simulated { seed },
+            Self::Runs(mut runs) => {
+                runs.sort_by(|a, b| {
+                    let when = |run: &Run| (run.at(), run.suite(), run.model().id().clone());
+                    when(a).cmp(&when(b)).then_with(|| content(a).cmp(&content(b)))
+                });
+                Self::Runs(runs)
+            }
+        }
+    }
+
+    /// What is known when `hour` begins. Runs must be in order.
+    pub(super) fn snapshot(&self, hour: Hour) -> Snapshot {
+        let window = hour.last(method::WINDOW_HOURS);
+        let (mut portraits, synthetic) = match self {
+            Self::Simulated { seed } => (simulated(*seed, window), true),
+            Self::Runs(runs) => (measured(runs, window), false),
+        };
+        portraits.sort_by(|a, b| a.model.id().cmp(b.model.id()));
+        Snapshot { hour, portraits, synthetic }
+    }
+}
+
+/// One model after the other, so that only one series is in memory at a time.
+fn simulated(seed: u64, window: Stretch) -> Vec<Portrait> {
+    let draw = |simulated: simulate::Simulated| {
+        let mut series = Series::new(window);
+        simulated.runs(window).for_each(|run| series.add(&run));
+        Portrait::draw(Arc::clone(simulated.model()), &series, window.to)
+    };
+    simulate::models(seed).into_iter().map(draw).collect()
+}
+
+fn measured(runs: &[Run], window: Stretch) -> Vec<Portrait> {
+    let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| window.holds(run.at())) {
+        by_model.entry(run.model().id()).or_default().push(run);
+    }
+    let draw = |runs: Vec<&Run>| {
+        let mut series = Series::new(window);
+        for run in &runs {
+            series.add(run);
+        }
+        // Names and prices change; the newest run knows best.
+        let model: &Arc<Model> = runs.last()?.model();
+        Some(Portrait::draw(Arc::clone(model), &series, window.to))
+    };
+    by_model.into_values().filter_map(draw).collect()
+}
+
+/// What tells runs of one model, suite and instant apart.
+fn content(run: &Run) -> Vec<u64> {
+    let model = run.model();
+    let text = |text: &str| text.bytes().map(u64::from).collect::<Vec<_>>();
+    let prices =
+        [model.price_input(), model.price_output()].map(|price| price.map_or(u64::MAX, f64::to_bits));
+    let outcome = match run.outcome() {
+        Outcome::Failed(failure) => vec![*failure as u64],
+        Outcome::Scored(trials) => trials.iter().flat_map(trial_content).collect(),
+    };
+    [text(model.name()), text(model.provider()), prices.to_vec(), outcome].concat()
+}
+
+fn trial_content(trial: &Trial) -> impl Iterator<Item = u64> {
+    let rest = [trial.latency_ms(), trial.cost()];
+    trial.scores().iter().copied().chain(rest).map(f64::to_bits)
+}

@@ -1,0 +1,265 @@
+//! Estimates and tests: what can be said of a mean, and of the difference between two.
+//!
+//! Pure arithmetic on numbers that are known to be finite. Samples are taken as independent; runs of neighbouring hours
+//! are nearly so. Not for: constants (`method.rs`) and not for what the numbers mean.
+
+use super::method;
+use super::student;
+
+/// Samples as they are counted: their number, their sum and the sum of their squares.
+///
+/// Scores lie between 0 and 1 and vary by hundredths, so that the difference of squares keeps ten digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    /// How many.
+    pub count: u32,
+    /// Their sum.
+    pub sum: f64,
+    /// The sum of their squares.
+    pub squares: f64,
+}
+
+/// A mean, and how far it can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// The variance of that mean; absent where one sample cannot tell.
+    pub spread: Option<Spread>,
+}
+
+/// The variance of a mean, with the degrees of freedom it was estimated with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    /// The variance of the mean.
+    pub variance: f64,
+    /// Degrees of freedom.
+    pub df: f64,
+}
+
+/// A line fitted to points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Line {
+    /// What y gains when x grows by one.
+    pub slope: f64,
+    /// The chance, on both sides, of such a slope if there were none.
+    pub p: f64,
+}
+
+impl Tally {
+    /// Counts one more.
+    pub(super) fn add(&mut self, sample: f64) {
+        self.merge(Self { count: 1, sum: sample, squares: sample * sample });
+    }
+
+    /// Counts what another has counted.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
+    /// Their mean; `None` without samples.
+    pub(super) fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    }
+
+    /// The variance of the samples; `None` below two.
+    pub(super) fn variance(self) -> Option<f64> {
+        let n = f64::from(self.count);
+        let mean = self.mean().filter(|_| self.count > 1)?;
+        // Equal samples may leave a rest below zero.
+        Some(((self.squares - n * mean * mean) / (n - 1.0)).max(0.0))
+    }
+
+    /// The mean as an estimate; `None` without samples.
+    pub(super) fn estimate(self) -> Option<Estimate> {
+        let n = f64::from(self.count);
+        let spread = self.variance().map(|variance| Spread { variance: variance / n, df: n - 1.0 });
+        self.mean().map(|mean| Estimate { mean, spread })
+    }
+}
+
+impl FromIterator<f64> for Tally {
+    fn from_iter<I: IntoIterator<Item = f64>>(samples: I) -> Self {
+        let mut tally = Self::default();
+        samples.into_iter().for_each(|sample| tally.add(sample));
+        tally
+    }
+}
+
+impl Estimate {
+    /// A weighted sum of independent estimates, with Welch's and Satterthwaite's degrees of freedom.
+    pub(super) fn weighted(parts: &[(f64, Self)]) -> Self {
+        let mean = parts.iter().map(|(weight, part)| weight * part.mean).sum();
+        let spreads: Option<Vec<Spread>> = parts
+            .iter()
+            .map(|(weight, part)| {
+                part.spread.map(|s| Spread { variance: weight * weight * s.variance, df: s.df })
+            })
+            .collect();
+        let spread = spreads.filter(|spreads| !spreads.is_empty()).map(|spreads| {
+            let variance: f64 = spreads.iter().map(|s| s.variance).sum();
+            let doubt: f64 = spreads.iter().map(|s| s.variance * s.variance / s.df).sum();
+            // Without any variance every number of degrees says the same; the smallest promises least.
+            let least = spreads.iter().map(|s| s.df).fold(f64::INFINITY, f64::min);
+            Spread { variance, df: if doubt > 0.0 { variance * variance / doubt } else { least } }
+        });
+        Self { mean, spread }
+    }
+
+    /// It in another unit.
+    pub(super) fn scaled(self, factor: f64) -> Self {
+        Self::weighted(&[(factor, self)])
+    }
+
+    /// The bounds of its 95 % confidence interval.
+    pub(super) fn interval(&self) -> Option<(f64, f64)> {
+        let spread = self.spread?;
+        let reach = student::quantile(method::INTERVAL_TAIL, spread.df) * spread.variance.sqrt();
+        Some((self.mean - reach, self.mean + reach))
+    }
+
+    /// The chance of a mean so far or farther above zero if it were zero; 1 where nothing can be said.
+    pub(super) fn chance_above_zero(&self) -> f64 {
+        match self.spread {
+            Some(spread) if spread.variance > 0.0 => {
+                student::upper_tail(self.mean / spread.variance.sqrt(), spread.df)
+            }
+            // Without variance, what differs at all differs surely.
+            Some(_) if self.mean > 0.0 => 0.0,
+            Some(_) | None => 1.0,
+        }
+    }
+}
+
+/// Welch's test: the chance of so large a fall from `before` to `now`, or a larger, if nothing had changed.
+pub(super) fn chance_of_fall(before: Estimate, now: Estimate) -> f64 {
+    Estimate::weighted(&[(1.0, before), (-1.0, now)]).chance_above_zero()
+}
+
+/// Welch's test on both sides: the chance of so large a difference in either direction.
+pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
+    (2.0 * chance_of_fall(before, now).min(chance_of_fall(now, before))).min(1.0)
+}
+
+/// Holm's correction: chances that hold together, in the order given.
+pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
+    let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut corrected = Vec::with_capacity(order.len());
+    let mut least = 0.0_f64;
+    let mut left = chances.iter().map(|_| 1.0).sum::<f64>();
+    for (place, chance) in order {
+        least = least.max((left * chance).min(1.0));
+        left -= 1.0;
+        corrected.push((place, least));
+    }
+    corrected.sort_by_key(|(place, _)| *place);
+    corrected.into_iter().map(|(_, chance)| chance).collect()
+}
+
+/// The line of least squares through points; `None` below three points or where all stand above one x.
+pub(super) fn line(points: &[(f64, f64)]) -> Option<Line> {
+    let xs: Tally = points.iter().map(|(x, _)| *x).collect();
+    let ys: Tally = points.iter().map(|(_, y)| *y).collect();
+    let (x_mean, y_mean) = (xs.mean()?, ys.mean()?);
+    let x_squares: f64 = points.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
+    if points.len() < 3 || x_squares <= 0.0 {
+        return None;
+    }
+    let slope = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum::<f64>() / x_squares;
+    let rest: f64 = points.iter().map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2)).sum();
+    let df = f64::from(xs.count) - 2.0;
+    let spread = Some(Spread { variance: rest / df / x_squares, df });
+    let p = 2.0 * Estimate { mean: slope.abs(), spread }.chance_above_zero();
+    Some(Line { slope, p: p.min(1.0) })
+}
+
+/// The median; `None` without values.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = values.get(values.len() / 2)?;
+    let lower = values.get((values.len() - 1) / 2)?;
+    Some(lower.midpoint(*upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn estimate(samples: &[f64]) -> Estimate {
+        samples.iter().copied().collect::<Tally>().estimate().unwrap()
+    }
+
+    #[test]
+    fn mean_and_variance_are_those_of_the_textbook() {
+        let tally: Tally = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
+        assert_eq!(tally.mean(), Some(5.0));
+        assert!((tally.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
+        assert_eq!(Tally::default().mean(), None);
+        assert_eq!([3.0].into_iter().collect::<Tally>().variance(), None);
+    }
+
+    #[test]
+    fn an_interval_is_the_one_computed_by_hand() {
+        // Mean 3, variance 2.5, standard error 0.7071; t for 4 degrees is 2.7764, so 3 ± 1.9633.
+        let (lower, upper) = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).interval().unwrap();
+        assert!((lower - 1.0367).abs() < 1e-4 && (upper - 4.9633).abs() < 1e-4, "{lower} {upper}");
+    }
+
+    #[test]
+    fn welch_finds_the_t_the_degrees_and_the_chance_of_the_worked_example() {
+        // A published example of unequal variances: t = -2.46, 24.99 degrees, p = 0.021378.
+        let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
+        let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
+        let difference = Estimate::weighted(&[(1.0, estimate(&a)), (-1.0, estimate(&b))]);
+        let spread = difference.spread.unwrap();
+        assert!((difference.mean / spread.variance.sqrt() + 2.46).abs() < 0.005);
+        assert!((spread.df - 24.99).abs() < 0.02, "{}", spread.df);
+        let p = chance_of_change(estimate(&a), estimate(&b));
+        assert!((p - 0.021_378).abs() < 1e-6, "{p}");
+        assert!((chance_of_fall(estimate(&b), estimate(&a)) - p / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn holm_multiplies_by_what_is_left_and_never_falls() {
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
+        let expected = [0.03, 0.06, 0.06, 0.02];
+        assert!(corrected.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{corrected:?}");
+        assert!(holm(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_line_is_found_with_its_certainty() {
+        let exact = line(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]).unwrap();
+        assert!((exact.slope - 2.0).abs() < 1e-12 && exact.p < 1e-6);
+        // x 1..5 against 2, 4, 5, 4, 5: slope 0.6, t = 2.1213 with 3 degrees, p = 0.1240.
+        let loose = line(&[(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)]).unwrap();
+        assert!((loose.slope - 0.6).abs() < 1e-12 && (loose.p - 0.1240).abs() < 1e-4, "{loose:?}");
+        assert_eq!(line(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
+    }
+
+    #[test]
+    fn the_median_lies_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(vec![]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_always_holds_its_mean(samples in prop::collection::vec(0.0..1.0_f64, 2..40)) {
+            let found = estimate(&samples);
+            let (lower, upper) = found.interval().unwrap();
+            prop_assert!(lower <= found.mean && found.mean <= upper);
+        }
+
+        #[test]
+        fn a_chance_is_a_chance(a in prop::collection::vec(0.0..1.0_f64, 1..9), b in prop::collection::vec(0.0..1.0_f64, 1..9)) {
+            let p = chance_of_change(estimate(&a), estimate(&b));
+            prop_assert!((0.0..=1.0).contains(&p), "{p}");
+        }
+    }
+}
