@@ -166,7 +166,7 @@ pub const ALERT: &[Field] = &[
     ),
     field("samples", Integer, "Runs over the last 24 hours."),
     field("baselineSamples", Integer, "Runs of the baseline."),
-    field("since", Instant, "The first run of the stretch that is below."),
+    field("since", Instant, "The hour in which the score fell, as far as can be told."),
     field("message", Text, "One sentence for people."),
 ];
 
@@ -302,7 +302,7 @@ pub const DRIFT: &[Field] = &[
     ),
     field("pageHinkley", Object(PAGE_HINKLEY), "The drift test and its state."),
     field("axes", Objects(AXIS_TREND), "The trend of each axis."),
-    maybe("baselineScore", Number, "Mean of the series before the last 24 hours."),
+    maybe("baselineScore", Number, "Mean score of the 7 days before the last 24 hours."),
     maybe("currentScore", Number, "Score over the last 24 hours."),
     maybe("lastUpdated", Instant, "The newest run looked at."),
 ];

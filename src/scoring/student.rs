@@ -16,7 +16,7 @@ pub(super) fn upper_tail(t: f64, df: f64) -> f64 {
 pub(super) fn quantile(tail: f64, df: f64) -> f64 {
     let scale = (ln_gamma(df.midpoint(1.0)) - ln_gamma(df / 2.0)).exp() / (df * std::f64::consts::PI).sqrt();
     let mut t = 0.0;
-    // One degree of freedom, the hardest case, takes 9 steps; the rest of the range is a limit, not an expectation.
+    // One degree of freedom, the hardest case, takes 10 steps; the rest of the range is a limit, not an expectation.
     for _ in 0..64 {
         let density = scale * (-df.midpoint(1.0) * (t * t / df).ln_1p()).exp();
         let step = (upper_tail(t, df) - tail) / density;

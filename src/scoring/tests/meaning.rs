@@ -1,0 +1,179 @@
+//! What the answers mean: orders are orders, lists and details agree, who is away spoils nothing.
+//!
+//! Not for: fields and words (`tests/mod.rs`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::hour::{Hour, hours_of};
+use super::super::*;
+use super::{HOUR, asked, demo, instants, limit, measured, now, rankings};
+
+#[test]
+fn each_sort_key_orders_and_what_has_no_score_comes_last() {
+    let scoring = demo();
+    let mut orders = BTreeSet::new();
+    for sort_by in SortBy::ALL {
+        let items = rankings(&scoring, Period::Day, sort_by);
+        assert!(items.iter().map(|item| item["currentScore"].is_null()).is_sorted());
+        let ids: Vec<&str> = items
+            .iter()
+            .filter(|i| !i["currentScore"].is_null())
+            .map(|i| i["id"].as_str().unwrap())
+            .collect();
+        let merit = |id: &&str| {
+            let detail = &asked(&scoring, &Question::Model(ModelId::new(id).unwrap()))[0];
+            let suite = |place: usize| detail["suites"][place]["score"].as_f64().unwrap();
+            let axes = detail["axes"].as_array().unwrap();
+            match sort_by {
+                SortBy::Combined => detail["currentScore"].as_f64().unwrap(),
+                SortBy::Coding => suite(0),
+                SortBy::Reasoning => suite(1),
+                SortBy::Tooling => suite(2),
+                SortBy::Speed => -detail["latencyMs"].as_f64().unwrap(),
+                SortBy::SevenAxis => axes.iter().map(|axis| axis["score"].as_f64().unwrap()).sum(),
+                // What a trial cost is not published; the cheap ones must lead.
+                SortBy::Price => f64::from(u8::from(detail["priceOutput"].as_f64().unwrap() < 2.5)),
+            }
+        };
+        let merits: Vec<f64> = ids.iter().map(merit).collect();
+        assert!(merits.is_sorted_by(|a, b| a >= &(b - 1e-9)), "{sort_by:?}: {merits:?}");
+        orders.insert(items.iter().map(|item| item["id"].to_string()).collect::<Vec<_>>());
+    }
+    assert!(orders.len() >= 5, "hardly a key makes a difference");
+}
+
+#[test]
+fn equal_models_stand_by_identifier_whatever_the_key() {
+    let mut runs = Vec::new();
+    for id in ["c", "a", "b"] {
+        let model = Arc::new(Model::new(ModelId::new(id).unwrap(), id, "p", None, None).unwrap());
+        for suite in Suite::ALL {
+            let trials = vec![Trial::new([0.5; 7], 9.0, 0.1).unwrap(); 3];
+            let at = now().minus(HOUR);
+            runs.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
+        }
+    }
+    let scoring = Scoring::open(Source::Runs(runs), now());
+    for sort_by in SortBy::ALL {
+        let ids: Vec<Value> =
+            rankings(&scoring, Period::Latest, sort_by).into_iter().map(|item| item["id"].clone()).collect();
+        assert_eq!(ids, ["a", "b", "c"]);
+    }
+}
+
+#[test]
+fn the_list_and_the_details_agree() {
+    let scoring = demo();
+    let latest = rankings(&scoring, Period::Latest, SortBy::Combined);
+    for item in rankings(&scoring, Period::Day, SortBy::Price) {
+        let id = ModelId::new(item["id"].as_str().unwrap()).unwrap();
+        let detail = &asked(&scoring, &Question::Model(id.clone()))[0];
+        for (name, value) in item.as_object().unwrap() {
+            assert_eq!(value, &detail[name], "{id}.{name}");
+        }
+        let newest = latest.iter().find(|item| item["id"] == id.as_str()).unwrap();
+        assert_eq!(newest["currentScore"], detail["latestScore"]);
+        let drift = &asked(&scoring, &Question::Drift(id))[0];
+        assert_eq!(drift["currentScore"], detail["currentScore"]);
+    }
+}
+
+#[test]
+fn the_index_lies_between_the_extremes_and_counts_who_is_away() {
+    for now in instants().step_by(4) {
+        let scoring = Scoring::demo(7, now);
+        let index = &asked(&scoring, &Question::Index)[0];
+        let items = rankings(&scoring, Period::Day, SortBy::Combined);
+        let scores: Vec<f64> = items.iter().filter_map(|item| item["currentScore"].as_f64()).collect();
+        let value = index["value"].as_f64().unwrap();
+        assert!(scores.last().unwrap() <= &value && &value <= scores.first().unwrap());
+        assert_eq!(index["models"], scores.len());
+        assert_eq!(index["unavailable"], items.len() - scores.len());
+        assert!(scores.len() < items.len());
+        assert_eq!(index["bestModel"], items[0]["id"]);
+        assert_eq!(index["history"].as_array().unwrap().len(), 24);
+    }
+}
+
+#[test]
+fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
+    let without = measured();
+    let model = Arc::new(Model::new(ModelId::new("gone").unwrap(), "Gone", "nobody", None, None).unwrap());
+    let mut with = without.clone();
+    for hours in 60..100 {
+        for suite in Suite::ALL {
+            let trials = vec![Trial::new([0.01; 7], 9.0, 0.1).unwrap(); 3];
+            let at = now().minus(HOUR * hours);
+            with.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
+        }
+    }
+    let (without, with) =
+        (Scoring::open(Source::Runs(without), now()), Scoring::open(Source::Runs(with), now()));
+    let mut items = rankings(&with, Period::Day, SortBy::Combined);
+    let place = items.iter().position(|item| item["id"] == "gone").unwrap();
+    let gone = items.remove(place);
+    assert_eq!(items, rankings(&without, Period::Day, SortBy::Combined));
+    for name in ["currentScore", "confidenceLower", "confidenceUpper", "lastUpdated"] {
+        assert!(gone[name].is_null(), "{name}");
+    }
+    assert_eq!((&gone["trend"], &gone["status"]), (&"unavailable".into(), &"unavailable".into()));
+    let index = |scoring| asked(scoring, &Question::Index)[0]["value"].clone();
+    assert_eq!(index(&with), index(&without));
+    let providers = asked(&with, &Question::Providers);
+    assert!(providers.iter().any(|p| p["provider"] == "nobody" && p["status"] == "unknown"));
+    assert!(
+        !rankings(&with, Period::Week, SortBy::Combined)
+            .iter()
+            .any(|m| m["currentScore"].is_null() && m["id"] == "gone")
+    );
+}
+
+#[test]
+fn incidents_are_newest_first_cut_to_their_limit_and_of_their_period() {
+    let scoring = demo();
+    let ask = |period, number| asked(&scoring, &Question::Incidents { period, limit: limit(number) });
+    let all = ask(Period::Month, 100);
+    assert!(all.len() > 5, "{}", all.len());
+    assert!(all.is_sorted_by(|a, b| a["openedAt"].as_str() >= b["openedAt"].as_str()));
+    assert_eq!(ask(Period::Month, 3), all[..3]);
+    let kinds: BTreeSet<&str> = all.iter().filter_map(|item| item["kind"].as_str()).collect();
+    assert_eq!(kinds, BTreeSet::from(["degradation", "outage"]));
+    let start = Hour::of(now()).last(hours_of(Period::Week)).from.start().rfc3339();
+    for item in ask(Period::Week, 100) {
+        assert!(item["resolvedAt"].as_str().is_none_or(|end| end > start.as_str()));
+    }
+    assert!(ask(Period::Latest, 100).iter().all(|item| item["resolvedAt"].is_null()));
+}
+
+#[test]
+fn alerts_come_with_evidence_that_holds_and_a_steady_model_raises_none() {
+    let mut alerted = BTreeSet::new();
+    for now in instants() {
+        let scoring = Scoring::demo(7, now);
+        for alert in asked(&scoring, &Question::Alerts) {
+            let number = |name: &str| alert[name].as_f64().unwrap();
+            assert!((number("baselineScore") - number("currentScore") - number("drop")).abs() < 1e-9);
+            assert!(number("pValue") < method::ALERT_ALPHA && number("drop") >= method::ALERT_MINIMUM);
+            assert!(alert["since"].as_str() < Some(&Hour::of(now).start().rfc3339()));
+            alerted.insert(alert["modelId"].as_str().unwrap().to_owned());
+        }
+    }
+    let breakers = ["atlas-4-small", "kestrel-70b", "basalt-3"].map(String::from);
+    assert!(!alerted.is_empty() && alerted.is_subset(&BTreeSet::from(breakers)), "{alerted:?}");
+}
+
+#[test]
+fn every_regime_of_the_drift_signature_is_met_within_a_month() {
+    let mut regimes = BTreeSet::new();
+    for now in instants() {
+        let scoring = Scoring::demo(7, now);
+        for id in scoring.model_ids() {
+            let drift = &asked(&scoring, &Question::Drift(id))[0];
+            regimes.insert(drift["regime"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(regimes.len() >= 4, "{regimes:?}");
+}
