@@ -18,3 +18,4 @@ pub mod scoring;
 pub mod store;
 
 pub mod pages;
+pub mod upstream;

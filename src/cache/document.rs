@@ -15,12 +15,10 @@ use serde_json::value::RawValue;
 
 use crate::clock::Wall;
 use crate::keys::{PaidRights, Rights};
-use crate::routes::{DocumentKey, Route};
+use crate::routes::{API_VERSION, DocumentKey, Route};
 
 use super::encode::{Encoded, Encoding, Representation};
 
-/// The version of the data API, in every body.
-const VERSION: &str = "1.0.0";
 /// The field that only paid callers see.
 const PAID_FIELD: &str = "latestScore";
 /// Deeper nesting is no benchmark data.
@@ -68,6 +66,7 @@ pub struct Document {
     full: Arc<Form>,
     free: Arc<Form>,
     source: Source,
+    generated_at: Wall,
 }
 
 /// One form of a document, with all that can be ready before anybody asks.
@@ -103,7 +102,7 @@ impl Document {
         let full = kept(before.map(|b| &b.full), &content.data).unwrap_or_else(|| fresh(&content.data));
         let free = kept(before.map(|b| &b.free), free_data.as_ref().unwrap_or(&content.data))
             .unwrap_or_else(|| free_data.as_ref().map_or_else(|| Arc::clone(&full), fresh));
-        Ok(Self { full, free, source: content.source })
+        Ok(Self { full, free, source: content.source, generated_at: content.generated_at })
     }
 
     /// The form that these rights may see.
@@ -121,6 +120,12 @@ impl Document {
     /// What the backend knows it by.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// The data's instant as the backend last stated it, from which the next refresh is reckoned. What a form says of
+    /// its own instant may be older.
+    pub fn generated_at(&self) -> Wall {
+        self.generated_at
     }
 
     /// Bytes of all bodies, for the bound of the cache.
@@ -152,7 +157,7 @@ impl Form {
 fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &Label<'_>) -> Bytes {
     let word = |word: Option<&'static str>| word.map_or_else(|| "null".into(), |word| format!("\"{word}\""));
     let head = format!(
-        "{{\"success\":true,\"version\":\"{VERSION}\",\"generated_at\":\"{}\",\"license\":{},\"period\":{},\"sort_by\":{},\"count\":{count},\"data\":",
+        "{{\"success\":true,\"version\":\"{API_VERSION}\",\"generated_at\":\"{}\",\"license\":{},\"period\":{},\"sort_by\":{},\"count\":{count},\"data\":",
         generated_at.rfc3339(),
         serde_json::Value::from(label.license),
         word(label.key.period.map(crate::routes::Period::word)),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use crate::clock::{Mono, Wall};
 
 /// How long a document is usable after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,21 @@ pub fn verdict(due: Mono, windows: &Windows, now: Mono) -> Verdict {
     } else {
         Verdict::Gone
     }
+}
+
+/// So soon is a backend asked again that is late with its refresh and does not say when it will come.
+const ASK_AGAIN: Duration = Duration::from_mins(1);
+
+/// When the next refresh is expected: by the backend's own word, else one `cadence` after the data's instant, else,
+/// if that has passed, soon.
+pub fn next_refresh(stated: Option<Wall>, generated_at: Wall, cadence: Duration, now: Wall) -> Wall {
+    let by_cadence = generated_at.plus(cadence);
+    // Data dated in the future would be kept for too long.
+    let sensible = by_cadence > now && by_cadence <= now.plus(cadence);
+    stated
+        .filter(|instant| *instant > now)
+        .or(sensible.then_some(by_cadence))
+        .unwrap_or_else(|| now.plus(ASK_AGAIN.min(cadence)))
 }
 
 /// The most that is added to `max-age` so that clients do not all return in the same second.
@@ -93,6 +108,21 @@ mod tests {
         ];
         for (now, expected) in table {
             assert_eq!(verdict(at(HOUR), &WINDOWS, at(now)), expected, "at {now}");
+        }
+    }
+
+    #[test]
+    fn the_next_refresh_is_the_backend_s_word_then_the_cadence_then_soon() {
+        let (now, hour) = (Wall::from_seconds(10 * HOUR), Duration::from_secs(HOUR));
+        let at = Wall::from_seconds;
+        for (stated, generated, expected) in [
+            (Some(10 * HOUR + 7), 10 * HOUR, 10 * HOUR + 7),
+            (None, 10 * HOUR - 60, 11 * HOUR - 60),
+            (Some(9 * HOUR), 10 * HOUR - 60, 11 * HOUR - 60),
+            (None, 9 * HOUR, 10 * HOUR + 60),
+            (None, 99 * HOUR, 10 * HOUR + 60),
+        ] {
+            assert_eq!(next_refresh(stated.map(at), at(generated), hour, now), at(expected));
         }
     }
 

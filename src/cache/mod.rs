@@ -67,6 +67,11 @@ impl Cache {
         may
     }
 
+    /// Forgets a document.
+    pub fn remove(&self, key: &DocumentKey) {
+        self.documents.invalidate(key);
+    }
+
     /// Drops what is gone by `now`, and does the map's own housekeeping. To be called every few seconds.
     pub fn sweep(&self, windows: &Windows, now: Mono) {
         for (key, stored) in &self.documents {
@@ -82,7 +87,7 @@ impl Cache {
         (self.documents.entry_count(), self.documents.weighted_size())
     }
 
-    /// The newest expected refresh among what is stored: what a caller is told to wait for.
+    /// The earliest expected refresh among what is stored: what a caller is told to wait for.
     pub fn earliest_due(&self, now: Wall) -> Option<Wall> {
         self.documents.iter().map(|(_, stored)| stored.due_at).filter(|due| *due > now).min()
     }

@@ -15,4 +15,4 @@ mod table;
 
 pub use key::{DocumentKey, ModelId};
 pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
-pub use table::{API_BASE, ENDPOINTS, Endpoint, Found, Route, find};
+pub use table::{API_BASE, API_VERSION, ENDPOINTS, Endpoint, Found, Route, find};

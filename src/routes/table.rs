@@ -8,6 +8,8 @@ use super::shapes::{self, Field};
 
 /// What every data path begins with.
 pub const API_BASE: &str = "/api/v1";
+/// The version of the data API, in every body.
+pub const API_VERSION: &str = "1.0.0";
 
 /// An endpoint's name, and its metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -25,7 +25,8 @@ impl Embedded {
     }
 
     async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
-        let question = question(key).ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
+        let question =
+            question(key).ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
         let now = self.clock.now().wall;
         // A refresh computes for a while, so it must not sit on a thread that serves.
         let scoring = Arc::clone(&self.scoring);

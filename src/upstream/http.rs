@@ -59,15 +59,24 @@ pub struct Http {
     clock: Clock,
 }
 
+impl HttpConfig {
+    /// Whether the address and the credential can be used.
+    pub fn check(&self) -> Result<(), BadBackend> {
+        let base: Uri = self.base.parse().map_err(|_| BadBackend("it is not an address".into()))?;
+        let known_scheme = matches!(base.scheme_str(), Some("http" | "https"));
+        if !known_scheme || base.authority().is_none() || base.query().is_some() {
+            return Err(BadBackend("it has to look like http://host:port/path, without a query".into()));
+        }
+        self.credential.as_ref().map(bearer).transpose().map(drop)
+    }
+}
+
 impl Http {
     /// Checks the address and prepares the pool. Nothing is connected yet.
     pub fn new(config: HttpConfig, clock: Clock) -> Result<Self, BadBackend> {
         let mut config = config;
         config.base.truncate(config.base.trim_end_matches('/').len());
-        let base: Uri = config.base.parse().map_err(|_| BadBackend("it is not an address".into()))?;
-        if !matches!(base.scheme_str(), Some("http" | "https")) || base.authority().is_none() || base.query().is_some() {
-            return Err(BadBackend("it has to look like http://host:port/path, without a query".into()));
-        }
+        config.check()?;
         let authorization = config.credential.as_ref().map(bearer).transpose()?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -118,7 +127,8 @@ impl Http {
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
+        headers
+            .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
@@ -139,7 +149,8 @@ impl Http {
         if response.headers().contains_key(CONTENT_ENCODING) {
             return Err(Failure::Invalid("it is encoded, though identity was asked for".into()));
         }
-        let framed = response.headers().contains_key(CONTENT_LENGTH) || response.headers().contains_key(TRANSFER_ENCODING);
+        let framed = response.headers().contains_key(CONTENT_LENGTH)
+            || response.headers().contains_key(TRANSFER_ENCODING);
         if !framed {
             // Such a body ends when the connection does, so half of it looks like all of it.
             return Err(Failure::Invalid("it does not say where it ends".into()));
@@ -181,7 +192,8 @@ fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
     let mut reason = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(deeper) = cause {
-        if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
+        if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut)
+        {
             return Failure::Late("accept a connection");
         }
         reason.push_str(": ");
@@ -205,8 +217,8 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> Failure {
 /// When the answer will change, by the backend's own word: `Cache-Control: max-age`.
 fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
     let directives = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
-    let max_age = directives
-        .flat_map(|value| value.split(','))
-        .find_map(|directive| directive.trim().strip_prefix("max-age=")?.trim_matches('"').parse::<u64>().ok())?;
+    let max_age = directives.flat_map(|value| value.split(',')).find_map(|directive| {
+        directive.trim().strip_prefix("max-age=")?.trim_matches('"').parse::<u64>().ok()
+    })?;
     (max_age > 0).then(|| now.plus(Duration::from_secs(max_age.min(7 * 86_400))))
 }

@@ -103,8 +103,7 @@ fn as_array(body: &Bytes, data: &RawValue) -> Result<(Bytes, usize), String> {
 
 /// The newest `lastUpdated` among the items; items that have none, or none that can be read, do not matter.
 fn newest_update(data: &RawValue) -> Option<Wall> {
-    let items: Vec<&RawValue> =
-        serde_json::from_str(data.get()).unwrap_or_else(|_| vec![data]);
+    let items: Vec<&RawValue> = serde_json::from_str(data.get()).unwrap_or_else(|_| vec![data]);
     items
         .into_iter()
         .filter_map(|item| serde_json::from_str::<Dated>(item.get()).ok()?.last_updated)
@@ -174,7 +173,10 @@ mod tests {
 
     #[test]
     fn the_data_s_instant_is_what_the_backend_states_and_the_next_best_where_it_does_not() {
-        let stated = read(r#"{"generated_at":"2026-11-21T10:00:00Z","data":[{"lastUpdated":"2026-11-21T09:00:00Z"}]}"#).unwrap();
+        let stated = read(
+            r#"{"generated_at":"2026-11-21T10:00:00Z","data":[{"lastUpdated":"2026-11-21T09:00:00Z"}]}"#,
+        )
+        .unwrap();
         assert_eq!(stated.generated_at.rfc3339(), "2026-11-21T10:00:00Z");
         let newest = read(r#"[{"lastUpdated":"2026-11-21T09:00:00Z"},{"lastUpdated":7},{},{"lastUpdated":"2026-11-21T09:30:00Z"}]"#).unwrap();
         assert_eq!(newest.generated_at.rfc3339(), "2026-11-21T09:30:00Z");
