@@ -19,3 +19,5 @@ pub mod store;
 
 pub mod pages;
 pub mod upstream;
+
+pub mod gateway;

@@ -1,0 +1,109 @@
+//! Stage 4: does the caller's budget allow it? One decision takes a minute token and holds a day unit, or nothing.
+//!
+//! The hold is settled by drop: kept by a 200, given back by everything else, a client that leaves included. The
+//! guard, which is asked only about refusals, is here too. Not for: how balances work (`limits`).
+
+use std::sync::Arc;
+
+use crate::clock::{Day, Now};
+use crate::limits::Verdict;
+
+use super::authenticate::Caller;
+use super::exchange::Exchange;
+use super::guard::AddressGuard;
+use super::leases::Leases;
+use super::refusal::Refusal;
+use super::roster::Account;
+
+/// What admission gives.
+#[derive(Debug)]
+pub(super) enum Admitted {
+    /// A unit of the day is held: the request may fetch.
+    ToFetch(Hold),
+    /// The day is spent: the request may only look whether its copy is still current.
+    ToLook(Token),
+}
+
+/// A unit of an application's day, held by a request.
+#[derive(Debug)]
+pub(super) struct Hold {
+    account: Arc<Account>,
+    day: Day,
+    kept: bool,
+}
+
+/// A minute token that was taken, and can be given back.
+#[derive(Debug)]
+pub(super) struct Token {
+    account: Arc<Account>,
+}
+
+impl Hold {
+    /// Data is delivered: the unit is spent.
+    pub(super) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut books = self.account.books();
+        books.balance.day = books.balance.day.settle(self.day, self.kept);
+    }
+}
+
+impl Token {
+    /// The work was not done after all.
+    pub(super) fn give_back(self) {
+        let mut books = self.account.books();
+        books.balance = books.balance.give_back_token();
+    }
+}
+
+/// Admits a request, or names the rule that is used up. Waits only if units must be leased first.
+pub(super) async fn admit(
+    leases: &Arc<Leases>,
+    caller: &Caller,
+    conditional: bool,
+    now: Now,
+) -> Result<Admitted, Refusal> {
+    loop {
+        match decide(caller, conditional, now) {
+            Verdict::Admitted { day, runs_low } => {
+                if runs_low {
+                    leases.lease_ahead(&caller.account);
+                }
+                let account = Arc::clone(&caller.account);
+                return Ok(Admitted::ToFetch(Hold { account, day, kept: false }));
+            }
+            Verdict::MayLook => {
+                return Ok(Admitted::ToLook(Token { account: Arc::clone(&caller.account) }));
+            }
+            Verdict::Refused(rule) => return Err(Refusal::Limited(rule)),
+            // Every round trip leaves the ledger with fewer units or shows that it has none, so this ends.
+            Verdict::LeaseFirst => {
+                leases.lease(&caller.account).await.map_err(|_| Refusal::LedgerUnavailable)?;
+            }
+        }
+    }
+}
+
+fn decide(caller: &Caller, conditional: bool, now: Now) -> Verdict {
+    let mut books = caller.account.books();
+    let (balance, verdict) = books.balance.admit(&caller.limits, now, conditional);
+    books.balance = balance;
+    verdict
+}
+
+/// Asks the guard about a refusal, or about `/me`: of the application if it is known, else of the address.
+/// `false` if it has no token left.
+pub(super) fn ask_guard(guard: &AddressGuard, exchange: &Exchange) -> bool {
+    let now = exchange.started;
+    let Some(caller) = &exchange.caller else { return guard.take(exchange.peer.address, now) };
+    let mut books = caller.account.books();
+    let taken = books.balance.take_guard(&caller.limits, now);
+    if let Some(balance) = taken {
+        books.balance = balance;
+    }
+    taken.is_some()
+}

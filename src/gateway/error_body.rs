@@ -1,0 +1,113 @@
+//! The body of an error: flat, because a real client prints `body.code`; the same object as RFC 9457's problem for
+//! those who ask for that.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::limits::Standing;
+use crate::routes::{Param, Period};
+
+use super::refusal::{Refusal, whole_seconds};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    success: bool,
+    version: &'static str,
+    status: u16,
+    code: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    param: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<Vec<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<LimitHit>,
+    request_id: &'a str,
+    docs: &'a str,
+    #[serde(flatten)]
+    problem: Option<Problem<'a>>,
+}
+
+/// Which limit was hit.
+#[derive(Serialize)]
+struct LimitHit {
+    name: &'static str,
+    quota: u32,
+    remaining: u32,
+    window_seconds: u32,
+    reset_at: String,
+    retry_after: u64,
+}
+
+/// What RFC 9457 adds.
+#[derive(Serialize)]
+struct Problem<'a> {
+    r#type: &'a str,
+    title: &'static str,
+    detail: &'a str,
+    instance: String,
+}
+
+/// Renders the body.
+pub(super) fn render(refusal: &Refusal, told: &Standing, request_id: &str, as_problem: bool) -> Bytes {
+    let row = refusal.code().row();
+    let message = refusal.message(told);
+    let docs = format!("/docs#{}", row.word);
+    let (param, allowed) = param(refusal);
+    let body = Body {
+        success: false,
+        version: crate::routes::API_VERSION,
+        status: row.status.as_u16(),
+        code: row.word,
+        message: &message,
+        param,
+        allowed,
+        limit: refusal.rule().map(|_| limit_hit(told)),
+        request_id,
+        docs: &docs,
+        problem: as_problem.then(|| Problem {
+            r#type: &docs,
+            title: row.title,
+            detail: &message,
+            instance: format!("urn:scoregate:request:{request_id}"),
+        }),
+    };
+    Bytes::from(serde_json::to_vec(&body).expect("texts and numbers always make JSON"))
+}
+
+fn limit_hit(told: &Standing) -> LimitHit {
+    LimitHit {
+        name: told.rule.name(),
+        quota: told.limit,
+        remaining: told.remaining,
+        window_seconds: told.rule.window_seconds(),
+        reset_at: told.reset.rfc3339(),
+        retry_after: whole_seconds(told.wait),
+    }
+}
+
+/// The parameter that was refused, and what it may be: for this caller, not for callers in general.
+fn param(refusal: &Refusal) -> (Option<&'static str>, Option<Vec<&'static str>>) {
+    match refusal {
+        Refusal::BadParam(bad) => (Some(bad.param.name()), Some(bad.param.allowed())),
+        Refusal::LatestRequiresPlan => {
+            let free = Period::ALL.into_iter().filter(|period| *period != Period::Latest);
+            (Some(Param::Period.name()), Some(free.map(Period::word).collect()))
+        }
+        Refusal::BadRequest(_)
+        | Refusal::UriTooLong
+        | Refusal::HeadersTooLarge
+        | Refusal::MethodNotAllowed
+        | Refusal::KeyMissing
+        | Refusal::KeyInvalid
+        | Refusal::NotFound
+        | Refusal::Limited(_)
+        | Refusal::TooManyRefusals
+        | Refusal::ModelNotFound
+        | Refusal::UpstreamInvalid
+        | Refusal::UpstreamUnavailable { .. }
+        | Refusal::UpstreamTimeout
+        | Refusal::LedgerUnavailable
+        | Refusal::Internal => (None, None),
+    }
+}

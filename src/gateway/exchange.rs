@@ -1,0 +1,134 @@
+//! One request as it grows: each stage writes its field here, and the whole is recorded when it is over.
+//!
+//! Dropping an exchange that was never finished records a client that left. Not for: deciding anything.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use crate::clock::Now;
+use crate::routes::Route;
+
+use super::authenticate::Caller;
+use super::fetch::Outcome;
+use super::observe::Instruments;
+use super::refusal::Refusal;
+
+/// Who is at the other end of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Its address.
+    pub address: IpAddr,
+}
+
+/// What a request was about, as metrics tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// An endpoint of the API.
+    Endpoint(Route),
+    /// A page that needs no key.
+    Page,
+    /// `OPTIONS`.
+    Options,
+    /// Nothing that exists, or nothing that was found out.
+    Nothing,
+}
+
+/// The identifier of a request, for its answer and for whoever searches for it.
+#[derive(Clone, Debug)]
+pub(super) struct RequestId(pub(super) HeaderValue);
+
+/// A request and all that has become of it so far.
+pub(super) struct Exchange {
+    instruments: Arc<Instruments>,
+    /// When its head was there.
+    pub(super) started: Now,
+    /// Its identifier.
+    pub(super) id: RequestId,
+    /// Who sent it.
+    pub(super) peer: Peer,
+    /// What it is about: written by `parse` and `resolve`.
+    pub(super) subject: Subject,
+    /// Who asks: written by `authenticate`.
+    pub(super) caller: Option<Caller>,
+    /// Where the document came from: written by `fetch`.
+    pub(super) outcome: Option<Outcome>,
+    /// How long ago the backend confirmed it: written by `fetch`.
+    pub(super) age: Option<Duration>,
+    /// Why it was refused.
+    pub(super) refusal: Option<Refusal>,
+    /// With which status it was answered: written by `handle`, last.
+    pub(super) status: Option<StatusCode>,
+    /// When.
+    pub(super) ended: Option<Now>,
+}
+
+impl Exchange {
+    pub(super) fn open(instruments: Arc<Instruments>, started: Now, peer: Peer, headers: &HeaderMap) -> Self {
+        instruments.begun();
+        Self {
+            id: RequestId::of(headers, started),
+            instruments,
+            started,
+            peer,
+            subject: Subject::Nothing,
+            caller: None,
+            outcome: None,
+            age: None,
+            refusal: None,
+            status: None,
+            ended: None,
+        }
+    }
+
+    /// The request is answered.
+    pub(super) fn close(&mut self, status: StatusCode, ended: Now) {
+        self.status = Some(status);
+        self.ended = Some(ended);
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let instruments = Arc::clone(&self.instruments);
+        instruments.record(self);
+    }
+}
+
+impl RequestId {
+    /// The caller's own identifier if it is well formed, else a new one.
+    fn of(headers: &HeaderMap, now: Now) -> Self {
+        let mut given = headers.get_all("x-request-id").iter();
+        match (given.next(), given.next()) {
+            (Some(id), None) if is_well_formed(id) => Self(id.clone()),
+            _ => Self(fresh(now)),
+        }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        self.0.to_str().expect("identifiers are visible ASCII, ours and those let in")
+    }
+}
+
+fn is_well_formed(id: &HeaderValue) -> bool {
+    let bytes = id.as_bytes();
+    (8..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
+}
+
+/// Unique within this life by its count, and between lives by where the count began.
+fn fresh(now: Now) -> HeaderValue {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static FIRST: OnceLock<u64> = OnceLock::new();
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let first = *FIRST.get_or_init(|| getrandom::u64().unwrap_or(now.wall.millis()));
+    let number = first.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut text = [0u8; 16];
+    for (place, digit) in text.iter_mut().enumerate() {
+        let nibble = (number >> (60 - 4 * place)) & 15;
+        *digit = b"0123456789abcdef".get(usize::try_from(nibble).unwrap_or(0)).copied().unwrap_or(b'0');
+    }
+    HeaderValue::from_bytes(&text).expect("hexadecimal digits")
+}

@@ -1,0 +1,276 @@
+//! Stage 5: the document. The only stage that knows the cache *and* the backend.
+//!
+//! A state machine without state: the verdict on what is stored, the end of a flight and the answer of the backend
+//! meet in one `match`. A fetch runs in a task of its own that belongs to no client. Not for: what a document looks
+//! like, nor who may see which form of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio_util::task::TaskTracker;
+
+use crate::cache::freshness::{next_refresh, verdict};
+use crate::cache::{Cache, Document, Flights, Label, Landed, Seat, Stored, Ticket, Verdict, Windows};
+use crate::clock::{Clock, Now, Wall};
+use crate::routes::DocumentKey;
+use crate::upstream::{Failure, Fetched, Upstream};
+
+use super::observe::{FetchEnd, Instruments};
+use super::refusal::Refusal;
+
+/// Where a document came from. The same word is in `Cache-Status`, the metrics and the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It was stored and fresh.
+    Hit,
+    /// It was fetched for this request.
+    Miss,
+    /// It was fetched for another request meanwhile.
+    Shared,
+    /// It was stored, its refresh is overdue, and it is being refreshed.
+    Stale,
+    /// It was stored, and the backend confirmed or replaced it for this request.
+    Refreshed,
+    /// It was stored, its refresh is overdue, and the backend failed.
+    StaleOnError,
+}
+
+/// A document to serve.
+#[derive(Clone, Debug)]
+pub(super) struct Served {
+    /// The document with its dates.
+    pub(super) stored: Arc<Stored>,
+    /// Where it came from.
+    pub(super) outcome: Outcome,
+}
+
+/// How documents are kept.
+#[derive(Clone, Debug)]
+pub struct Keeping {
+    /// How long they are usable after their refresh was due.
+    pub windows: Windows,
+    /// How often the backend refreshes, where it does not say.
+    pub cadence: Duration,
+    /// How long a request waits for a fetch.
+    pub patience: Duration,
+    /// The attribution notice in every document.
+    pub license: String,
+}
+
+/// How a flight ended without a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NoDocument {
+    NoSuchModel,
+    Failed(Failure),
+}
+
+type Landing = Result<Arc<Stored>, NoDocument>;
+
+/// Everything needed to find a document or have it fetched.
+pub struct Larder {
+    cache: Cache,
+    flights: Flights<Landing>,
+    upstream: Arc<dyn Upstream>,
+    keeping: ArcSwap<Keeping>,
+    tasks: TaskTracker,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+}
+
+impl Larder {
+    /// A larder that is filled from `upstream`; fetches run as tasks of `tasks`.
+    pub fn new(
+        cache: Cache,
+        upstream: Arc<dyn Upstream>,
+        keeping: Keeping,
+        tasks: TaskTracker,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let (flights, keeping) = (Flights::default(), ArcSwap::from_pointee(keeping));
+        Self { cache, flights, upstream, keeping, tasks, clock, instruments }
+    }
+
+    /// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
+    pub(super) fn look(&self, key: &DocumentKey, now: Now) -> Option<Served> {
+        let stored = self.cache.get(key)?;
+        let outcome = match verdict(stored.due, &self.keeping.load().windows, now.mono) {
+            Verdict::Fresh => Outcome::Hit,
+            Verdict::UsableWhileRefreshed | Verdict::UsableOnError => Outcome::Stale,
+            Verdict::Gone => return None,
+        };
+        Some(Served { stored, outcome })
+    }
+
+    /// The document: stored, or fetched, or stored and stale because fetching failed.
+    pub(super) async fn fetch(self: &Arc<Self>, key: &DocumentKey, now: Now) -> Result<Served, Refusal> {
+        let stored = self.cache.get(key);
+        let verdict = match &stored {
+            Some(stored) => verdict(stored.due, &self.keeping.load().windows, now.mono),
+            None => Verdict::Gone,
+        };
+        match (stored, verdict) {
+            (Some(stored), Verdict::Fresh) => Ok(Served { stored, outcome: Outcome::Hit }),
+            (Some(stored), Verdict::UsableWhileRefreshed) => {
+                drop(self.board(key));
+                Ok(Served { stored, outcome: Outcome::Stale })
+            }
+            (Some(stale), Verdict::UsableOnError) => match self.wait(key).await {
+                Ok((stored, _)) => Ok(Served { stored, outcome: Outcome::Refreshed }),
+                Err(Refusal::ModelNotFound) => Err(Refusal::ModelNotFound),
+                Err(_) => Ok(Served { stored: stale, outcome: Outcome::StaleOnError }),
+            },
+            (_, Verdict::Gone) | (None, _) => {
+                self.wait(key).await.map(|(stored, outcome)| Served { stored, outcome })
+            }
+        }
+    }
+
+    /// Waits for the flight of a document, as long as a request's patience lasts.
+    async fn wait(self: &Arc<Self>, key: &DocumentKey) -> Result<(Arc<Stored>, Outcome), Refusal> {
+        let patience = self.keeping.load().patience;
+        let (landed, outcome) = self.board(key);
+        let landing =
+            self.clock.within(patience, landed.result()).await.map_err(|_| Refusal::UpstreamTimeout)?;
+        match landing {
+            Some(Ok(stored)) => Ok((stored, outcome)),
+            Some(Err(NoDocument::NoSuchModel)) => Err(Refusal::ModelNotFound),
+            Some(Err(NoDocument::Failed(failure))) => Err(refusal(&failure)),
+            // The fetch died without a result; what it died of was logged where it did.
+            None => Err(Refusal::UpstreamInvalid),
+        }
+    }
+
+    /// Takes a seat in the flight of a document; starts it if there is none.
+    fn board(self: &Arc<Self>, key: &DocumentKey) -> (Landed<Landing>, Outcome) {
+        match self.flights.board(key) {
+            Seat::Shared(landed) => (landed, Outcome::Shared),
+            Seat::First(ticket, landed) => {
+                let larder = Arc::clone(self);
+                self.tasks.spawn(async move { larder.fly(ticket).await });
+                (landed, Outcome::Miss)
+            }
+        }
+    }
+
+    /// Makes one fetch and brings its flight to its end.
+    async fn fly(&self, ticket: Ticket<Landing>) {
+        let before = self.cache.get(ticket.key());
+        let started = self.clock.now();
+        let known = before.as_ref().map(|stored| stored.document.source());
+        let fetched = self.upstream.fetch(ticket.key(), known).await;
+        let now = self.clock.now();
+        let landing = match fetched {
+            Ok(Fetched::Content { content, next_refresh }) => {
+                self.store(ticket.key(), content, next_refresh, before, now).await
+            }
+            Ok(Fetched::Unchanged { next_refresh }) => match before {
+                Some(before) => Ok(self.confirm(ticket.key(), &before.document, next_refresh, now)),
+                None => {
+                    Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
+                }
+            },
+            Ok(Fetched::NoSuchModel) => {
+                // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
+                self.cache.remove(ticket.key());
+                Err(NoDocument::NoSuchModel)
+            }
+            Err(failure) => Err(NoDocument::Failed(failure)),
+        };
+        let end = match &landing {
+            Ok(_) => FetchEnd::Good,
+            Err(NoDocument::NoSuchModel) => FetchEnd::NoSuchModel,
+            Err(NoDocument::Failed(failure)) => FetchEnd::of(failure),
+        };
+        self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
+        if let Err(NoDocument::Failed(failure)) = &landing {
+            tracing::warn!(document = %ticket.key(), %failure, "a fetch failed");
+        }
+        ticket.land(landing);
+    }
+
+    /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
+    async fn store(
+        &self,
+        key: &DocumentKey,
+        content: crate::cache::Content,
+        stated: Option<Wall>,
+        before: Option<Arc<Stored>>,
+        now: Now,
+    ) -> Landing {
+        let (label_key, license) = (key.clone(), self.keeping.load().license.clone());
+        let built = tokio::task::spawn_blocking(move || {
+            let label = Label { key: &label_key, license: &license };
+            Document::build(content, &label, before.as_deref().map(|stored| stored.document.as_ref()))
+        });
+        let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
+        let document =
+            built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
+        Ok(self.confirm(key, &Arc::new(document), stated, now))
+    }
+
+    /// Stores a document as confirmed by the backend just now.
+    fn confirm(
+        &self,
+        key: &DocumentKey,
+        document: &Arc<Document>,
+        stated: Option<Wall>,
+        now: Now,
+    ) -> Arc<Stored> {
+        let cadence = self.keeping.load().cadence;
+        let due_at = next_refresh(stated, document.generated_at(), cadence, now.wall);
+        let due = now.mono.plus(due_at.since(now.wall));
+        let stored = Arc::new(Stored { document: Arc::clone(document), due, due_at, confirmed: now.mono });
+        if !self.cache.put(key.clone(), Arc::clone(&stored)) {
+            tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
+        }
+        stored
+    }
+
+    /// Drops what is gone and tells the metrics how much is there. Called every few seconds.
+    pub fn sweep(&self) {
+        self.cache.sweep(&self.keeping.load().windows, self.clock.now().mono);
+        let (documents, bytes) = self.cache.size();
+        self.instruments.larder(documents, bytes, self.flights.len());
+    }
+
+    /// When stored data is next expected to change.
+    pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
+        self.cache.earliest_due(now)
+    }
+
+    /// How many documents are stored. For tests and the operator.
+    pub fn documents(&self) -> u64 {
+        self.sweep();
+        self.cache.size().0
+    }
+}
+
+/// A failure of the backend as the caller is told.
+fn refusal(failure: &Failure) -> Refusal {
+    match failure {
+        Failure::Unreachable(_) => Refusal::UpstreamUnavailable { retry_after: None },
+        Failure::Refused { retry_after, .. } => Refusal::UpstreamUnavailable { retry_after: *retry_after },
+        Failure::Late(_) => Refusal::UpstreamTimeout,
+        Failure::Invalid(_) => Refusal::UpstreamInvalid,
+    }
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Hit, Self::Miss, Self::Shared, Self::Stale, Self::Refreshed, Self::StaleOnError];
+
+    /// Its word in metrics and logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+            Self::Shared => "shared",
+            Self::Stale => "stale",
+            Self::Refreshed => "refreshed",
+            Self::StaleOnError => "stale_on_error",
+        }
+    }
+}

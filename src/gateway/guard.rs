@@ -1,0 +1,83 @@
+//! The guard of addresses: what strangers may have refused.
+//!
+//! A fixed table of buckets under a keyed hash, so that strangers grow nothing and cannot choose whom they share a
+//! bucket with. An IPv6 address counts with its /64. Not for: callers with a known key, who have a guard of their own.
+
+use std::hash::BuildHasher as _;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock::Now;
+use crate::limits::{Bucket, Rule, Standing};
+
+const BUCKETS: usize = 65_536;
+
+/// The table.
+pub struct AddressGuard {
+    buckets: Box<[AtomicU64]>,
+    keyed: foldhash::quality::RandomState,
+    limit: u32,
+}
+
+impl AddressGuard {
+    /// That many refusals a minute for each address.
+    pub fn new(limit: u32) -> Self {
+        let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+        Self { buckets, keyed: foldhash::quality::RandomState::default(), limit }
+    }
+
+    /// How many refusals a minute.
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Takes a token of an address. `false` if there is none.
+    pub fn take(&self, address: IpAddr, now: Now) -> bool {
+        let Some(bucket) = self.bucket(address) else { return false };
+        let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |nanos| {
+            Bucket::from_nanos(nanos).take(self.limit, now.mono).map(Bucket::to_nanos)
+        });
+        taken.is_ok()
+    }
+
+    /// What is left for an address.
+    pub fn standing(&self, address: IpAddr, now: Now) -> Standing {
+        let nanos = self.bucket(address).map_or(0, |bucket| bucket.load(Ordering::Relaxed));
+        Standing::of_bucket(Rule::Guard, Bucket::from_nanos(nanos), self.limit, now)
+    }
+
+    fn bucket(&self, address: IpAddr) -> Option<&AtomicU64> {
+        let hash = self.keyed.hash_one(network(address));
+        let place = usize::try_from(hash % BUCKETS as u64).ok()?;
+        self.buckets.get(place)
+    }
+}
+
+/// What an address is counted as: itself, or its /64.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(six) => match six.to_ipv4_mapped() {
+            Some(four) => IpAddr::V4(four),
+            None => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Mono, Wall};
+
+    #[test]
+    fn an_address_has_its_tokens_and_an_ipv6_address_shares_its_network_s() {
+        let guard = AddressGuard::new(2);
+        let now = Now { wall: Wall::from_seconds(100), mono: Mono::from_nanos(1_000_000_000) };
+        let [a, b, c] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map(|text| text.parse().unwrap());
+        assert!(guard.take(a, now) && guard.take(b, now) && !guard.take(a, now));
+        assert!(guard.take(c, now));
+        assert_eq!(guard.standing(b, now).remaining, 0);
+        let (plain, mapped) = ("192.0.2.1".parse().unwrap(), "::ffff:192.0.2.1".parse().unwrap());
+        assert!(guard.take(plain, now) && guard.take(mapped, now) && !guard.take(plain, now));
+    }
+}

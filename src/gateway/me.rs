@@ -1,0 +1,105 @@
+//! What the gateway says of the caller: the answer of `/me`. Never stored, never the same for two keys.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::clock::{Now, Wall};
+use crate::limits::{Rule, Standing};
+use crate::routes::API_VERSION;
+
+use super::authenticate::Caller;
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    success: bool,
+    version: &'static str,
+    generated_at: String,
+    license: &'a str,
+    period: Option<()>,
+    sort_by: Option<()>,
+    count: u32,
+    data: [Item<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    application: Application<'a>,
+    key_prefix: &'a str,
+    tier: &'a str,
+    limits: [Allowance; 2],
+    key_expires_at: Option<String>,
+    next_refresh_at: Option<String>,
+    suggested_poll_seconds: u64,
+}
+
+#[derive(Serialize)]
+struct Application<'a> {
+    id: String,
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Allowance {
+    name: &'static str,
+    limit: u32,
+    window_seconds: u32,
+    used: u32,
+    remaining: u32,
+    reset_at: String,
+}
+
+/// What is known besides the caller.
+pub(super) struct Known<'a> {
+    /// The beginning of the key that was sent.
+    pub(super) key_prefix: &'a str,
+    /// The attribution notice.
+    pub(super) license: &'a str,
+    /// When the data is next expected to change.
+    pub(super) next_refresh: Option<Wall>,
+    /// How often the backend refreshes.
+    pub(super) cadence_seconds: u64,
+}
+
+/// Describes a caller to itself.
+pub(super) fn describe(caller: &Caller, known: &Known<'_>, now: Now) -> Bytes {
+    let terms = caller.account.terms();
+    let [minute, day, _] = caller.account.standings(Rule::Day, &terms.limits, now);
+    let item = Item {
+        application: Application { id: caller.account.id.to_string(), name: &caller.account.name },
+        key_prefix: known.key_prefix,
+        tier: &terms.tier_name,
+        limits: [allowance(&minute), allowance(&day)],
+        key_expires_at: caller.ends.map(Wall::rfc3339),
+        next_refresh_at: known.next_refresh.map(Wall::rfc3339),
+        suggested_poll_seconds: poll_seconds(&minute, &day, known.cadence_seconds),
+    };
+    let envelope = Envelope {
+        success: true,
+        version: API_VERSION,
+        generated_at: now.wall.rfc3339(),
+        license: known.license,
+        period: None,
+        sort_by: None,
+        count: 1,
+        data: [item],
+    };
+    Bytes::from(serde_json::to_vec(&envelope).expect("texts and numbers always make JSON"))
+}
+
+fn allowance(standing: &Standing) -> Allowance {
+    Allowance {
+        name: standing.rule.name(),
+        limit: standing.limit,
+        window_seconds: standing.rule.window_seconds(),
+        used: standing.limit - standing.remaining,
+        remaining: standing.remaining,
+        reset_at: standing.reset.rfc3339(),
+    }
+}
+
+/// Once per refresh keeps a client current; a key whose day allows less than that polls as often as its day allows.
+fn poll_seconds(minute: &Standing, day: &Standing, cadence: u64) -> u64 {
+    let by_day = 86_400_u64.div_ceil(u64::from(day.limit.max(1)));
+    let by_minute = 60_u64.div_ceil(u64::from(minute.limit.max(1)));
+    cadence.max(by_day).max(by_minute)
+}

@@ -1,0 +1,196 @@
+//! The life of a request: one function, top to bottom.
+//!
+//! [`Gateway::handle`] is the shell: it opens the exchange, has it answered, renders and records, whatever happens
+//! inside. `answer` is the line: one call a stage, `?` on each. A file named by a verb is a stage; a file named by a
+//! noun is a thing the line uses. A stage never calls another stage.
+
+mod admit;
+mod authenticate;
+mod error_body;
+mod exchange;
+mod fetch;
+mod guard;
+mod leases;
+mod me;
+mod observe;
+mod parse;
+mod refusal;
+mod registrar;
+mod resolve;
+mod respond;
+mod roster;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::Response;
+use http::request::Parts;
+use http_body_util::Full;
+
+use crate::clock::{Clock, Now};
+use crate::keys::KeyForm;
+use crate::pages::Pages;
+use crate::routes::Route;
+
+use admit::{Admitted, admit};
+use authenticate::{Caller, authenticate, presented_prefix};
+use exchange::{Exchange, Subject};
+use fetch::Served;
+use parse::{Ask, Wants, parse};
+use resolve::{Target, resolve};
+use respond::{Answer, Circumstances, Delivery, respond};
+
+pub use exchange::Peer;
+pub use fetch::{Keeping, Larder, Outcome};
+pub use guard::AddressGuard;
+pub use leases::Leases;
+pub use observe::Instruments;
+pub use refusal::{Doubt, Fault, Refusal};
+pub use registrar::{Issued, NewApplication, Registrar, RegistrarError};
+pub use roster::{Account, Roster, Terms, TermsByTier, TierIndex};
+
+/// The page that says nothing but that the process is alive.
+const HEALTH: &str = "/healthz";
+
+/// Everything a request may need. Made once by `app`.
+pub struct Gateway {
+    /// The time.
+    pub clock: Clock,
+    /// How keys are written.
+    pub form: KeyForm,
+    /// Who may come in.
+    pub roster: Arc<Roster>,
+    /// The way to the ledger.
+    pub leases: Arc<Leases>,
+    /// The documents.
+    pub larder: Arc<Larder>,
+    /// The pages that need no key.
+    pub pages: Pages,
+    /// What strangers may have refused.
+    pub guard: AddressGuard,
+    /// What is counted.
+    pub instruments: Arc<Instruments>,
+    /// The words and numbers that `/me` and the 401 need.
+    pub notice: Notice,
+}
+
+/// What the gateway says about itself.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// The attribution notice.
+    pub license: String,
+    /// The realm of the keys.
+    pub realm: String,
+    /// How often the data refreshes.
+    pub cadence_seconds: u64,
+}
+
+impl Gateway {
+    /// Answers a request. Never fails, and never panics: that too is an answer.
+    pub async fn handle(&self, head: &Parts, has_body: bool, peer: Peer) -> Response<Full<Bytes>> {
+        let started = self.clock.now();
+        let mut exchange = Exchange::open(Arc::clone(&self.instruments), started, peer, &head.headers);
+        let line = AssertUnwindSafe(self.answer(head, has_body, &mut exchange)).catch_unwind().await;
+        let answered = line.unwrap_or_else(|_| {
+            self.instruments.panicked();
+            Err(Refusal::Internal)
+        });
+        let answered = answered.map_err(|refusal| self.guarded(refusal, &exchange));
+        exchange.refusal = answered.as_ref().err().cloned();
+        let now = self.clock.now();
+        let circumstances = Circumstances {
+            method: &head.method,
+            version: head.version,
+            headers: &head.headers,
+            guard: &self.guard,
+            realm: &self.notice.realm,
+            now,
+        };
+        let response = respond(answered, &exchange, &circumstances);
+        exchange.close(response.status(), now);
+        response
+    }
+
+    /// The line.
+    async fn answer(&self, head: &Parts, has_body: bool, x: &mut Exchange) -> Result<Answer<'_>, Refusal> {
+        let ask = parse(head, has_body)?;
+        if ask.wants == Wants::Options {
+            x.subject = Subject::Options;
+            return Ok(Answer::Options);
+        }
+        if let Some(page) = self.pages.find(ask.path) {
+            x.subject = Subject::Page;
+            return Ok(Answer::Page(page));
+        }
+        if ask.path == HEALTH {
+            x.subject = Subject::Page;
+            return Ok(Answer::Health);
+        }
+        let caller = authenticate(ask.headers, &self.form, &self.roster, x.started)?;
+        x.caller = Some(caller.clone());
+        let (endpoint, raw_id) = resolve::endpoint(&ask)?;
+        x.subject = Subject::Endpoint(endpoint.route);
+        if endpoint.route == Route::Me {
+            return self.me(&ask, &caller, x);
+        }
+        let target = resolve(&ask, endpoint, raw_id, caller.rights)?;
+        let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
+        match admitted {
+            Admitted::ToFetch(hold) => {
+                let served = self.larder.fetch(&target.key, x.started).await?;
+                let delivery = deliver(&served, &target, &caller, &ask, x, self.clock.now());
+                if !delivery.not_modified {
+                    hold.keep();
+                }
+                Ok(Answer::Document(delivery))
+            }
+            Admitted::ToLook(token) => {
+                let looked = self.larder.look(&target.key, x.started);
+                let delivery =
+                    looked.map(|served| deliver(&served, &target, &caller, &ask, x, self.clock.now()));
+                if let Some(delivery) = delivery.filter(|delivery| delivery.not_modified) {
+                    return Ok(Answer::Document(delivery));
+                }
+                token.give_back();
+                Err(Refusal::Limited(crate::limits::Rule::Day))
+            }
+        }
+    }
+
+    /// The one endpoint that the gateway answers itself. It costs a token of the guard.
+    fn me(&self, ask: &Ask<'_>, caller: &Caller, x: &Exchange) -> Result<Answer<'_>, Refusal> {
+        if !admit::ask_guard(&self.guard, x) {
+            return Err(Refusal::TooManyRefusals);
+        }
+        let known = me::Known {
+            key_prefix: presented_prefix(ask.headers),
+            license: &self.notice.license,
+            next_refresh: self.larder.next_refresh(x.started.wall),
+            cadence_seconds: self.notice.cadence_seconds,
+        };
+        Ok(Answer::Me(me::describe(caller, &known, x.started)))
+    }
+
+    /// A refusal, or the guard's, if the caller has had too many.
+    fn guarded(&self, refusal: Refusal, exchange: &Exchange) -> Refusal {
+        if refusal.asks_the_guard() && !admit::ask_guard(&self.guard, exchange) {
+            return Refusal::TooManyRefusals;
+        }
+        refusal
+    }
+}
+
+fn deliver(
+    served: &Served,
+    target: &Target,
+    caller: &Caller,
+    ask: &Ask<'_>,
+    x: &mut Exchange,
+    now: Now,
+) -> Delivery {
+    x.outcome = Some(served.outcome);
+    x.age = Some(now.mono.since(served.stored.confirmed));
+    Delivery::of(served, target, caller.rights, caller.spread, ask.headers, now)
+}

@@ -1,0 +1,313 @@
+//! Stage 7: what becomes visible of a request. With the background tasks, the only place that touches metrics.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use metrics::{Counter, Gauge, Histogram};
+
+use crate::limits::Rule;
+use crate::routes::codes::{CODES, Code};
+use crate::routes::{ENDPOINTS, Route};
+use crate::telemetry::metrics::{Family, Label, Registry, Table};
+use crate::upstream::Failure;
+
+use super::exchange::{Exchange, Subject};
+use super::fetch::Outcome;
+use super::roster::TierIndex;
+
+/// The handles of everything that requests and their background tasks count.
+pub struct Instruments {
+    requests: Table<Subject, Class>,
+    durations: Family<Histogram, Subject>,
+    tier_requests: Table<TierLabel, Class>,
+    refusals: Family<Counter, Code>,
+    limited: Table<Rule, TierLabel>,
+    left: Counter,
+    panics: Counter,
+    in_progress: Gauge,
+    served: Family<Counter, Outcome>,
+    ages: Histogram,
+    not_modified: Counter,
+    documents: Gauge,
+    bytes: Gauge,
+    flights: Gauge,
+    passengers: Histogram,
+    upstream_calls: Family<Counter, FetchEnd>,
+    upstream_durations: Histogram,
+    units: Family<Counter, Units>,
+    lease_failures: Counter,
+    lease_durations: Histogram,
+    skipped: Gauge,
+    keys: Gauge,
+}
+
+/// The class of a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Success,
+    Redirection,
+    ClientError,
+    ServerError,
+}
+
+/// A configured tier, or none.
+#[derive(Clone, Copy)]
+struct TierLabel(Option<TierIndex>);
+
+/// How a call of the backend ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FetchEnd {
+    Good,
+    NoSuchModel,
+    Unreachable,
+    Refused,
+    Late,
+    Invalid,
+}
+
+/// What became of units of a day's quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Units {
+    Leased,
+    Delivered,
+    Returned,
+    Lost,
+}
+
+impl Instruments {
+    /// Makes all handles. `tiers` are the configured tiers' names, in their order.
+    pub fn new(registry: &Registry, tiers: &[String]) -> Self {
+        let subjects = Subject::words();
+        let classes = ["2xx", "3xx", "4xx", "5xx"].map(String::from);
+        let codes: Vec<String> = CODES.iter().map(|row| row.word.to_owned()).collect();
+        let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
+        let outcomes = Outcome::ALL.map(|outcome| outcome.word().to_owned());
+        let rules = Rule::ALL.map(|rule| rule.name().to_owned());
+        let ends = ["good", "no_such_model", "unreachable", "refused", "late", "invalid"].map(String::from);
+        let uses = ["leased", "delivered", "returned", "lost"].map(String::from);
+        Self {
+            requests: registry.table("scoregate_requests_total", &subjects, &classes),
+            durations: registry.histograms("scoregate_request_duration_seconds", &subjects),
+            tier_requests: registry.table("scoregate_tier_requests_total", &tiers, &classes),
+            refusals: registry.counters("scoregate_refusals_total", &codes),
+            limited: registry.table("scoregate_limited_total", &rules, &tiers),
+            left: registry.counter("scoregate_clients_left_total"),
+            panics: registry.counter("scoregate_panics_total"),
+            in_progress: registry.gauge("scoregate_requests_in_progress"),
+            served: registry.counters("scoregate_documents_served_total", &outcomes),
+            ages: registry.histogram("scoregate_document_age_seconds"),
+            not_modified: registry.counter("scoregate_not_modified_total"),
+            documents: registry.gauge("scoregate_cache_documents"),
+            bytes: registry.gauge("scoregate_cache_bytes"),
+            flights: registry.gauge("scoregate_flights"),
+            passengers: registry.histogram("scoregate_flight_passengers"),
+            upstream_calls: registry.counters("scoregate_upstream_calls_total", &ends),
+            upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
+            units: registry.counters("scoregate_quota_units_total", &uses),
+            lease_failures: registry.counter("scoregate_lease_failures_total"),
+            lease_durations: registry.histogram("scoregate_lease_duration_seconds"),
+            skipped: registry.gauge("scoregate_store_skipped_records"),
+            keys: registry.gauge("scoregate_keys"),
+        }
+    }
+
+    /// A request has begun.
+    pub(super) fn begun(&self) {
+        self.in_progress.increment(1.0);
+    }
+
+    /// A request is over: answered, or abandoned by its client.
+    pub(super) fn record(&self, exchange: &Exchange) {
+        self.in_progress.decrement(1.0);
+        let (Some(status), Some(ended)) = (exchange.status, exchange.ended) else {
+            self.left.increment(1);
+            return;
+        };
+        let class = Class::of(status);
+        let tier = TierLabel(exchange.caller.as_ref().map(|caller| caller.tier));
+        self.requests.count(exchange.subject, class);
+        self.tier_requests.count(tier, class);
+        if let Some(duration) = self.durations.of(exchange.subject) {
+            duration.record(ended.mono.since(exchange.started.mono).as_secs_f64());
+        }
+        if let Some(refusal) = &exchange.refusal {
+            self.refusals.count(refusal.code());
+            if let Some(rule) = refusal.rule() {
+                self.limited.count(rule, tier);
+            }
+            return;
+        }
+        if let Some(outcome) = exchange.outcome {
+            self.served.count(outcome);
+            if status == StatusCode::OK {
+                self.units.count(Units::Delivered);
+            } else {
+                self.not_modified.increment(1);
+            }
+        }
+        if let Some(age) = exchange.age {
+            self.ages.record(age.as_secs_f64());
+        }
+    }
+
+    /// The handling of a request panicked.
+    pub(super) fn panicked(&self) {
+        self.panics.increment(1);
+    }
+
+    /// A call of the backend ended, and so many waited for it.
+    pub(super) fn fetched(&self, end: FetchEnd, took: Duration, passengers: usize) {
+        self.upstream_calls.count(end);
+        self.upstream_durations.record(took.as_secs_f64());
+        self.passengers.record(u32::try_from(passengers).unwrap_or(u32::MAX));
+    }
+
+    /// What the larder holds.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
+    pub(super) fn larder(&self, documents: u64, bytes: u64, flights: usize) {
+        self.documents.set(documents as f64);
+        self.bytes.set(bytes as f64);
+        self.flights.set(flights as f64);
+    }
+
+    /// Units of a day's quota changed hands.
+    pub(super) fn units(&self, what: Units, count: u32) {
+        self.units.add(what, u64::from(count));
+    }
+
+    /// The ledger failed.
+    pub(super) fn lease_failed(&self) {
+        self.lease_failures.increment(1);
+    }
+
+    /// The ledger answered, well or not.
+    pub(super) fn lease_took(&self, time: Duration) {
+        self.lease_durations.record(time.as_secs_f64());
+    }
+
+    /// So many keys are known.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
+    pub(super) fn keys(&self, known: usize) {
+        self.keys.set(known as f64);
+    }
+
+    /// So many records of the store could not be used.
+    pub(super) fn skipped(&self, records: usize) {
+        self.skipped.set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
+    }
+}
+
+impl FetchEnd {
+    /// A failure's word.
+    pub(super) fn of(failure: &Failure) -> Self {
+        match failure {
+            Failure::Unreachable(_) => Self::Unreachable,
+            Failure::Refused { .. } => Self::Refused,
+            Failure::Late(_) => Self::Late,
+            Failure::Invalid(_) => Self::Invalid,
+        }
+    }
+}
+
+impl Class {
+    fn of(status: StatusCode) -> Self {
+        match status.as_u16() {
+            500.. => Self::ServerError,
+            400..500 => Self::ClientError,
+            300..400 => Self::Redirection,
+            ..300 => Self::Success,
+        }
+    }
+}
+
+impl Subject {
+    fn words() -> Vec<String> {
+        let endpoints = ENDPOINTS.iter().map(|endpoint| endpoint.name);
+        endpoints.chain(["page", "options", "none"]).map(String::from).collect()
+    }
+}
+
+impl Label for Subject {
+    const NAME: &'static str = "endpoint";
+    fn index(self) -> usize {
+        match self {
+            Self::Endpoint(route) => route_index(route),
+            Self::Page => ENDPOINTS.len(),
+            Self::Options => ENDPOINTS.len() + 1,
+            Self::Nothing => ENDPOINTS.len() + 2,
+        }
+    }
+}
+
+fn route_index(route: Route) -> usize {
+    route as usize
+}
+
+impl Label for Class {
+    const NAME: &'static str = "class";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for TierLabel {
+    const NAME: &'static str = "tier";
+    fn index(self) -> usize {
+        // `none` stands first; `TierIndex` is a place among the configured ones.
+        self.0.map_or(0, |tier| tier.0 + 1)
+    }
+}
+
+impl Label for Code {
+    const NAME: &'static str = "code";
+    fn index(self) -> usize {
+        CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
+    }
+}
+
+impl Label for Outcome {
+    const NAME: &'static str = "outcome";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for Rule {
+    const NAME: &'static str = "rule";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for FetchEnd {
+    const NAME: &'static str = "fetched";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for Units {
+    const NAME: &'static str = "use";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_of_a_route_is_its_place_in_the_table() {
+        for (place, endpoint) in ENDPOINTS.iter().enumerate() {
+            assert_eq!(route_index(endpoint.route), place);
+        }
+    }
+
+    #[test]
+    fn all_instruments_are_declared() {
+        let tiers = ["free", "pro", "developer", "teams", "enterprise"].map(String::from);
+        let instruments = Instruments::new(&Registry::default(), &tiers);
+        instruments.units(Units::Leased, 3);
+    }
+}

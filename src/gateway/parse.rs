@@ -1,0 +1,179 @@
+//! Stage 1: is it a request we can talk about? Size, syntax, method, and the pages that need no key.
+//!
+//! Stricter than the codec, and the only place that looks at the request as received. It checks; it repairs nothing.
+//! Not for: keys, routes or parameters.
+
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, Method, Version};
+
+use super::refusal::{Doubt, Refusal};
+
+/// The longest request target, path and query together.
+pub(super) const LONGEST_TARGET: usize = 2_048;
+/// The largest request head.
+pub(super) const LARGEST_HEAD: usize = 16_384;
+/// The most header fields.
+pub(super) const MOST_HEADERS: usize = 64;
+
+/// A request we can talk about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask<'r> {
+    /// The path as received.
+    pub(super) path: &'r str,
+    /// The query as received.
+    pub(super) query: Option<&'r str>,
+    /// The headers.
+    pub(super) headers: &'r HeaderMap,
+    /// What is wanted.
+    pub(super) wants: Wants,
+}
+
+/// What a method wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// An answer, with or without its body.
+    Answer,
+    /// To know what could be asked.
+    Options,
+}
+
+/// Checks a request's size and syntax, then its method.
+pub(super) fn parse(head: &Parts, has_body: bool) -> Result<Ask<'_>, Refusal> {
+    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
+    if target.len() > LONGEST_TARGET {
+        return Err(Refusal::UriTooLong);
+    }
+    if head.headers.len() > MOST_HEADERS || head_size(head, target) > LARGEST_HEAD {
+        return Err(Refusal::HeadersTooLarge);
+    }
+    framing(&head.headers, has_body)?;
+    let is_connect = head.method == Method::CONNECT;
+    if !is_connect {
+        origin_form(head, target)?;
+    }
+    one_host(head, is_connect)?;
+    let wants = match head.method {
+        Method::GET | Method::HEAD => Wants::Answer,
+        Method::OPTIONS => Wants::Options,
+        _ => return Err(Refusal::MethodNotAllowed),
+    };
+    Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers: &head.headers, wants })
+}
+
+fn head_size(head: &Parts, target: &str) -> usize {
+    let fields: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    head.method.as_str().len() + target.len() + " HTTP/1.1\r\n".len() + fields
+}
+
+/// No body, and nothing that could hide one.
+fn framing(headers: &HeaderMap, has_body: bool) -> Result<(), Refusal> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let no_length = match (lengths.next(), lengths.next()) {
+        (None, _) => true,
+        (Some(length), None) => length == "0",
+        (Some(_), Some(_)) => false,
+    };
+    if has_body || !no_length || headers.contains_key(TRANSFER_ENCODING) {
+        return Err(Refusal::BadRequest(Doubt::Body));
+    }
+    Ok(())
+}
+
+/// A path on this server: no scheme, no asterisk, ASCII only. On HTTP/2 scheme and authority are fields of their own.
+fn origin_form(head: &Parts, target: &str) -> Result<(), Refusal> {
+    let is_absolute =
+        head.version < Version::HTTP_2 && (head.uri.scheme().is_some() || head.uri.authority().is_some());
+    if is_absolute || !target.starts_with('/') || !target.is_ascii() {
+        return Err(Refusal::BadRequest(Doubt::Target));
+    }
+    Ok(())
+}
+
+/// Exactly one valid Host on HTTP/1.1; on HTTP/2 the authority, and no Host that says otherwise.
+fn one_host(head: &Parts, is_connect: bool) -> Result<(), Refusal> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let (first, second) = (hosts.next(), hosts.next());
+    let authority = head.uri.authority().filter(|_| !is_connect).map(http::uri::Authority::as_str);
+    let agreed = match (first, authority) {
+        (Some(host), Some(authority)) => host.as_bytes() == authority.as_bytes() && is_host(host.as_bytes()),
+        (Some(host), None) => is_host(host.as_bytes()),
+        (None, Some(authority)) => is_host(authority.as_bytes()),
+        (None, None) => head.version <= Version::HTTP_10,
+    };
+    if second.is_some() || !agreed { Err(Refusal::BadRequest(Doubt::Host)) } else { Ok(()) }
+}
+
+/// The characters of a host and a port; no user information, no list, no space.
+fn is_host(host: &[u8]) -> bool {
+    !host.is_empty()
+        && host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn parsed(
+        build: impl FnOnce(http::request::Builder) -> http::request::Builder,
+    ) -> Result<Wants, Refusal> {
+        let builder = build(Request::builder().uri("/x").header("host", "localhost:8080"));
+        let (head, ()) = builder.body(()).unwrap().into_parts();
+        parse(&head, false).map(|ask| ask.wants)
+    }
+
+    #[test]
+    fn a_plain_get_is_a_request_we_can_talk_about() {
+        assert_eq!(parsed(|request| request), Ok(Wants::Answer));
+        assert_eq!(parsed(|request| request.header("content-length", "0")), Ok(Wants::Answer));
+        assert_eq!(parsed(|request| request.method("OPTIONS")), Ok(Wants::Options));
+    }
+
+    #[test]
+    fn any_doubt_about_framing_is_refused() {
+        let body = Err(Refusal::BadRequest(Doubt::Body));
+        assert_eq!(parsed(|request| request.header("content-length", "5")), body);
+        assert_eq!(parsed(|request| request.header("content-length", "00")), body);
+        assert_eq!(parsed(|request| request.header("content-length", "")), body);
+        assert_eq!(
+            parsed(|request| request.header("content-length", "0").header("content-length", "0")),
+            body
+        );
+        assert_eq!(parsed(|request| request.header("transfer-encoding", "identity")), body);
+    }
+
+    #[test]
+    fn exactly_one_valid_host() {
+        let host = Err(Refusal::BadRequest(Doubt::Host));
+        assert_eq!(parsed(|request| request.header("host", "localhost:8080")), host);
+        for bad in ["", "a b", "a,b", "user@host", "a/b", "a\tb"] {
+            let (head, ()) = Request::builder().uri("/x").header("host", bad).body(()).unwrap().into_parts();
+            assert_eq!(parse(&head, false).map(|ask| ask.wants), host, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_size_is_checked_before_the_syntax_and_the_syntax_before_the_method() {
+        let long = format!("/{}", "x".repeat(LONGEST_TARGET));
+        assert_eq!(
+            parsed(|request| request.uri(long).header("content-length", "5").method("PUT")),
+            Err(Refusal::UriTooLong)
+        );
+        let fat = "x".repeat(LARGEST_HEAD);
+        assert_eq!(
+            parsed(|request| request.header("cookie", fat).method("PUT")),
+            Err(Refusal::HeadersTooLarge)
+        );
+        assert_eq!(parsed(|request| request.uri("http://other/x")), Err(Refusal::BadRequest(Doubt::Target)));
+        assert_eq!(
+            parsed(|request| request.uri("*").method("OPTIONS")),
+            Err(Refusal::BadRequest(Doubt::Target))
+        );
+        assert_eq!(parsed(|request| request.method("PUT")), Err(Refusal::MethodNotAllowed));
+        assert_eq!(
+            parsed(|request| request.uri("host:443").method("CONNECT")),
+            Err(Refusal::MethodNotAllowed)
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! Changes to applications and keys: durable first, then in force on this machine at once.
+//!
+//! The one way in for the command line, the side port and `demo`; with a running server it keeps the roster true, on
+//! a stopped one it works on the store alone. Not for: requests (they only read the roster).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Clock, Wall};
+use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
+use crate::secret::Secret;
+use crate::store::{Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What};
+
+use super::observe::Instruments;
+use super::roster::{Roster, TermsByTier};
+
+/// How many applications are read at a time.
+const PAGE: usize = 10_000;
+/// The longest name, contact or note.
+const LONGEST_TEXT: usize = 200;
+
+/// Makes changes.
+pub struct Registrar {
+    store: Arc<dyn Store>,
+    roster: Arc<Roster>,
+    terms: TermsByTier,
+    form: KeyForm,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+    /// One change at a time: what is in force follows what is durable, in the same order.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// A wish for a new application.
+#[derive(Clone, Debug)]
+pub struct NewApplication {
+    /// Its name.
+    pub name: String,
+    /// Its tier's name.
+    pub tier: String,
+    /// Limits of its own.
+    pub own: OwnLimits,
+    /// Its owner's address.
+    pub contact: Option<String>,
+    /// A remark.
+    pub note: Option<String>,
+    /// When its key ends.
+    pub expires_at: Option<Wall>,
+}
+
+/// An application with a key that was made just now: the only time the key can be seen.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// The application.
+    pub application: StoredApplication,
+    /// The key.
+    pub key: Secret,
+}
+
+/// Why a change was not made. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistrarError {
+    /// There is no such tier.
+    #[error("there is no tier `{tier}`; there are {known}")]
+    UnknownTier {
+        /// What was asked for.
+        tier: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A text is empty, too long, or has characters that would disturb a terminal.
+    #[error("the {0} has to be 1 to {LONGEST_TEXT} printable characters")]
+    BadText(&'static str),
+    /// A limit that would refuse everything.
+    #[error("a limit of an application's own has to be at least 1; to stop an application, revoke its keys")]
+    BadLimit,
+    /// An instant that has passed.
+    #[error("the expiry has to be in the future")]
+    BadExpiry,
+    /// No key of the application begins like that, or several do.
+    #[error(
+        "{found} keys of {application} begin with `{prefix}`; `scoregate keys show {application}` shows them"
+    )]
+    NoSuchKey {
+        /// Which application.
+        application: ApplicationId,
+        /// The beginning.
+        prefix: String,
+        /// How many begin like that.
+        found: usize,
+    },
+    /// The store could not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The operating system gave no randomness.
+    #[error("no key can be made: the operating system gave no randomness: {0}")]
+    NoRandomness(#[from] getrandom::Error),
+}
+
+impl Registrar {
+    /// A registrar of `store` that keeps `roster` true.
+    pub fn new(
+        store: Arc<dyn Store>,
+        roster: Arc<Roster>,
+        terms: TermsByTier,
+        form: KeyForm,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        Self { store, roster, terms, form, clock, instruments, turn: tokio::sync::Mutex::new(()) }
+    }
+
+    /// Reads all applications into the roster. Records that cannot be used are passed over, counted and named in the
+    /// log; they never stop a start.
+    pub async fn load(&self) -> Result<(), StoreError> {
+        let today = self.clock.now().wall.day();
+        // A clock that went backwards does not reopen a day: the newest that was opened goes on.
+        let day = self.store.newest_day().await?.map_or(today, |newest| newest.max(today));
+        let (mut after, mut skipped) = (None, 0);
+        loop {
+            let page = self.store.page(after, PAGE, day).await?;
+            for reason in &page.skipped {
+                skipped += 1;
+                tracing::error!(%reason, "a record of the store was passed over");
+            }
+            for application in &page.applications {
+                if !self.roster.apply(application, &self.terms, day) {
+                    skipped += 1;
+                    let (id, tier) = (application.id, &application.tier);
+                    tracing::error!(application = %id, ?tier, "its tier is not configured: its keys are refused");
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        self.instruments.skipped(skipped);
+        self.instruments.keys(self.roster.len());
+        Ok(())
+    }
+
+    /// Creates an application with its first key.
+    pub async fn create(&self, who: &str, new: NewApplication) -> Result<Issued, RegistrarError> {
+        self.check(&new)?;
+        let id = ApplicationId::mint()?;
+        let now = self.clock.now().wall;
+        let (secret, key) = self.mint(now, new.expires_at)?;
+        let NewApplication { name, tier, own, contact, note, .. } = new;
+        let application = self.change(who, id, What::Create { name, tier, own, contact, note, key }).await?;
+        Ok(Issued { application, key: secret })
+    }
+
+    /// Gives an application a new key; the others end after `overlap`. The quota stays with the application.
+    pub async fn rotate(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        overlap: Duration,
+    ) -> Result<Issued, RegistrarError> {
+        let now = self.clock.now().wall;
+        let (secret, key) = self.mint(now, None)?;
+        let what = What::Rotate { key, retire_others_at: now.plus(overlap) };
+        Ok(Issued { application: self.change(who, id, what).await?, key: secret })
+    }
+
+    /// Revokes all keys of an application, or the one that begins with `prefix`.
+    pub async fn revoke(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        prefix: Option<&str>,
+    ) -> Result<StoredApplication, RegistrarError> {
+        let Some(prefix) = prefix else { return self.change(who, id, What::RevokeAll).await };
+        let application = self.show(id).await?;
+        // A whole key names itself; a beginning names a key if only one begins like that.
+        let digest = Digest::of(prefix);
+        let named = |key: &&StoredKey| key.digest == digest || key.shown.starts_with(prefix);
+        let matching: Vec<&StoredKey> = application.keys.iter().filter(named).collect();
+        match matching.as_slice() {
+            [only] => self.change(who, id, What::RevokeKey { digest: only.digest }).await,
+            several => Err(RegistrarError::NoSuchKey {
+                application: id,
+                prefix: shown_prefix(prefix).to_owned(),
+                found: several.len(),
+            }),
+        }
+    }
+
+    /// Moves an application to another tier. What it used today stays used.
+    pub async fn set_tier(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        tier: &str,
+    ) -> Result<StoredApplication, RegistrarError> {
+        self.known_tier(tier)?;
+        self.change(who, id, What::SetTier { tier: tier.to_owned() }).await
+    }
+
+    /// One application.
+    pub async fn show(&self, id: ApplicationId) -> Result<StoredApplication, RegistrarError> {
+        let day = self.clock.now().wall.day();
+        let found = self.store.application(id, day).await?;
+        Ok(found.ok_or(StoreError::UnknownApplication(id))?)
+    }
+
+    /// A page of applications.
+    pub async fn list(&self, after: Option<ApplicationId>, most: usize) -> Result<Page, RegistrarError> {
+        let day = self.clock.now().wall.day();
+        Ok(self.store.page(after, most.clamp(1, PAGE), day).await?)
+    }
+
+    async fn change(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        what: What,
+    ) -> Result<StoredApplication, RegistrarError> {
+        let turn = self.turn.lock().await;
+        let now = self.clock.now().wall;
+        let change = Change { at: now, who: who.to_owned(), application: id, what };
+        let application = self.store.change(change).await?;
+        self.roster.apply(&application, &self.terms, now.day());
+        self.instruments.keys(self.roster.len());
+        drop(turn);
+        Ok(application)
+    }
+
+    fn mint(&self, now: Wall, expires_at: Option<Wall>) -> Result<(Secret, StoredKey), RegistrarError> {
+        if expires_at.is_some_and(|ends| ends <= now) {
+            return Err(RegistrarError::BadExpiry);
+        }
+        let secret = self.form.mint()?;
+        let (digest, shown) = (Digest::of(secret.expose()), shown_prefix(secret.expose()).to_owned());
+        Ok((secret, StoredKey { digest, shown, created_at: now, expires_at, revoked_at: None }))
+    }
+
+    fn check(&self, new: &NewApplication) -> Result<(), RegistrarError> {
+        self.known_tier(&new.tier)?;
+        let texts =
+            [("name", Some(&new.name)), ("contact", new.contact.as_ref()), ("note", new.note.as_ref())];
+        for (what, text) in texts {
+            if text.is_some_and(|text| !is_printable(text)) {
+                return Err(RegistrarError::BadText(what));
+            }
+        }
+        if [new.own.minute, new.own.day].contains(&Some(0)) {
+            return Err(RegistrarError::BadLimit);
+        }
+        Ok(())
+    }
+
+    fn known_tier(&self, tier: &str) -> Result<(), RegistrarError> {
+        if self.terms.names().any(|name| name == tier) {
+            return Ok(());
+        }
+        let known = self.terms.names().collect::<Vec<_>>().join(", ");
+        Err(RegistrarError::UnknownTier { tier: tier.to_owned(), known })
+    }
+}
+
+fn is_printable(text: &str) -> bool {
+    let length = text.chars().count();
+    (1..=LONGEST_TEXT).contains(&length) && !text.chars().any(char::is_control) && !text.trim().is_empty()
+}

@@ -1,0 +1,51 @@
+//! Stage 3: which document is it, and may this caller ask for it? Route, then path and query values, then entitlement.
+
+use http::HeaderMap;
+use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
+
+use crate::cache::{Encoding, negotiate};
+use crate::keys::Rights;
+use crate::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
+
+use super::parse::Ask;
+use super::refusal::Refusal;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// The document.
+    pub(super) key: DocumentKey,
+    /// Its encoding.
+    pub(super) encoding: Encoding,
+    /// Whether the caller has a copy and asks if it is still current.
+    pub(super) conditional: bool,
+}
+
+/// Finds the endpoint of a path.
+pub(super) fn endpoint<'r>(ask: &Ask<'r>) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
+    find(ask.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
+}
+
+/// Finds the document that answers a request to an endpoint.
+pub(super) fn resolve(
+    ask: &Ask<'_>,
+    endpoint: &Endpoint,
+    raw_id: Option<&str>,
+    rights: Rights,
+) -> Result<Target, Refusal> {
+    let id = raw_id.map(ModelId::from_path).transpose().map_err(Refusal::BadParam)?;
+    let query = decode_query(ask.query, endpoint.takes).map_err(Refusal::BadParam)?;
+    let default_period = match rights {
+        Rights::Free => Period::Day,
+        Rights::Paid(_) => Period::Latest,
+    };
+    let key = DocumentKey::new(endpoint.route, id, query, default_period);
+    if key.period == Some(Period::Latest) && !rights.is_paid() {
+        return Err(Refusal::LatestRequiresPlan);
+    }
+    Ok(Target { key, encoding: encoding(ask.headers), conditional: ask.headers.contains_key(IF_NONE_MATCH) })
+}
+
+fn encoding(headers: &HeaderMap) -> Encoding {
+    negotiate(headers.get_all(ACCEPT_ENCODING).iter())
+}

@@ -1,0 +1,378 @@
+//! Stage 6: the response. The only place that writes a status or a header.
+//!
+//! What can be ready was made when the document was stored; here only the numbers that change are written. One code
+//! path gives every answer its limit headers. Not for: deciding what is answered.
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER,
+    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
+use http_body_util::Full;
+
+use crate::cache::{Form, Representation, freshness};
+use crate::clock::Now;
+use crate::keys::Rights;
+use crate::limits::{Rule, Standing};
+use crate::pages::{self, Page};
+
+use super::exchange::Exchange;
+use super::fetch::{Outcome, Served};
+use super::guard::AddressGuard;
+use super::refusal::{Refusal, whole_seconds};
+use super::resolve::Target;
+
+/// What the line came to.
+#[derive(Debug)]
+pub(super) enum Answer<'g> {
+    /// A page that needs no key.
+    Page(&'g Page),
+    /// The word that the process is alive.
+    Health,
+    /// The methods there are.
+    Options,
+    /// A document, or the word that the caller's copy is current.
+    Document(Delivery),
+    /// What the gateway says of the caller.
+    Me(Bytes),
+}
+
+/// A document on its way to a caller.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    representation: Representation,
+    last_modified: HeaderValue,
+    /// Whether the caller has it already.
+    pub(super) not_modified: bool,
+    max_age: u64,
+    ttl: i64,
+    outcome: Outcome,
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const RESOURCE: HeaderName = HeaderName::from_static("x-ratelimit-resource");
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STANDING: HeaderName = HeaderName::from_static("ratelimit");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+impl Delivery {
+    /// Chooses the form that the rights allow and the encoding that was asked for, and decides on a 304.
+    pub(super) fn of(
+        served: &Served,
+        target: &Target,
+        rights: Rights,
+        spread: u64,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> Self {
+        let form: &Form = served.stored.document.form(rights);
+        let representation = form.choose(target.encoding).clone();
+        let not_modified = target.conditional && matches(headers, &representation.etag);
+        Self {
+            last_modified: form.last_modified.clone(),
+            not_modified,
+            max_age: freshness::max_age(served.stored.due, spread, now.mono),
+            ttl: freshness::ttl(served.stored.due, now.mono),
+            outcome: served.outcome,
+            representation,
+        }
+    }
+
+    fn cache_status(&self) -> String {
+        match self.outcome {
+            Outcome::Hit => format!("scoregate; hit; ttl={}", self.ttl),
+            Outcome::Miss => "scoregate; fwd=miss; stored; detail=miss".into(),
+            Outcome::Shared => "scoregate; fwd=miss; collapsed; detail=shared".into(),
+            Outcome::Refreshed => "scoregate; fwd=stale; stored; detail=refreshed".into(),
+            // Both are stale to a client; the metrics tell the two apart.
+            Outcome::Stale | Outcome::StaleOnError => {
+                format!("scoregate; hit; ttl={}; detail=stale", self.ttl)
+            }
+        }
+    }
+}
+
+/// Whether `If-None-Match` names this representation (weak comparison), or anything at all by `*`.
+fn matches(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    let named = |line: &HeaderValue| {
+        let mut tags = line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        tags.any(|tag| tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == etag.as_bytes())
+    };
+    headers.get_all(IF_NONE_MATCH).iter().any(named)
+}
+
+/// What the response is made from besides the answer.
+pub(super) struct Circumstances<'r> {
+    /// The request's method.
+    pub(super) method: &'r Method,
+    /// Its version.
+    pub(super) version: Version,
+    /// Its headers.
+    pub(super) headers: &'r HeaderMap,
+    /// The guard of addresses.
+    pub(super) guard: &'r AddressGuard,
+    /// The realm of the API's keys.
+    pub(super) realm: &'r str,
+    /// The moment of sending.
+    pub(super) now: Now,
+}
+
+/// Makes the response.
+pub(super) fn respond(
+    answered: Result<Answer<'_>, Refusal>,
+    exchange: &Exchange,
+    at: &Circumstances<'_>,
+) -> Response<Full<Bytes>> {
+    let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
+    let mut response = match answered {
+        Ok(Answer::Document(delivery)) => document(delivery),
+        Ok(Answer::Me(body)) => me(body),
+        Ok(Answer::Page(page)) => public_page(page, at.headers),
+        Ok(Answer::Health) => health(),
+        Ok(Answer::Options) => options(),
+        Err(refusal) => error(&refusal, exchange, &limits, at),
+    };
+    limits.write(response.headers_mut());
+    let headers = response.headers_mut();
+    headers.insert(VARY, VARIES);
+    headers.insert(REQUEST_ID, exchange.id.0.clone());
+    if *at.method == Method::HEAD {
+        *response.body_mut() = Full::default();
+    }
+    response
+}
+
+fn with_status(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response.headers_mut().reserve(18);
+    response
+}
+
+fn document(delivery: Delivery) -> Response<Full<Bytes>> {
+    let status = delivery.cache_status();
+    let Delivery { representation, last_modified, not_modified, max_age, .. } = delivery;
+    let mut response = if not_modified {
+        with_status(StatusCode::NOT_MODIFIED, Bytes::new())
+    } else {
+        with_status(StatusCode::OK, representation.body)
+    };
+    let headers = response.headers_mut();
+    if !not_modified {
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(CONTENT_LENGTH, representation.length);
+        if let Some(encoding) = representation.encoding {
+            headers.insert(CONTENT_ENCODING, encoding);
+        }
+    }
+    headers.insert(ETAG, representation.etag);
+    headers.insert(LAST_MODIFIED, last_modified);
+    insert(headers, CACHE_CONTROL, format!("private, max-age={max_age}"));
+    insert(headers, CACHE_STATUS, status);
+    response
+}
+
+fn me(body: Bytes) -> Response<Full<Bytes>> {
+    let length = HeaderValue::from(body.len());
+    let mut response = with_status(StatusCode::OK, body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, JSON);
+    headers.insert(CONTENT_LENGTH, length);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    response
+}
+
+fn public_page(page: &Page, asked: &HeaderMap) -> Response<Full<Bytes>> {
+    let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
+    let known = matches(asked, &etag);
+    let mut response = if known {
+        with_status(StatusCode::NOT_MODIFIED, Bytes::new())
+    } else {
+        with_status(StatusCode::OK, page.body.clone())
+    };
+    let headers = response.headers_mut();
+    if !known {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(page.body.len()));
+    }
+    headers.insert(ETAG, etag);
+    // Revalidated each time: the answer carries limit headers of one client, which no shared cache may keep.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+fn health() -> Response<Full<Bytes>> {
+    let body = Bytes::from_static(b"alive\n");
+    let length = HeaderValue::from(body.len());
+    let mut response = with_status(StatusCode::OK, body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CONTENT_LENGTH, length);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
+fn options() -> Response<Full<Bytes>> {
+    let mut response = with_status(StatusCode::NO_CONTENT, Bytes::new());
+    response.headers_mut().insert(ALLOW, METHODS);
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
+fn error(
+    refusal: &Refusal,
+    exchange: &Exchange,
+    limits: &LimitHeaders,
+    at: &Circumstances<'_>,
+) -> Response<Full<Bytes>> {
+    let as_problem = prefers_problem(at.headers);
+    let body = super::error_body::render(refusal, &limits.told, exchange.id.as_str(), as_problem);
+    let length = HeaderValue::from(body.len());
+    let mut response = with_status(refusal.code().row().status, body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, if as_problem { PROBLEM } else { JSON });
+    headers.insert(CONTENT_LENGTH, length);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    match refusal {
+        Refusal::MethodNotAllowed => {
+            headers.insert(ALLOW, METHODS);
+        }
+        Refusal::KeyMissing | Refusal::KeyInvalid => {
+            insert(headers, WWW_AUTHENTICATE, format!("Bearer realm=\"{}\"", at.realm));
+        }
+        Refusal::BadRequest(_)
+        | Refusal::UriTooLong
+        | Refusal::HeadersTooLarge
+        | Refusal::NotFound
+        | Refusal::BadParam(_)
+        | Refusal::LatestRequiresPlan
+        | Refusal::Limited(_)
+        | Refusal::TooManyRefusals
+        | Refusal::ModelNotFound
+        | Refusal::UpstreamInvalid
+        | Refusal::UpstreamUnavailable { .. }
+        | Refusal::UpstreamTimeout
+        | Refusal::LedgerUnavailable
+        | Refusal::Internal => {}
+    }
+    let limited = refusal.rule().map(|_| limits.told.wait);
+    if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
+        headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+    }
+    if refusal.closes() && at.version < Version::HTTP_2 {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Whether the client names the problem format among what it accepts, and does not rule it out.
+fn prefers_problem(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/problem+json"));
+        named && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
+}
+
+/// The limit headers of one answer.
+struct LimitHeaders {
+    /// The rule that `X-RateLimit-Resource` names.
+    told: Standing,
+    /// How long until the caller's next minute token.
+    next_token: std::time::Duration,
+    policy: HeaderValue,
+    standing: String,
+}
+
+impl LimitHeaders {
+    /// By the rule that was hit, if one was; else the day of a known application; else the guard of the address.
+    fn of(exchange: &Exchange, hit: Option<Rule>, at: &Circumstances<'_>) -> Self {
+        let Some(caller) = &exchange.caller else {
+            let told = at.guard.standing(exchange.peer.address, at.now);
+            let policy = format!("\"guard\";q={};w=60", told.limit);
+            let policy = HeaderValue::try_from(policy).expect("a name and a number");
+            return Self {
+                told,
+                next_token: std::time::Duration::ZERO,
+                policy,
+                standing: part(&told, at.now),
+            };
+        };
+        let rule = hit.unwrap_or(Rule::Day);
+        let terms = caller.account.terms();
+        let [minute, day, told] = caller.account.standings(rule, &terms.limits, at.now);
+        let (minute_part, day_part) = (part(&minute, at.now), part(&day, at.now));
+        let standing = format!("{minute_part}, {day_part}");
+        Self { told, next_token: minute.wait, policy: terms.policy.clone(), standing }
+    }
+
+    fn write(self, headers: &mut HeaderMap) {
+        headers.insert(LIMIT, HeaderValue::from(self.told.limit));
+        headers.insert(REMAINING, HeaderValue::from(self.told.remaining));
+        headers.insert(RESET, HeaderValue::from(self.told.reset.seconds()));
+        headers.insert(RESOURCE, HeaderValue::from_static(self.told.rule.name()));
+        headers.insert(POLICY, self.policy);
+        insert(headers, STANDING, self.standing);
+    }
+}
+
+/// `"minute";r=59;t=1`: what is left, and in how many seconds all of it is there again.
+fn part(standing: &Standing, now: Now) -> String {
+    let until_reset = standing.reset.since(now.wall);
+    let seconds = until_reset.as_secs() + u64::from(until_reset.subsec_nanos() > 0);
+    format!("\"{}\";r={};t={seconds}", standing.rule.name(), standing.remaining)
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    let value = HeaderValue::try_from(value).expect("made of our own words and numbers, visible ASCII");
+    headers.insert(name, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: HeaderName, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_str(value).unwrap());
+        headers
+    }
+
+    #[test]
+    fn a_copy_is_current_if_any_of_the_tags_sent_is_the_representation_s() {
+        let etag = HeaderValue::from_static("\"abc-br\"");
+        for current in ["\"abc-br\"", "W/\"abc-br\"", "\"x\", \"abc-br\"", "*", " \"abc-br\" "] {
+            assert!(matches(&with(IF_NONE_MATCH, current), &etag), "{current}");
+        }
+        for other in ["\"abc\"", "abc-br", "\"abc-gz\"", "", "\"\"", "w/\"abc-br\""] {
+            assert!(!matches(&with(IF_NONE_MATCH, other), &etag), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_problem_format_is_used_where_it_is_asked_for() {
+        for asked in ["application/problem+json", "application/json, Application/Problem+JSON;q=0.5"] {
+            assert!(prefers_problem(&with(ACCEPT, asked)), "{asked}");
+        }
+        for other in ["*/*", "application/json", "application/problem+json;q=0", "application/problem+jsonx"]
+        {
+            assert!(!prefers_problem(&with(ACCEPT, other)), "{other}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Who may come in: every known key, its application, and that application's terms and balances.
+//!
+//! One lookup by digest finds all of it, and costs the same with ten keys or a million. Nothing is ever added for a
+//! key that is not known. Not for: what is durable (`store`), nor for making changes (`gateway::registrar`).
+
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use http::HeaderValue;
+
+use crate::clock::{Day, Now, Wall};
+use crate::keys::{ApplicationId, Digest, Rights, Tier};
+use crate::limits::{Balance, Limits, Rule, Standing};
+use crate::store::{GiveBack, OwnLimits, StoredApplication};
+
+use super::leases::LeaseCall;
+
+/// What an application may ask: shared by all applications of a tier that have no limits of their own.
+#[derive(Debug)]
+pub struct Terms {
+    /// The place of its tier among the configured ones.
+    pub tier: TierIndex,
+    /// The tier's name.
+    pub tier_name: String,
+    /// What it may see.
+    pub rights: Rights,
+    /// How much of it.
+    pub limits: Limits,
+    /// The `RateLimit-Policy` header.
+    pub policy: HeaderValue,
+}
+
+/// A tier's place among the configured ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierIndex(pub usize);
+
+/// The terms of each configured tier.
+#[derive(Debug)]
+pub struct TermsByTier {
+    each: Vec<Arc<Terms>>,
+}
+
+/// An application, as far as requests are concerned.
+#[derive(Debug)]
+pub struct Account {
+    /// Its identifier.
+    pub id: ApplicationId,
+    /// Its name.
+    pub name: Box<str>,
+    terms: ArcSwap<Terms>,
+    books: Mutex<Books>,
+}
+
+/// What changes with every request.
+#[derive(Debug)]
+pub(super) struct Books {
+    /// The balances.
+    pub(super) balance: Balance,
+    /// The ledger call under way for it, if any.
+    pub(super) leasing: Option<LeaseCall>,
+}
+
+/// A key's entry.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its application.
+    pub account: Arc<Account>,
+    /// From when on it is refused; `None` if it does not end.
+    pub ends: Option<Wall>,
+}
+
+/// All entries, by digest.
+#[derive(Debug, Default)]
+pub struct Roster {
+    entries: DashMap<Digest, Entry, BuildHasherDefault<DigestHasher>>,
+}
+
+/// A digest is uniform already: its first bytes are its hash. Only digests of issued keys are ever stored, so nobody
+/// can choose where entries fall.
+#[derive(Default)]
+pub(super) struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl TermsByTier {
+    /// The terms of these tiers, under this guard.
+    pub fn new(tiers: &[Tier], guard: u32) -> Self {
+        let make = |(index, tier): (usize, &Tier)| {
+            let limits = Limits { minute: tier.limits.minute, day: tier.limits.day, guard };
+            Arc::new(Terms::new(TierIndex(index), tier.name.clone(), tier.rights, limits))
+        };
+        Self { each: tiers.iter().enumerate().map(make).collect() }
+    }
+
+    /// The terms of an application: its tier's own, unless it has limits of its own. `None` if there is no such tier.
+    pub fn of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
+        let common = self.each.iter().find(|terms| terms.tier_name == tier)?;
+        if own == OwnLimits::default() {
+            return Some(Arc::clone(common));
+        }
+        let limits = Limits {
+            minute: own.minute.unwrap_or(common.limits.minute),
+            day: own.day.unwrap_or(common.limits.day),
+            guard: common.limits.guard,
+        };
+        Some(Arc::new(Terms::new(common.tier, common.tier_name.clone(), common.rights, limits)))
+    }
+
+    /// The names of the tiers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.each.iter().map(|terms| terms.tier_name.as_str())
+    }
+}
+
+impl Terms {
+    fn new(tier: TierIndex, tier_name: String, rights: Rights, limits: Limits) -> Self {
+        let part =
+            |rule: Rule, quota: u32| format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds());
+        let policy = format!("{}, {}", part(Rule::Minute, limits.minute), part(Rule::Day, limits.day));
+        let policy = HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
+        Self { tier, tier_name, rights, limits, policy }
+    }
+}
+
+impl Account {
+    fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
+        let balance = Balance::opened(&terms.limits, day, stored.granted);
+        Self {
+            id: stored.id,
+            name: stored.name.as_str().into(),
+            terms: ArcSwap::new(terms),
+            books: Mutex::new(Books { balance, leasing: None }),
+        }
+    }
+
+    /// The terms in force.
+    pub fn terms(&self) -> arc_swap::Guard<Arc<Terms>> {
+        self.terms.load()
+    }
+
+    /// The books, for one step without waiting.
+    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
+        // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is left under a rule.
+    pub fn standing(&self, rule: Rule, limits: &Limits, now: Now) -> Standing {
+        self.books().balance.standing(rule, limits, now)
+    }
+
+    /// What is left of the minute and of the day, and under `rule`: one step for all headers of an answer.
+    pub(super) fn standings(&self, rule: Rule, limits: &Limits, now: Now) -> [Standing; 3] {
+        let balance = self.books().balance;
+        [Rule::Minute, Rule::Day, rule].map(|rule| balance.standing(rule, limits, now))
+    }
+}
+
+impl Roster {
+    /// The entry of a key.
+    pub fn find(&self, digest: &Digest) -> Option<Entry> {
+        self.entries.get(digest).map(|entry| entry.value().clone())
+    }
+
+    /// How many keys are known.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Takes in an application as the store has it: its keys come and go, its terms change, its balances stay.
+    /// `false` if its tier is not configured: then its keys are unknown.
+    pub fn apply(&self, stored: &StoredApplication, terms: &TermsByTier, day: Day) -> bool {
+        let Some(terms) = terms.of(&stored.tier, stored.own) else {
+            for key in &stored.keys {
+                self.entries.remove(&key.digest);
+            }
+            return false;
+        };
+        let known = stored.keys.iter().find_map(|key| self.find(&key.digest)).map(|entry| entry.account);
+        let account = known.unwrap_or_else(|| Arc::new(Account::new(stored, Arc::clone(&terms), day)));
+        account.terms.store(terms);
+        for key in &stored.keys {
+            let ends = [key.expires_at, key.revoked_at].into_iter().flatten().min();
+            self.entries.insert(key.digest, Entry { account: Arc::clone(&account), ends });
+        }
+        true
+    }
+
+    /// Forgets keys that have ended, once that loses nothing: the last key of an application stays until its balance
+    /// is what a fresh start would give.
+    pub fn sweep(&self, now: Now) {
+        self.entries.retain(|_, entry| {
+            let in_force = entry.ends.is_none_or(|ends| ends > now.wall);
+            let is_last = Arc::strong_count(&entry.account) == 1;
+            in_force || (is_last && !entry.account.books().balance.is_at_rest(now))
+        });
+    }
+
+    /// Takes every leased and unspent unit out of the books, to be given back to the ledger.
+    pub fn drain(&self, node: u64) -> Vec<GiveBack> {
+        let drained = self.entries.iter().filter_map(|entry| {
+            let account = &entry.value().account;
+            let mut books = account.books();
+            let (day, units) = books.balance.day.drain();
+            books.balance.day = day;
+            (units > 0).then(|| GiveBack { application: account.id, node, day: day.day(), units })
+        });
+        drained.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::standard_tiers;
+    use crate::store::StoredKey;
+
+    const DAY: Day = Day::from_number(20_000);
+
+    fn stored(tier: &str, keys: &[&str]) -> StoredApplication {
+        let key = |text: &&str| StoredKey {
+            digest: Digest::of(text),
+            shown: String::new(),
+            created_at: Wall::default(),
+            expires_at: None,
+            revoked_at: None,
+        };
+        StoredApplication {
+            id: "app_00000000001".parse().unwrap(),
+            name: "one".into(),
+            tier: tier.into(),
+            own: OwnLimits::default(),
+            contact: None,
+            note: None,
+            created_at: Wall::default(),
+            keys: keys.iter().map(key).collect(),
+            granted: 0,
+        }
+    }
+
+    #[test]
+    fn a_rotation_keeps_the_balances_and_a_change_of_tier_holds_at_once() {
+        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        assert!(roster.apply(&stored("free", &["a"]), &terms, DAY));
+        let before = roster.find(&Digest::of("a")).unwrap().account;
+        assert!(roster.apply(&stored("pro", &["a", "b"]), &terms, DAY));
+        let after = roster.find(&Digest::of("b")).unwrap().account;
+        assert!(Arc::ptr_eq(&before, &after));
+        assert_eq!(before.terms().limits.day, 10_000);
+    }
+
+    #[test]
+    fn an_unknown_tier_leaves_its_keys_unknown() {
+        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        assert!(roster.apply(&stored("free", &["a"]), &terms, DAY));
+        assert!(!roster.apply(&stored("gold", &["a"]), &terms, DAY));
+        assert!(roster.is_empty());
+    }
+
+    #[test]
+    fn the_last_key_of_an_application_is_forgotten_only_when_that_loses_nothing() {
+        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let mut ended = stored("pro", &["a"]);
+        roster.apply(&ended, &terms, DAY);
+        ended.keys[0].revoked_at = Some(Wall::from_seconds(1));
+        roster.apply(&ended, &terms, DAY);
+        let now = Now { wall: DAY.end().minus(std::time::Duration::from_secs(1)), ..Now::default() };
+        let account = roster.find(&Digest::of("a")).unwrap().account;
+        let mut books = account.books();
+        books.balance.day = books.balance.day.grant(DAY, 5, 5);
+        drop(books);
+        drop(account);
+        roster.sweep(now);
+        assert_eq!(roster.len(), 1);
+        assert_eq!(roster.drain(7).first().map(|back| back.units), Some(5));
+        roster.sweep(now);
+        assert!(roster.is_empty());
+    }
+
+    #[test]
+    fn the_policy_header_says_both_limits() {
+        let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", OwnLimits::default()).unwrap();
+        assert_eq!(terms.policy, "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
+    }
+}
