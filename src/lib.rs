@@ -21,3 +21,12 @@ pub mod pages;
 pub mod upstream;
 
 pub mod gateway;
+
+pub mod admin;
+pub mod server;
+
+pub mod config;
+
+pub mod app;
+
+pub mod cli;

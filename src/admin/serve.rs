@@ -1,0 +1,193 @@
+//! The listeners of the side port and what they answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::gateway::Registrar;
+use crate::telemetry::metrics::Scrape;
+
+use super::access::Access;
+use super::command::{Command, Problem, perform};
+
+/// The largest body of a command.
+const LARGEST_BODY: usize = 65_536;
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Each histogram sample holds eight bytes until it is folded: at a hundred thousand requests a second this keeps them
+/// to a few hundred kilobytes.
+const FOLD_EVERY: Duration = Duration::from_millis(250);
+/// After a failure to accept, so long is waited.
+const BREATHE: Duration = Duration::from_millis(100);
+
+/// What the side port shows and does.
+pub struct Side {
+    /// The metrics.
+    pub scrape: Scrape,
+    /// Changes to applications and keys.
+    pub registrar: Arc<Registrar>,
+    /// Whether requests can be answered: set once everything is loaded, cleared when the stop begins.
+    pub ready: Arc<AtomicBool>,
+}
+
+/// Where the side port listens.
+pub struct SideConfig {
+    /// Over TCP.
+    pub tcp: std::net::TcpListener,
+    /// What TCP must show.
+    pub access: Access,
+    /// Over a Unix socket, if there is one.
+    pub socket: Option<std::os::unix::net::UnixListener>,
+}
+
+/// Serves the side port until `stop`. To be run on a thread of its own.
+pub async fn run(
+    side: Side,
+    config: SideConfig,
+    clock: Clock,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    config.tcp.set_nonblocking(true)?;
+    let tcp = TcpListener::from_std(config.tcp)?;
+    let side = Arc::new(side);
+    let connections = TaskTracker::new();
+    if let Some(socket) = config.socket {
+        socket.set_nonblocking(true)?;
+        let socket = UnixListener::from_std(socket)?;
+        let (side, clock, connections, stop) =
+            (Arc::clone(&side), clock.clone(), connections.clone(), stop.clone());
+        connections.clone().spawn(async move {
+            loop {
+                let accepted =
+                    tokio::select! { () = stop.cancelled() => break, accepted = socket.accept() => accepted };
+                match accepted {
+                    Ok((stream, _)) => open(stream, &side, Access::Socket, &connections, &stop),
+                    Err(_) => clock.sleep(BREATHE).await,
+                }
+            }
+        });
+    }
+    let mut folding = std::pin::pin!(fold(&side.scrape, &clock));
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            () = folding.as_mut() => continue,
+            accepted = tcp.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => open(stream, &side, config.access.clone(), &connections, &stop),
+            Err(_) => clock.sleep(BREATHE).await,
+        }
+    }
+    connections.close();
+    connections.wait().await;
+    Ok(())
+}
+
+/// Folds histogram samples for ever.
+async fn fold(scrape: &Scrape, clock: &Clock) {
+    loop {
+        clock.sleep(FOLD_EVERY).await;
+        scrape.fold();
+    }
+}
+
+fn open(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    side: &Arc<Side>,
+    access: Access,
+    connections: &TaskTracker,
+    stop: &CancellationToken,
+) {
+    let (side, stop, access) = (Arc::clone(side), stop.clone(), Arc::new(access));
+    connections.spawn(async move {
+        let service = service_fn(|request: Request<Incoming>| {
+            let (side, access) = (Arc::clone(&side), Arc::clone(&access));
+            async move { Ok::<_, Infallible>(side.handle(request, &access).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection of the side port broke");
+        }
+    });
+}
+
+impl Side {
+    async fn handle(&self, request: Request<Incoming>, access: &Access) -> Response<Full<Bytes>> {
+        let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+        match request.uri().path() {
+            "/metrics" if is_get => {
+                text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
+            }
+            "/healthz" if is_get => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".into()),
+            "/readyz" if is_get => {
+                let (status, word) = if self.ready.load(Ordering::Acquire) {
+                    (StatusCode::OK, "ready\n")
+                } else {
+                    (StatusCode::SERVICE_UNAVAILABLE, "not ready: starting or stopping\n")
+                };
+                text(status, "text/plain; charset=utf-8", word.into())
+            }
+            _ => self.command(request, access).await.unwrap_or_else(|problem| refused(&problem)),
+        }
+    }
+
+    async fn command(
+        &self,
+        request: Request<Incoming>,
+        access: &Access,
+    ) -> Result<Response<Full<Bytes>>, Problem> {
+        access.check(request.headers())?;
+        let (head, body) = request.into_parts();
+        let body = Limited::new(body, LARGEST_BODY).collect().await;
+        let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
+        let command = Command::from_request(&head.method, head.uri.path(), head.uri.query(), &body)?;
+        let who = match access {
+            Access::Socket => {
+                head.headers.get("x-operator").and_then(|who| who.to_str().ok()).unwrap_or("socket")
+            }
+            Access::Token(_) => "admin-api",
+        };
+        let answer = perform(&self.registrar, command, who).await?;
+        Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
+    }
+}
+
+fn refused(problem: &Problem) -> Response<Full<Bytes>> {
+    let body = serde_json::to_string(problem).unwrap_or_default();
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    text(status, "application/json", format!("{body}\n"))
+}
+
+fn text(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

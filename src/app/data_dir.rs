@@ -1,0 +1,82 @@
+//! The directory that holds all state: one process at a time, for its owner only.
+
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// The Unix socket's name in it.
+pub const SOCKET: &str = "scoregate.sock";
+const LOCK: &str = "scoregate.lock";
+
+/// A data directory that this process holds. Released by drop.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    _lock: File,
+    socket: bool,
+}
+
+impl DataDir {
+    /// Creates the directory if there is none, and takes it for this process.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .with_context(|| format!("the data directory {shown} cannot be made"))?;
+        let lock =
+            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path.join(LOCK));
+        let lock = lock.with_context(|| format!("the data directory {shown} cannot be written"))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, socket: false }),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                bail!(
+                    "the data directory {shown} is in use by another scoregate: stop it, or name another one by --data-dir"
+                )
+            }
+            Err(std::fs::TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("the data directory {shown} cannot be locked"))
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The Unix socket for the command line, which only the directory's owner can open.
+    pub fn socket(&mut self) -> anyhow::Result<UnixListener> {
+        let path = self.path.join(SOCKET);
+        let shown = path.display();
+        // The lock is ours, so a socket that is there was left by a process that is gone.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("the old socket {shown} cannot be removed"));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        let listener = UnixListener::bind(&path).with_context(|| {
+            format!("the socket {shown} cannot be opened (its path may have at most about 100 characters)")
+        })?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        self.socket = true;
+        Ok(listener)
+    }
+
+    /// Lets go of it.
+    pub fn close(self) {}
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        if self.socket && std::fs::remove_file(self.path.join(SOCKET)).is_err() {
+            tracing::debug!("the socket was gone already");
+        }
+    }
+}

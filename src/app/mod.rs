@@ -1,0 +1,244 @@
+//! Builds the program from its settings, in order, and takes it down in reverse.
+//!
+//! The only place that names concrete engines. Not for: the command line, nor for anything that a request does.
+
+mod data_dir;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin::{self, Access, Side, SideConfig};
+use crate::cache::Cache;
+use crate::clock::Clock;
+use crate::config::{Config, UpstreamConfig};
+use crate::gateway::{
+    AddressGuard, Gateway, Instruments, Larder, Leases, Notice, Registrar, Roster, TermsByTier,
+};
+use crate::keys::KeyForm;
+use crate::pages::{Pages, PagesConfig};
+use crate::routes::API_VERSION;
+use crate::scoring::Scoring;
+use crate::server::{self, Server};
+use crate::store::{Embedded as EmbeddedStore, Store};
+use crate::telemetry::metrics::Registry;
+use crate::upstream::{Embedded as EmbeddedUpstream, Http, Upstream};
+
+pub use data_dir::{DataDir, SOCKET};
+
+/// How often what is over is swept up.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// A program that runs.
+pub struct Running {
+    /// Where the public port listens.
+    pub public: SocketAddr,
+    /// Where the side port listens.
+    pub side: SocketAddr,
+    /// Changes to applications and keys.
+    pub registrar: Arc<Registrar>,
+    /// The gateway itself, for tests that look inside.
+    pub gateway: Arc<Gateway>,
+    clock: Clock,
+    ready: Arc<AtomicBool>,
+    stop_public: CancellationToken,
+    stop_side: CancellationToken,
+    serving: tokio::task::JoinHandle<bool>,
+    side_thread: Option<std::thread::JoinHandle<()>>,
+    tasks: TaskTracker,
+    grace: Duration,
+    data_dir: DataDir,
+}
+
+/// How a stop went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Whether every open request was finished within the grace.
+    pub all_finished: bool,
+}
+
+/// Starts everything. When this returns, requests are answered.
+pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
+    let mut data_dir = DataDir::open(&config.data_dir)?;
+    // Ports first: one that is taken is noticed before anything is loaded.
+    let listener = server::bind(config.listen).await;
+    let listener = listener.with_context(|| format!("the public port {} cannot be opened", config.listen))?;
+    let side_listener = std::net::TcpListener::bind(config.admin_listen);
+    let tcp =
+        side_listener.with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
+    let (public, side) = (listener.local_addr()?, tcp.local_addr()?);
+
+    let registry = Registry::default();
+    let tasks = TaskTracker::new();
+    let (gateway, registrar) = build(&config, &data_dir, &clock, &registry, &tasks).await?;
+
+    let (stop_public, stop_side) = (CancellationToken::new(), CancellationToken::new());
+    let ready = Arc::new(AtomicBool::new(false));
+    let access = Access::with_token(config.admin_token.clone())?;
+    let side_config = SideConfig { tcp, access, socket: Some(data_dir.socket()?) };
+    let shown =
+        Side { scrape: registry.scrape(), registrar: Arc::clone(&registrar), ready: Arc::clone(&ready) };
+    let side_thread = side_thread(shown, side_config, clock.clone(), stop_side.clone())?;
+
+    let (grace, background) = (config.server.grace, TaskTracker::new());
+    let server = Server::new(listener, Arc::clone(&gateway), config.server, clock.clone(), &registry);
+    let serving = background.spawn(server.run(stop_public.clone()));
+    background.spawn(sweep(Arc::clone(&gateway), clock.clone(), stop_side.clone()));
+    ready.store(true, Ordering::Release);
+    tracing::info!(%public, %side, keys = gateway.roster.len(), "serving");
+    Ok(Running {
+        public,
+        side,
+        registrar,
+        gateway,
+        clock,
+        ready,
+        stop_public,
+        stop_side,
+        serving,
+        side_thread: Some(side_thread),
+        tasks,
+        grace,
+        data_dir,
+    })
+}
+
+/// Builds the gateway on its store and its backend, and loads who may come in.
+async fn build(
+    config: &Config,
+    data_dir: &DataDir,
+    clock: &Clock,
+    registry: &Registry,
+    tasks: &TaskTracker,
+) -> anyhow::Result<(Arc<Gateway>, Arc<Registrar>)> {
+    let tier_names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
+    let instruments = Arc::new(Instruments::new(registry, &tier_names));
+    let store = open_store(data_dir).await?;
+    let roster = Arc::new(Roster::default());
+    let form = KeyForm::new(&config.key_prefix, config.accept_imported);
+    let registrar = Registrar::new(
+        Arc::clone(&store),
+        Arc::clone(&roster),
+        TermsByTier::new(&config.tiers, config.guard_per_minute),
+        form.clone(),
+        clock.clone(),
+        Arc::clone(&instruments),
+    );
+    registrar.load().await.context("the stored applications and keys cannot be read")?;
+    let node = getrandom::u64().context("the operating system gave no randomness")?;
+    let leases = Leases::new(store, node, tasks.clone(), clock.clone(), Arc::clone(&instruments));
+    let larder = Larder::new(
+        Cache::new(config.cache_bytes),
+        upstream(config, clock)?,
+        config.keeping.clone(),
+        tasks.clone(),
+        clock.clone(),
+        Arc::clone(&instruments),
+    );
+    let gateway = Gateway {
+        clock: clock.clone(),
+        form,
+        roster,
+        leases: Arc::new(leases),
+        larder: Arc::new(larder),
+        pages: pages(config),
+        guard: AddressGuard::new(config.guard_per_minute),
+        instruments,
+        notice: Notice {
+            license: config.license.clone(),
+            realm: config.service.clone(),
+            cadence_seconds: config.keeping.cadence.as_secs(),
+        },
+    };
+    Ok((Arc::new(gateway), Arc::new(registrar)))
+}
+
+impl Running {
+    /// Stops: accepts no more, finishes what runs, gives leased units back, closes the store.
+    pub async fn stop(mut self) -> Stopped {
+        tracing::info!("stopping");
+        self.ready.store(false, Ordering::Release);
+        self.stop_public.cancel();
+        let served = self.serving.await.unwrap_or(false);
+        self.tasks.close();
+        // Fetches that nobody waits for any more may end with the process; a lease under way may not.
+        let settled = self.clock.within(self.grace, self.tasks.wait()).await.is_ok();
+        self.gateway.leases.drain(&self.gateway.roster).await;
+        self.stop_side.cancel();
+        if let Some(thread) = self.side_thread.take() {
+            let joined = tokio::task::spawn_blocking(move || thread.join());
+            if !matches!(joined.await, Ok(Ok(()))) {
+                tracing::error!("the side port's thread panicked");
+            }
+        }
+        self.data_dir.close();
+        let all_finished = served && settled;
+        tracing::info!(all_finished, "stopped");
+        Stopped { all_finished }
+    }
+}
+
+async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
+    let directory = data_dir.path().to_owned();
+    // Opening checks the file and may upgrade it: not for a thread that serves.
+    let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&directory)).await??;
+    Ok(Arc::new(store))
+}
+
+fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>> {
+    Ok(match &config.upstream {
+        UpstreamConfig::BuiltIn { seed } => {
+            let scoring = Scoring::demo(*seed, clock.now().wall);
+            Arc::new(EmbeddedUpstream::new(Arc::new(scoring), clock.clone()))
+        }
+        UpstreamConfig::Http(http) => {
+            let backend = Http::new(http.clone(), clock.clone());
+            Arc::new(backend.with_context(|| format!("upstream.url {}", http.base))?)
+        }
+    })
+}
+
+fn pages(config: &Config) -> Pages {
+    Pages::build(&PagesConfig {
+        service: config.service.clone(),
+        license: config.license.clone(),
+        version: API_VERSION.to_owned(),
+        tiers: config.tiers.clone(),
+        base_url: config.base_url.clone(),
+        key_prefix: config.key_prefix.clone(),
+        guard_per_minute: config.guard_per_minute,
+    })
+}
+
+/// The side port answers when the public one is saturated: a thread and a runtime of its own.
+fn side_thread(
+    side: Side,
+    config: SideConfig,
+    clock: Clock,
+    stop: CancellationToken,
+) -> anyhow::Result<std::thread::JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let serve = move || {
+        if let Err(error) = runtime.block_on(admin::run(side, config, clock, stop)) {
+            tracing::error!(%error, "the side port failed");
+        }
+    };
+    Ok(std::thread::Builder::new().name("side-port".into()).spawn(serve)?)
+}
+
+async fn sweep(gateway: Arc<Gateway>, clock: Clock, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(SWEEP_EVERY) => {
+                gateway.larder.sweep();
+                gateway.roster.sweep(clock.now());
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `scoregate check`: everything that is wrong with a configuration, and nothing else.
+
+use std::path::Path;
+
+use crate::config::{Written, read_environment, read_file, resolve, sample};
+
+use super::exit::Exit;
+use super::printer;
+use super::serve::environment;
+
+pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
+    if print_sample {
+        return printer::data(&sample());
+    }
+    let Some(path) = config else { return printer::input("name a file by --config") };
+    let mut problems = Vec::new();
+    let mut written = read_file(path).unwrap_or_else(|found| {
+        problems.extend(found.0);
+        Written::default()
+    });
+    let readable = problems.is_empty();
+    // The environment is part of what `serve` would use, so it is part of what is checked.
+    match read_environment(environment()) {
+        Ok(said) => written.overlay(said),
+        Err(found) => problems.extend(found.0),
+    }
+    if readable && let Err(found) = resolve(&written) {
+        problems.extend(found.0);
+    }
+    for problem in &problems {
+        printer::say(&problem.to_string());
+    }
+    if problems.is_empty() { Exit::Done } else { Exit::Input }
+}

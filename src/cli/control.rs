@@ -1,0 +1,124 @@
+//! Carries a command about keys out where it has to be: through the Unix socket of a running server, or on the store
+//! of a stopped one. Either way it is the same command, performed by the same code.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::UnixStream;
+
+use crate::admin::{Command, Problem, perform};
+use crate::app::{DataDir, SOCKET};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::gateway::{Instruments, Registrar, Roster, TermsByTier};
+use crate::keys::KeyForm;
+use crate::store::Embedded;
+use crate::telemetry::metrics::Registry;
+
+use super::serve::environment;
+
+/// Why a command gave nothing.
+#[derive(Debug)]
+pub(super) enum Undone {
+    /// The operator can mend it.
+    Input(String),
+    /// We or the machine failed.
+    Fault(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Undone {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Fault(error)
+    }
+}
+
+impl From<Problem> for Undone {
+    fn from(problem: Problem) -> Self {
+        if problem.is_input() {
+            Self::Input(problem.error)
+        } else {
+            Self::Fault(anyhow::anyhow!(problem.error))
+        }
+    }
+}
+
+/// Carries it out.
+pub(super) async fn carry_out(config: &Config, command: Command) -> Result<Value, Undone> {
+    let data_dir = &config.data_dir;
+    if !data_dir.is_dir() {
+        let shown = data_dir.display();
+        let problem =
+            format!("there is no data directory {shown}: name the server's by --data-dir or --config");
+        return Err(Undone::Input(problem));
+    }
+    let socket = data_dir.join(SOCKET);
+    match UnixStream::connect(&socket).await {
+        Ok(stream) => ask(stream, &command, &operator()).await,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            on_the_store(config, command, &operator()).await
+        }
+        Err(error) => {
+            let shown = socket.display();
+            let what = format!("the server's socket {shown} cannot be opened: only the user it runs as may");
+            Err(Undone::Fault(anyhow::Error::new(error).context(what)))
+        }
+    }
+}
+
+/// Who works here, for the audit trail.
+fn operator() -> String {
+    let user = environment().find_map(|(name, user)| (name == "USER" || name == "LOGNAME").then_some(user));
+    let plain = user.unwrap_or_default().chars().filter(char::is_ascii_graphic).take(64).collect::<String>();
+    if plain.is_empty() { "cli".into() } else { format!("cli:{plain}") }
+}
+
+/// Asks a running server.
+async fn ask(stream: UnixStream, command: &Command, who: &str) -> Result<Value, Undone> {
+    let (method, target, body) = command.to_request();
+    let request = Request::builder()
+        .method(method)
+        .uri(target)
+        .header("host", "localhost")
+        .header("x-operator", who)
+        .body(Full::new(Bytes::from(body)))
+        .context("the command cannot be written as a request")?;
+    let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = connected.context("the server does not answer")?;
+    let conversation = async move {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        Ok::<_, hyper::Error>((status, response.into_body().collect().await?.to_bytes()))
+    };
+    // The connection ends with the conversation, which shows whatever went wrong with it.
+    let (answered, _) = tokio::join!(conversation, connection);
+    let (status, body) = answered.context("the server broke the conversation off")?;
+    if status.is_success() {
+        return Ok(serde_json::from_slice(&body).context("the server's answer is no JSON")?);
+    }
+    let problem: Problem = serde_json::from_slice(&body).context("the server's answer is no JSON")?;
+    Err(problem.into())
+}
+
+/// Works on the store of a stopped server.
+async fn on_the_store(config: &Config, command: Command, who: &str) -> Result<Value, Undone> {
+    let data_dir = DataDir::open(&config.data_dir)?;
+    let directory = data_dir.path().to_owned();
+    let store =
+        tokio::task::spawn_blocking(move || Embedded::open(&directory)).await.context("the store failed")?;
+    let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
+    let registrar = Registrar::new(
+        Arc::new(store.context("the store cannot be opened")?),
+        Arc::new(Roster::default()),
+        TermsByTier::new(&config.tiers, config.guard_per_minute),
+        KeyForm::new(&config.key_prefix, config.accept_imported),
+        Clock::system(),
+        Arc::new(Instruments::new(&Registry::default(), &names)),
+    );
+    Ok(perform(&registrar, command, who).await?)
+}

@@ -1,0 +1,121 @@
+//! `scoregate demo`: everything at once, with made-up data and a key for each tier.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::app::{self, Running};
+use crate::clock::Clock;
+use crate::config::{Config, resolve};
+use crate::gateway::NewApplication;
+use crate::keys::standard_tiers;
+use crate::store::{OwnLimits, StoredApplication};
+use crate::telemetry::log;
+
+use super::Where;
+use super::exit::Exit;
+use super::printer;
+use super::serve::{runtime, until_told_to_stop};
+
+const WHO: &str = "demo";
+const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
+    service is required wherever the data is displayed.";
+
+pub(super) fn run(place: &Where) -> Exit {
+    let served = scratch(place).and_then(|scratch| {
+        let mut written = place.written();
+        written.set("upstream", "built-in");
+        written.set("log.level", "warn");
+        written.set("service.license", LICENSE);
+        if let Some(scratch) = &scratch {
+            written.set("data_dir", scratch.0.to_string_lossy().into_owned());
+        }
+        let config = resolve(&written)?;
+        log::start(&config.log);
+        runtime(None)?.block_on(demonstrate(config))
+    });
+    match served {
+        Ok(exit) => exit,
+        Err(error) => printer::fault(&error),
+    }
+}
+
+async fn demonstrate(config: Config) -> anyhow::Result<Exit> {
+    let data_dir = config.data_dir.clone();
+    let running = app::start(config, Clock::system()).await?;
+    let exit = tell(&running, &data_dir).await.map(|text| printer::data(&text));
+    if exit.is_ok() {
+        printer::say("serving; stop with Ctrl-C");
+        until_told_to_stop().await?;
+    }
+    running.stop().await;
+    exit
+}
+
+/// A line for each tier with its key, and what to do with it.
+async fn tell(running: &Running, data_dir: &Path) -> anyhow::Result<String> {
+    let (mut text, mut pro) = (String::new(), String::new());
+    let known = running.registrar.list(None, 10_000).await?.applications;
+    for tier in standard_tiers() {
+        let key = key_of(running, &known, &tier.name).await?;
+        writeln!(text, "{} {key}", tier.name)?;
+        if tier.name == "pro" {
+            pro = key;
+        }
+    }
+    let (public, side) = (running.public, running.side);
+    writeln!(text, "\ncurl -H 'Authorization: Bearer {pro}' 'http://{public}/api/v1/models'")?;
+    writeln!(
+        text,
+        "\ndocs    http://{public}/docs\nmetrics http://{side}/metrics\nstate   {}",
+        data_dir.display()
+    )?;
+    Ok(text)
+}
+
+/// A fresh key for the demo's application of a tier. Keys are stored as digests only, so an application that is there
+/// from an earlier run gets a new key, and keeps its quota.
+async fn key_of(running: &Running, known: &[StoredApplication], tier: &str) -> anyhow::Result<String> {
+    let name = format!("demo-{tier}");
+    let there = known.iter().find(|application| application.name == name && application.tier == tier);
+    let issued = if let Some(there) = there {
+        running.registrar.rotate(WHO, there.id, Duration::ZERO).await?
+    } else {
+        let new = NewApplication {
+            name,
+            tier: tier.to_owned(),
+            own: OwnLimits::default(),
+            contact: None,
+            note: Some("made by `scoregate demo`".into()),
+            expires_at: None,
+        };
+        running.registrar.create(WHO, new).await?
+    };
+    Ok(issued.key.expose().to_owned())
+}
+
+/// A temporary directory, removed by drop.
+struct Scratch(PathBuf);
+
+/// A temporary directory, unless one is named.
+fn scratch(place: &Where) -> anyhow::Result<Option<Scratch>> {
+    if place.data_dir.is_some() {
+        return Ok(None);
+    }
+    let number = getrandom::u64().context("the operating system gave no randomness")?;
+    let path = std::env::temp_dir().join(format!("scoregate-demo-{number:016x}"));
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+    made.with_context(|| format!("the temporary directory {} cannot be made", path.display()))?;
+    Ok(Some(Scratch(path)))
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(%error, path = %self.0.display(), "the temporary directory stays behind");
+        }
+    }
+}

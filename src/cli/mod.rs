@@ -1,0 +1,117 @@
+//! The command line: what can be said, and what comes of it. One file a command, one printer, one exit type.
+//!
+//! Standard output is data, standard error is talk. Not for: doing the work, which lies in the layers below.
+
+mod check;
+mod control;
+mod demo;
+mod exit;
+mod keys;
+mod printer;
+mod serve;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+pub use exit::Exit;
+
+const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  scoregate check --sample > scoregate.toml\n  \
+scoregate check --config scoregate.toml\n  scoregate serve --config scoregate.toml\n\n\
+Exit codes: 0 done, 1 something in your input, 2 our fault.";
+
+/// The front door of a public data API for AI-model benchmarks: a read-through caching API gateway.
+#[derive(Debug, Parser)]
+#[command(name = "scoregate", version, propagate_version = true, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run everything at once with made-up data: the gateway, its built-in backend, and a key for each tier.
+    #[command(
+        after_help = "Prints a key for each tier and a curl to paste, once everything is up. Stop it with Ctrl-C.\n\
+        Without --data-dir its state lies in a temporary directory that is removed at the end."
+    )]
+    Demo(Where),
+    /// Run the gateway by a configuration: the production form.
+    #[command(
+        after_help = "Stops on SIGTERM or Ctrl-C: open requests are finished, leased quota is given back.\n\
+        Every setting can be said by the environment too; `scoregate check --sample` shows them all."
+    )]
+    Serve {
+        /// The configuration file.
+        #[arg(long, env = "SCOREGATE_CONFIG")]
+        config: Option<PathBuf>,
+        #[command(flatten)]
+        place: Where,
+    },
+    /// Name everything that is wrong with a configuration, at once.
+    Check {
+        /// The configuration file.
+        #[arg(long, required_unless_present = "sample")]
+        config: Option<PathBuf>,
+        /// Print a sample configuration with every setting in place of checking one.
+        #[arg(long, conflicts_with = "config")]
+        sample: bool,
+    },
+    /// Create, list and change applications and their keys, on a running server or a stopped one.
+    #[command(after_help = keys::AFTER_HELP)]
+    Keys(keys::KeysArgs),
+    /// Print completions for a shell: `scoregate completions bash > /etc/bash_completion.d/scoregate`.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Where it runs. Each wins over the configuration file.
+#[derive(Clone, Debug, Default, Args)]
+struct Where {
+    /// Where the public port listens, such as 127.0.0.1:8080.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where the side port (metrics, health) listens, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDR")]
+    admin_listen: Option<SocketAddr>,
+    /// Where keys and quotas are kept.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Reads the command line and does what it says.
+pub fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => {
+            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+            let printed = told.print();
+            let is_fine = matches!(told.kind(), DisplayHelp | DisplayVersion);
+            return if is_fine && printed.is_ok() { Exit::Done } else { Exit::Input };
+        }
+    };
+    match cli.command {
+        Command::Demo(place) => demo::run(&place),
+        Command::Serve { config, place } => serve::run(config.as_deref(), &place),
+        Command::Check { config, sample } => check::run(config.as_deref(), sample),
+        Command::Keys(args) => keys::run(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);
+            printer::data(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

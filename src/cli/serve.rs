@@ -1,0 +1,84 @@
+//! `scoregate serve`: the production form.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::app;
+use crate::clock::Clock;
+use crate::config::{Config, Problems, Written, read_environment, read_file, resolve};
+use crate::telemetry::log;
+
+use super::Where;
+use super::exit::Exit;
+use super::printer;
+
+pub(super) fn run(config: Option<&Path>, place: &Where) -> Exit {
+    let config = match settings(config, place) {
+        Ok(config) => config,
+        Err(problems) => return printer::input(&problems.to_string()),
+    };
+    log::start(&config.log);
+    let served = runtime(config.workers).and_then(|runtime| {
+        runtime.block_on(async {
+            let running = app::start(config, Clock::system()).await?;
+            until_told_to_stop().await?;
+            Ok(running.stop().await)
+        })
+    });
+    match served {
+        Ok(_) => Exit::Done,
+        Err(error) => printer::fault(&error),
+    }
+}
+
+/// The file, then the environment, then the flags.
+fn settings(file: Option<&Path>, place: &Where) -> Result<Config, Problems> {
+    let mut written = file.map(read_file).transpose()?.unwrap_or_default();
+    written.overlay(read_environment(environment())?);
+    written.overlay(place.written());
+    resolve(&written)
+}
+
+/// The environment's variables, as far as they are text: ours always are.
+pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+impl Where {
+    /// The flags as settings.
+    pub(super) fn written(&self) -> Written {
+        let mut written = Written::default();
+        if let Some(address) = self.listen {
+            written.set("listen", address.to_string());
+        }
+        if let Some(address) = self.admin_listen {
+            written.set("admin.listen", address.to_string());
+        }
+        if let Some(directory) = &self.data_dir {
+            written.set("data_dir", directory.to_string_lossy().into_owned());
+        }
+        written
+    }
+}
+
+/// The threads that serve.
+pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(workers) = workers {
+        builder.worker_threads(workers);
+    }
+    builder.enable_all().build().context("the threads that serve cannot be started")
+}
+
+/// Waits for SIGTERM or Ctrl-C.
+pub(super) async fn until_told_to_stop() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    }
+}

@@ -1,0 +1,114 @@
+//! Settings as written: a flat list of paths and raw values from a TOML file and the environment. Inert: nothing is
+//! understood yet, nothing has a default.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::Value;
+
+use super::settings::{SETTINGS, variable};
+use super::{Problem, Problems};
+
+/// What was written, by path. Later sources win over earlier ones.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    pub(super) values: BTreeMap<String, Value>,
+    /// The names of settings that came from the environment, for better words in errors.
+    pub(super) from_environment: BTreeMap<String, String>,
+}
+
+impl Written {
+    /// Sets a value, as a flag of the command line does.
+    pub fn set(&mut self, path: &str, value: impl Into<Value>) {
+        self.values.insert(path.to_owned(), value.into());
+    }
+
+    /// Whether anything was said at this path or below it.
+    pub fn says(&self, path: &str) -> bool {
+        let below = format!("{path}.");
+        self.values.keys().any(|key| key == path || key.starts_with(&below))
+    }
+
+    /// Lets `other` win over what is here.
+    pub fn overlay(&mut self, other: Self) {
+        // The environment's `upstream` replaces the file's table of that name, and the other way round.
+        if other.values.contains_key("upstream") {
+            self.values.retain(|key, _| !key.starts_with("upstream."));
+        } else if other.says("upstream") {
+            self.values.remove("upstream");
+        }
+        self.values.extend(other.values);
+        self.from_environment.extend(other.from_environment);
+    }
+}
+
+/// Reads a file.
+pub fn read_file(path: &Path) -> Result<Written, Problems> {
+    let whole =
+        |remedy: String| Problems(vec![Problem { path: path.display().to_string(), found: None, remedy }]);
+    let bytes = std::fs::read(path).map_err(|error| whole(format!("the file cannot be read: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| whole("the file is not UTF-8 text".into()))?;
+    read_text(&text)
+        .map_err(|problem| whole(problem.0.into_iter().map(|p| p.remedy).collect::<Vec<_>>().join("\n")))
+}
+
+/// Reads TOML.
+pub fn read_text(text: &str) -> Result<Written, Problems> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| {
+        let remedy = format!("it is not well-formed TOML: {}", error.to_string().trim_end());
+        Problems(vec![Problem { path: "(file)".into(), found: None, remedy }])
+    })?;
+    let mut written = Written::default();
+    flatten("", Value::Table(table), &mut written.values);
+    Ok(written)
+}
+
+fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Table(table) => {
+            for (name, value) in table {
+                let below = if path.is_empty() { name } else { format!("{path}.{name}") };
+                flatten(&below, value, into);
+            }
+        }
+        other @ (Value::String(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_)
+        | Value::Array(_)) => {
+            into.insert(path.to_owned(), other);
+        }
+    }
+}
+
+/// Variables of the environment that begin like ours and are no settings.
+const NOT_SETTINGS: [&str; 2] = ["SCOREGATE_CONFIG", "SCOREGATE_FULL"];
+
+/// Reads the environment: what begins with `SCOREGATE_` has to be a setting.
+pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Result<Written, Problems> {
+    let (mut written, mut problems) = (Written::default(), Vec::new());
+    for (name, text) in variables.filter(|(name, _)| name.starts_with("SCOREGATE_")) {
+        if NOT_SETTINGS.contains(&name.as_str()) {
+            continue;
+        }
+        let Some(setting) = SETTINGS.iter().find(|setting| variable(setting.path) == name) else {
+            problems.push(Problem {
+                path: name,
+                found: None,
+                remedy:
+                    "no setting has this variable: unset it, or compare it with `scoregate check --sample`"
+                        .into(),
+            });
+            continue;
+        };
+        // A number or a flag in the environment is one in the file; everything else is text.
+        let value = match text.parse::<i64>() {
+            Ok(number) => Value::Integer(number),
+            Err(_) => text.parse::<bool>().map_or(Value::String(text), Value::Boolean),
+        };
+        written.values.insert(setting.path.to_owned(), value);
+        written.from_environment.insert(setting.path.to_owned(), name);
+    }
+    if problems.is_empty() { Ok(written) } else { Err(Problems(problems)) }
+}

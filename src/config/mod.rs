@@ -1,0 +1,113 @@
+//! Settings: as written by an operator (`file`), checked against THE table (`settings`), as used by the program
+//! (`resolve`). Every problem is reported at once, with its path, the value found and what would do.
+//!
+//! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
+
+mod file;
+mod resolve;
+mod settings;
+mod words;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::gateway::Keeping;
+use crate::keys::Tier;
+use crate::secret::Secret;
+use crate::server::ServerConfig;
+use crate::telemetry::log::LogConfig;
+use crate::upstream::HttpConfig;
+
+pub use file::{Written, read_environment, read_file, read_text};
+pub use resolve::resolve;
+pub use settings::{SETTINGS, Setting, ValueKind, sample};
+
+/// Everything the program is built from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the public port listens.
+    pub listen: SocketAddr,
+    /// Where the side port listens.
+    pub admin_listen: SocketAddr,
+    /// The token of the side port.
+    pub admin_token: Option<Secret>,
+    /// Where state is kept.
+    pub data_dir: PathBuf,
+    /// The name of the service.
+    pub service: String,
+    /// The attribution notice.
+    pub license: String,
+    /// The public base address, if it is known, for the documents.
+    pub base_url: Option<String>,
+    /// What keys begin with.
+    pub key_prefix: String,
+    /// Whether keys of another form may be known.
+    pub accept_imported: bool,
+    /// The plans.
+    pub tiers: Vec<Tier>,
+    /// Refusals a minute.
+    pub guard_per_minute: u32,
+    /// The backend.
+    pub upstream: UpstreamConfig,
+    /// How documents are kept.
+    pub keeping: Keeping,
+    /// Room for documents.
+    pub cache_bytes: u64,
+    /// How the public port behaves.
+    pub server: ServerConfig,
+    /// Threads that serve.
+    pub workers: Option<usize>,
+    /// The log.
+    pub log: LogConfig,
+}
+
+/// Which backend.
+#[derive(Clone, Debug)]
+pub enum UpstreamConfig {
+    /// The one inside, with simulated runs from this seed.
+    BuiltIn {
+        /// The seed.
+        seed: u64,
+    },
+    /// One over the network.
+    Http(HttpConfig),
+}
+
+/// Something wrong with the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The setting's path, such as `upstream.timeout`.
+    pub path: String,
+    /// What was found; never a secret.
+    pub found: Option<String>,
+    /// What would do.
+    pub remedy: String,
+}
+
+/// Everything wrong with the settings, at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.found {
+            Some(found) => write!(f, "{}: found {found}; {}", self.path, self.remedy),
+            None => write!(f, "{}: {}", self.path, self.remedy),
+        }
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, problem) in self.0.iter().enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

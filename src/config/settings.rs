@@ -1,0 +1,154 @@
+//! THE table of settings: path, kind, default, meaning. The sample configuration is printed from it; a path that is
+//! not in it is refused. The environment can say each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
+
+/// What a setting holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Any text.
+    Text,
+    /// An address and port.
+    Address,
+    /// A path of the file system.
+    Path,
+    /// True or false.
+    Flag,
+    /// A whole number from one bound to the other.
+    Number(u64, u64),
+    /// A stretch of time: `"250ms"`, `"10s"`, `"5m"`, `"1h"`, `"7d"`.
+    Duration,
+    /// A size: `"64KiB"`, `"256MiB"`, `"1GiB"`.
+    Size,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Text that is never printed.
+    Secret,
+}
+
+/// A setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its path in the file.
+    pub path: &'static str,
+    /// What it holds.
+    pub kind: ValueKind,
+    /// Its value where nothing is said, as it would be written; `None` if there is none.
+    pub default: Option<&'static str>,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn setting(
+    path: &'static str,
+    kind: ValueKind,
+    default: Option<&'static str>,
+    meaning: &'static str,
+) -> Setting {
+    Setting { path, kind, default, meaning }
+}
+
+use ValueKind::{Address, Duration, Flag, Number, Path, Secret, Size, Text, Words};
+
+/// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`.
+#[rustfmt::skip]
+pub static SETTINGS: &[Setting] = &[
+    setting("listen", Address, Some("\"127.0.0.1:8080\""), "Where the public port listens."),
+    setting("data_dir", Path, Some("\"scoregate-data\""), "Where state is kept: keys, quotas, the Unix socket."),
+    setting("upstream", Words(&["built-in"]), None, "\"built-in\" for the backend inside; for one over the network write the table [upstream] in its place."),
+    setting("admin.listen", Address, Some("\"127.0.0.1:9464\""), "Where the side port listens. Keep it on loopback or behind a firewall."),
+    setting("admin.token", Secret, None, "What the side port asks for before it shows or changes keys over TCP; at least 16 characters."),
+    setting("service.name", Text, Some("\"scoregate\""), "The service's name in its documents and in the realm of a 401."),
+    setting("service.license", Text, Some("\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\""), "The attribution notice in every answer."),
+    setting("service.base_url", Text, None, "The public address, for the examples in the docs."),
+    setting("keys.prefix", Text, Some("\"sg_live\""), "What keys begin with."),
+    setting("keys.accept_imported", Flag, Some("false"), "Whether keys of another form, imported by their SHA-256, are looked up."),
+    setting("guard.per_minute", Number(1, 100_000_000), Some("60"), "Refused requests a minute, for each application or address."),
+    setting("upstream.url", Text, None, "The backend's base address, such as http://127.0.0.1:4000/api/v1."),
+    setting("upstream.credential", Secret, None, "Sent to the backend as `Authorization: Bearer …`."),
+    setting("upstream.connect_timeout", Duration, Some("\"2s\""), "How long a connection to the backend may take."),
+    setting("upstream.first_byte_timeout", Duration, Some("\"15s\""), "How long the backend may think."),
+    setting("upstream.timeout", Duration, Some("\"20s\""), "How long a whole answer of the backend may take."),
+    setting("upstream.max_body", Size, Some("\"8MiB\""), "The largest answer of the backend that is read."),
+    setting("upstream.idle", Duration, Some("\"20s\""), "How long an idle connection to the backend is kept: below the backend's own limit."),
+    setting("built_in.seed", Number(0, u64::MAX), Some("42"), "The seed of the built-in backend's simulated runs."),
+    setting("freshness.refresh", Duration, Some("\"1h\""), "How often the backend refreshes, where it does not say."),
+    setting("freshness.while_refreshed", Duration, Some("\"1d\""), "So long an overdue document is served at once while it is refreshed."),
+    setting("freshness.on_error", Duration, Some("\"7d\""), "So long an overdue document is served if the backend fails."),
+    setting("freshness.patience", Duration, Some("\"20s\""), "How long a request waits for a fetch."),
+    setting("cache.max_bytes", Size, Some("\"256MiB\""), "Room for stored documents."),
+    setting("server.max_connections", Number(1, 1_000_000), Some("10000"), "The most connections at once on the public port."),
+    setting("server.head_timeout", Duration, Some("\"10s\""), "How long the head of a request may take, and a connection may idle."),
+    setting("server.grace", Duration, Some("\"30s\""), "How long open requests may take to finish when the server stops."),
+    setting("server.workers", Number(1, 1_024), None, "Threads that serve; one for each core if nothing is said."),
+    setting("log.format", Words(&["text", "json"]), Some("\"text\""), "How the log looks."),
+    setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
+];
+
+/// The row of a path.
+pub(super) fn setting_of(path: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.path == path)
+}
+
+/// The variable of the environment that says a setting.
+pub(super) fn variable(path: &str) -> String {
+    format!("SCOREGATE_{}", path.replace('.', "_").to_uppercase())
+}
+
+impl ValueKind {
+    /// What would do, for an error.
+    pub(super) fn remedy(self) -> String {
+        match self {
+            Self::Text | Self::Secret => "write a text in quotes".into(),
+            Self::Address => "write an address and a port, such as \"127.0.0.1:8080\"".into(),
+            Self::Path => "write a path in quotes".into(),
+            Self::Flag => "write true or false".into(),
+            Self::Number(least, most) => format!("write a whole number from {least} to {most}"),
+            Self::Duration => {
+                "write a time longer than nothing, such as \"250ms\", \"10s\", \"5m\", \"1h\" or \"7d\""
+                    .into()
+            }
+            Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
+            Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
+        }
+    }
+}
+
+/// The sample configuration: every setting with its meaning, its default commented out.
+pub fn sample() -> String {
+    let mut lines = vec![HEAD_SAMPLE.to_owned()];
+    let mut section = "";
+    for row in SETTINGS {
+        let (table, name) = row.path.rsplit_once('.').unwrap_or(("", row.path));
+        if table != section {
+            section = table;
+            lines.push(match table {
+                "upstream" => "\n# [upstream]  # in place of upstream = \"built-in\"".into(),
+                _ => format!("\n[{table}]"),
+            });
+        }
+        lines.push(format!("# {}", row.meaning));
+        lines.push(match (row.path, row.default) {
+            ("upstream", _) => "upstream = \"built-in\"".into(),
+            (_, default) => format!("# {name} = {}", default.unwrap_or("…")),
+        });
+    }
+    lines.push(TIERS_SAMPLE.to_owned());
+    lines.join("\n")
+}
+
+const HEAD_SAMPLE: &str = "\
+# scoregate's settings. Every line that is commented out shows the default.
+# Each can also be said by the environment: SCOREGATE_ and the path in capitals, dots as underscores.
+# `scoregate check --config FILE` names everything that is wrong with a file, at once.
+";
+
+const TIERS_SAMPLE: &str = "
+# The plans. If any is written here, these five are all replaced. At most eight.
+# [tiers.free]
+# minute = 1
+# day = 10
+# paid = false       # false: `latest` is refused, `latestScore` left out
+# [tiers.pro]
+# minute = 60
+# day = 10000
+# paid = true
+";

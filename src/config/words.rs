@@ -1,0 +1,80 @@
+//! How values are spelled: times, sizes, and what a misspelled path was meant to be.
+
+use std::time::Duration;
+
+use super::settings::SETTINGS;
+
+/// The known setting that is most like a path, if any is like it at all.
+pub(super) fn nearest(path: &str) -> Option<&'static str> {
+    let candidates = SETTINGS.iter().map(|setting| (distance(path, setting.path), setting.path));
+    candidates.min().filter(|(distance, _)| *distance <= 3).map(|(_, known)| known)
+}
+
+/// How many letters have to be changed, added or removed to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, b) in row.iter_mut().skip(1).zip(other.bytes()) {
+            let above = *cell;
+            left = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
+            diagonal = above;
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// `"10s"` as a time; `None` for nothing, nonsense and more than ten years.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = split_unit(text)?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    // Ten years are the most: anything longer is a slip.
+    let time = Duration::from_millis(number.checked_mul(millis)?);
+    (number > 0 && time <= Duration::from_hours(87_600)).then_some(time)
+}
+
+/// `"8MiB"` as bytes.
+pub(super) fn size(text: &str) -> Option<u64> {
+    let (number, unit) = split_unit(text)?;
+    let bytes = match unit {
+        "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(bytes).filter(|bytes| *bytes > 0)
+}
+
+fn split_unit(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(end)?;
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
+        assert_eq!(duration("7d"), Some(Duration::from_hours(168)));
+        assert_eq!(size("8MiB"), Some(8 << 20));
+        for bad in ["", "10", "s", "-1s", "1.5h", "0s", "99999999999999999999s", "10 weeks", "200000d"] {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+}

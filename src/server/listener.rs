@@ -1,0 +1,124 @@
+//! Accepts connections until it is told to stop, then lets those that are open finish.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{Counter, Gauge};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::{Clock, Mono};
+use crate::gateway::{Gateway, Peer};
+use crate::telemetry::metrics::{Family, Registry};
+
+use super::connection::{Closed, ConnectionConfig, serve};
+
+/// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
+const BREATHE: Duration = Duration::from_millis(50);
+/// The log says at most once in this time that connections cannot be accepted.
+const SAY_AGAIN: Duration = Duration::from_secs(5);
+
+/// How the public port behaves.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// The most connections at once. Further ones wait in the kernel's queue.
+    pub most_connections: usize,
+    /// How a connection behaves.
+    pub connection: ConnectionConfig,
+    /// How long open connections may take to finish when the server stops.
+    pub grace: Duration,
+}
+
+/// A server on one listening socket.
+pub struct Server {
+    listener: TcpListener,
+    gateway: Arc<Gateway>,
+    config: ServerConfig,
+    clock: Clock,
+    open: Gauge,
+    closed: Family<Counter, Closed>,
+    failures: Counter,
+}
+
+/// Binds the public port.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+impl Server {
+    /// A server that answers through `gateway`.
+    pub fn new(
+        listener: TcpListener,
+        gateway: Arc<Gateway>,
+        config: ServerConfig,
+        clock: Clock,
+        registry: &Registry,
+    ) -> Self {
+        Self {
+            listener,
+            gateway,
+            config,
+            clock,
+            open: registry.gauge("scoregate_connections"),
+            closed: registry.counters("scoregate_connections_total", &Closed::words()),
+            failures: registry.counter("scoregate_accept_failures_total"),
+        }
+    }
+
+    /// Serves until `stop`, then stops accepting and waits for open connections, as long as the grace lasts.
+    /// Answers whether all of them finished.
+    pub async fn run(self, stop: CancellationToken) -> bool {
+        let server = Arc::new(self);
+        let (connections, places) =
+            (TaskTracker::new(), Arc::new(Semaphore::new(server.config.most_connections)));
+        let mut said = None;
+        loop {
+            let place = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                place = Arc::clone(&places).acquire_owned() => place.expect("the places are never closed"),
+            };
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                accepted = server.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let (server, stop) = (Arc::clone(&server), stop.clone());
+                    connections.spawn(async move {
+                        server.connection(stream, peer, stop).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    server.failures.increment(1);
+                    server.say(&mut said, &error);
+                    server.clock.sleep(BREATHE).await;
+                }
+            }
+        }
+        connections.close();
+        server.clock.within(server.config.grace, connections.wait()).await.is_ok()
+    }
+
+    async fn connection(&self, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
+        self.open.increment(1.0);
+        let peer = Peer { address: peer.ip() };
+        let closed = serve(stream, peer, &self.gateway, &self.config.connection, stop).await;
+        self.closed.count(closed);
+        self.open.decrement(1.0);
+    }
+
+    fn say(&self, said: &mut Option<Mono>, error: &io::Error) {
+        let now = self.clock.now().mono;
+        if said.is_none_or(|said| now.since(said) >= SAY_AGAIN) {
+            tracing::error!(%error, "connections cannot be accepted");
+            *said = Some(now);
+        }
+    }
+}

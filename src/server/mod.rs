@@ -1,0 +1,9 @@
+//! The public port: accepting connections, speaking HTTP on each, letting them go.
+//!
+//! Knows sockets and the codec; what a request is answered, the gateway decides. Not for: the side port (`admin`).
+
+mod connection;
+mod listener;
+
+pub use connection::ConnectionConfig;
+pub use listener::{Server, ServerConfig, bind};
