@@ -1,0 +1,272 @@
+//! A client that says exactly what a test tells it to, and holds every answer against what is true of all answers:
+//! no header that is not on the list, every header the documents promise, a body that fits `/openapi.json`.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use scoregate::routes::headers::{HEADERS, Value};
+use serde_json::Value as Json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Headers of the transport, which the documents need not mention.
+const TRANSPORT: &[&str] = &["content-length", "connection"];
+/// Further headers of the pages that need no key.
+const PAGES: &[&str] = &["content-security-policy", "referrer-policy", "x-content-type-options"];
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its header fields, names in lower case, in order.
+    pub headers: Vec<(String, String)>,
+    /// Its body as sent.
+    pub body: Vec<u8>,
+    /// Everything as sent, but for the head's `date` and `x-request-id`: what two runs must have equal.
+    pub fingerprint: String,
+}
+
+impl Answer {
+    /// The one value of a header; empty if there is none.
+    pub fn header(&self, name: &str) -> &str {
+        let mut values = self.headers.iter().filter(|(known, _)| known == name);
+        let value = values.next().map_or("", |(_, value)| value);
+        assert!(values.next().is_none(), "{name} is there twice");
+        value
+    }
+
+    /// A header as a number.
+    pub fn number(&self, name: &str) -> u64 {
+        self.header(name).parse().unwrap_or_else(|_| panic!("{name} is {:?}", self.header(name)))
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Json {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// The `code` of an error.
+    pub fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Whether the connection ends with it.
+    pub fn closes(&self) -> bool {
+        self.header("connection").eq_ignore_ascii_case("close")
+    }
+}
+
+/// A request in the making.
+#[derive(Clone)]
+pub struct Ask {
+    address: SocketAddr,
+    rules: Arc<Rules>,
+    method: String,
+    target: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Ask {
+    /// A request for a target.
+    pub fn new(address: SocketAddr, rules: Arc<Rules>, method: &str, target: &str) -> Self {
+        let headers = vec![("Host".to_owned(), address.to_string())];
+        Self { address, rules, method: method.into(), target: target.into(), headers }
+    }
+
+    /// With this key as a bearer token.
+    pub fn key(self, key: &str) -> Self {
+        self.header("Authorization", &format!("Bearer {key}"))
+    }
+
+    /// With this header field as well.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Without a Host.
+    pub fn without_host(mut self) -> Self {
+        self.headers.retain(|(name, _)| name != "Host");
+        self
+    }
+
+    /// The bytes of it.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        for (name, value) in &self.headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("\r\n");
+        text.into_bytes()
+    }
+
+    /// Sends it on a connection of its own.
+    pub async fn send(self) -> Answer {
+        let mut connection = Connection::open(self.address).await;
+        connection.ask(self).await
+    }
+}
+
+/// A connection that several requests can go over.
+pub struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    /// Opens one.
+    pub async fn open(address: SocketAddr) -> Self {
+        Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new() }
+    }
+
+    /// Sends a request and reads its answer.
+    pub async fn ask(&mut self, ask: Ask) -> Answer {
+        self.stream.write_all(&ask.bytes()).await.unwrap();
+        let answer = self.read(ask.method == "HEAD").await.expect("an answer");
+        ask.rules.check(&ask.method, &ask.target, &answer);
+        answer
+    }
+
+    /// Sends bytes as they are.
+    pub async fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// Reads an answer. `None` if the connection was closed instead.
+    pub async fn read(&mut self, is_head: bool) -> Option<Answer> {
+        let end = loop {
+            if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
+            }
+            self.more().await?;
+        };
+        let head = String::from_utf8(self.buffer.drain(..end).collect()).unwrap();
+        let mut lines = head.trim_end().split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers: Vec<(String, String)> = lines
+            .map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), "")))
+            .map(|(n, v)| (n.to_lowercase(), v.to_owned()))
+            .collect();
+        let length = headers
+            .iter()
+            .find(|(name, _)| name == "content-length")
+            .map(|(_, value)| value.parse().unwrap());
+        let length: usize = if is_head || matches!(status, 204 | 304) { 0 } else { length.unwrap_or(0) };
+        while self.buffer.len() < length {
+            self.more().await?;
+        }
+        let body: Vec<u8> = self.buffer.drain(..length).collect();
+        let steady = headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id");
+        let fingerprint = format!("{status} {:?} {:?}", steady.collect::<Vec<_>>(), body);
+        Some(Answer { status, headers, body, fingerprint })
+    }
+
+    /// Whether the other side closes the connection and sends nothing more.
+    pub async fn is_closed(&mut self) -> bool {
+        self.buffer.is_empty() && self.more().await.is_none() && self.buffer.is_empty()
+    }
+
+    async fn more(&mut self) -> Option<()> {
+        let mut chunk = [0; 16_384];
+        match self.stream.read(&mut chunk).await {
+            Ok(0) | Err(_) => None,
+            Ok(read) => {
+                self.buffer.extend_from_slice(&chunk[..read]);
+                Some(())
+            }
+        }
+    }
+}
+
+/// What is true of every answer.
+pub struct Rules {
+    /// Schemas of bodies by path template and status, as the API description has them.
+    bodies: HashMap<(String, u16), jsonschema::Validator>,
+    patterns: HashMap<&'static str, jsonschema::Validator>,
+}
+
+impl Rules {
+    /// From the gateway's own description.
+    pub fn new(description: &Json) -> Self {
+        let mut bodies = HashMap::new();
+        for (path, item) in description["paths"].as_object().unwrap() {
+            for (status, response) in item["get"]["responses"].as_object().unwrap() {
+                let response = follow(description, response);
+                let schema = &response["content"]["application/json"]["schema"];
+                if !schema.is_null() {
+                    let whole =
+                        serde_json::json!({"allOf": [schema], "components": description["components"]});
+                    let validator = jsonschema::validator_for(&whole).unwrap();
+                    bodies.insert((path.clone(), status.parse().unwrap()), validator);
+                }
+            }
+        }
+        let schema = |value: &Value| match value {
+            Value::Integer => serde_json::json!({"pattern": "^[0-9]+$"}),
+            Value::Words(words) => serde_json::json!({"enum": words}),
+            Value::Pattern(pattern) => serde_json::json!({"pattern": pattern}),
+        };
+        let patterns = HEADERS
+            .iter()
+            .map(|header| (header.name, jsonschema::validator_for(&schema(&header.value)).unwrap()))
+            .collect();
+        Self { bodies, patterns }
+    }
+
+    /// Holds an answer against them.
+    pub fn check(&self, method: &str, target: &str, answer: &Answer) {
+        let path = target.split('?').next().unwrap();
+        let is_page = matches!(path, "/" | "/docs" | "/openapi.json" | "/healthz") && answer.status < 400;
+        for (name, _) in &answer.headers {
+            let documented = HEADERS.iter().any(|header| header.name.eq_ignore_ascii_case(name));
+            let listed = documented || TRANSPORT.contains(&&**name) || (is_page && PAGES.contains(&&**name));
+            assert!(listed, "{method} {target}: {name} is not on the list of headers");
+        }
+        let stored = !path.ends_with("/me") && !is_page && method != "OPTIONS";
+        for header in &HEADERS {
+            let has_body = answer.status != 204 && answer.status != 304;
+            let is_body = matches!(header.on, scoregate::routes::headers::On::Body);
+            if is_page || (is_body && !has_body) || !header.on.covers(answer.status, stored) {
+                continue;
+            }
+            let value = answer.header(&header.name.to_lowercase());
+            assert!(
+                !value.is_empty() || !header.always,
+                "{method} {target} {}: no {}",
+                answer.status,
+                header.name
+            );
+            let fits = value.is_empty() || self.patterns[header.name].is_valid(&value.into());
+            assert!(fits, "{method} {target}: {} is {value}", header.name);
+        }
+        let is_json = answer.header("content-type") == "application/json"
+            && answer.header("content-encoding").is_empty();
+        if is_json && !answer.body.is_empty() && !is_page {
+            self.check_body(path, answer);
+        }
+    }
+
+    fn check_body(&self, path: &str, answer: &Answer) {
+        let template = scoregate::routes::find(path).map(|found| found.endpoint.documented_path());
+        // Answers that name no endpoint are held against the errors of any.
+        let template = template.unwrap_or_else(|| "/api/v1/models".into());
+        let key = (template.trim_start_matches("/api/v1").to_owned(), answer.status);
+        if let Some(validator) = self.bodies.get(&key) {
+            let body = answer.json();
+            let errors: Vec<String> = validator.iter_errors(&body).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{path} {}: {errors:?} in {body}", answer.status);
+        } else {
+            assert!(matches!(answer.status, 404 | 405), "{path}: {} is not described", answer.status);
+        }
+    }
+}
+
+fn follow<'d>(description: &'d Json, node: &'d Json) -> &'d Json {
+    match node["$ref"].as_str() {
+        Some(reference) => description.pointer(reference.trim_start_matches('#')).unwrap(),
+        None => node,
+    }
+}

@@ -1,0 +1,173 @@
+//! A whole gateway on port 0 with a hand-driven clock, in a directory of its own, before a backend that a test
+//! scripts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scoregate::app::{self, Running};
+use scoregate::clock::{Clock, Hand, Wall};
+use scoregate::config::{read_text, resolve};
+use scoregate::gateway::NewApplication;
+use scoregate::keys::ApplicationId;
+use scoregate::store::OwnLimits;
+use tempfile::TempDir;
+
+use crate::backend::{Act, Backend, Received, json};
+use crate::client::{Answer, Ask, Connection, Rules};
+
+/// Noon of the day on which most tests play.
+pub const NOON: &str = "2026-11-21T12:00:00Z";
+
+/// The world of a test.
+pub struct World {
+    /// What moves its clock.
+    pub hand: Hand,
+    /// The clock.
+    pub clock: Clock,
+    /// The backend.
+    pub backend: Backend,
+    /// The program.
+    pub running: Running,
+    /// Where its state lies.
+    pub directory: Arc<TempDir>,
+    rules: Arc<Rules>,
+    settings: String,
+}
+
+/// An application and its key.
+#[derive(Clone, Debug)]
+pub struct Customer {
+    /// The application.
+    pub id: ApplicationId,
+    /// Its key.
+    pub key: String,
+}
+
+/// What a backend that works sends: small, well-shaped, the same for the same question.
+pub fn good(received: &Received) -> Act {
+    let target = received.target().trim_start_matches("/api/v1");
+    let item = match target.split(['?', '/']).nth(1).unwrap_or("") {
+        "models" if target.ends_with("/atlas") => {
+            r#"{"id":"atlas","name":"Atlas","latestScore":81.5,"currentScore":80.25}"#
+        }
+        _ => r#"{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"2026-11-21T11:59:00Z"}"#,
+    };
+    if target.contains("/nobody") {
+        return crate::backend::answer("404 Not Found", &[], "");
+    }
+    json(&format!(r#"{{"success":true,"generated_at":"2026-11-21T12:00:00Z","data":[{item}]}}"#))
+}
+
+impl World {
+    /// A world whose backend works.
+    pub async fn new() -> Self {
+        Self::with("", good).await
+    }
+
+    /// A world with further settings, whose backend does what `script` says.
+    pub async fn with(settings: &str, script: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Self {
+        let backend = Backend::start(script).await;
+        let (clock, hand) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        Self::start(settings, backend, clock, hand, Arc::new(TempDir::new().unwrap())).await
+    }
+
+    /// A world before the built-in backend.
+    pub async fn built_in() -> Self {
+        let settings = "upstream = \"built-in\"\n";
+        Self::with(settings, good).await
+    }
+
+    async fn start(
+        settings: &str,
+        backend: Backend,
+        clock: Clock,
+        hand: Hand,
+        directory: Arc<TempDir>,
+    ) -> Self {
+        let upstream = if settings.contains("upstream =") {
+            String::new()
+        } else {
+            format!("[upstream]\nurl = \"{}\"\n", backend.url())
+        };
+        let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
+        let text = format!("{ports}data_dir = {:?}\n{settings}\n{upstream}", directory.path());
+        let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
+        let running = app::start(config, clock.clone()).await.unwrap();
+        let mut connection = Connection::open(running.public).await;
+        connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let rules = Arc::new(Rules::new(&connection.read(false).await.unwrap().json()));
+        Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
+    }
+
+    /// Stops the program in order and starts it again on the same state.
+    pub async fn restarted(self) -> Self {
+        let Self { hand, clock, backend, running, directory, settings, .. } = self;
+        assert!(running.stop().await.all_finished);
+        Self::start(&settings, backend, clock, hand, directory).await
+    }
+
+    /// Where the public port is.
+    pub fn address(&self) -> SocketAddr {
+        self.running.public
+    }
+
+    /// A new application of a tier.
+    pub async fn customer(&self, tier: &str) -> Customer {
+        self.customer_with(tier, OwnLimits::default()).await
+    }
+
+    /// A new application with limits of its own.
+    pub async fn customer_with(&self, tier: &str, own: OwnLimits) -> Customer {
+        let new = NewApplication {
+            name: format!("a {tier} application"),
+            tier: tier.into(),
+            own,
+            contact: None,
+            note: None,
+            expires_at: None,
+        };
+        let issued = self.running.registrar.create("test", new).await.unwrap();
+        Customer { id: issued.application.id, key: issued.key.expose().to_owned() }
+    }
+
+    /// A GET in the making.
+    pub fn get(&self, target: &str) -> Ask {
+        self.ask("GET", target)
+    }
+
+    /// Any request in the making.
+    pub fn ask(&self, method: &str, target: &str) -> Ask {
+        Ask::new(self.address(), Arc::clone(&self.rules), method, target)
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, time: Duration) {
+        self.hand.advance(time);
+    }
+
+    /// The value of a series of metrics, such as `scoregate_refusals_total{code="not_found"}`; zero if it is not
+    /// there yet.
+    pub async fn metric(&self, series: &str) -> f64 {
+        let text = self.scrape().await;
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// What Prometheus would read.
+    pub async fn scrape(&self) -> String {
+        String::from_utf8(self.side("GET", "/metrics", "", &[]).await.body).unwrap()
+    }
+
+    /// A request to the side port.
+    pub async fn side(&self, method: &str, target: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut connection = Connection::open(self.running.side).await;
+        let mut head =
+            format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        connection.write(format!("{head}\r\n{body}").as_bytes()).await;
+        connection.read(method == "HEAD").await.unwrap()
+    }
+}
