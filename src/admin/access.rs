@@ -88,7 +88,7 @@ mod tests {
     fn only_the_token_opens_and_never_for_a_browser() {
         let access = Access::with_token(Some(Secret::new("0123456789abcdef".into()))).unwrap();
         let good = ("authorization", "Bearer 0123456789abcdef");
-        for host in ["127.0.0.1:9464", "localhost", "localhost:9464", "[::1]:9464", "::1"] {
+        for host in ["127.0.0.1:9464", "localhost", "localhost:9464", "[::1]:9464", "[::1]"] {
             assert!(access.check(&headers(&[("host", host), good])).is_ok(), "{host}");
         }
         for refused in [

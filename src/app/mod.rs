@@ -50,7 +50,7 @@ pub struct Running {
     stop_side: CancellationToken,
     serving: tokio::task::JoinHandle<bool>,
     side_thread: Option<std::thread::JoinHandle<()>>,
-    tasks: TaskTracker,
+    ledger_calls: TaskTracker,
     grace: Duration,
     data_dir: DataDir,
 }
@@ -74,8 +74,8 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
     let (public, side) = (listener.local_addr()?, tcp.local_addr()?);
 
     let registry = Registry::default();
-    let tasks = TaskTracker::new();
-    let (gateway, registrar) = build(&config, &data_dir, &clock, &registry, &tasks).await?;
+    let ledger_calls = TaskTracker::new();
+    let (gateway, registrar) = build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
 
     let (stop_public, stop_side) = (CancellationToken::new(), CancellationToken::new());
     let ready = Arc::new(AtomicBool::new(false));
@@ -102,7 +102,7 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
         stop_side,
         serving,
         side_thread: Some(side_thread),
-        tasks,
+        ledger_calls,
         grace,
         data_dir,
     })
@@ -114,7 +114,7 @@ async fn build(
     data_dir: &DataDir,
     clock: &Clock,
     registry: &Registry,
-    tasks: &TaskTracker,
+    ledger_calls: &TaskTracker,
 ) -> anyhow::Result<(Arc<Gateway>, Arc<Registrar>)> {
     let tier_names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     let instruments = Arc::new(Instruments::new(registry, &tier_names));
@@ -131,12 +131,12 @@ async fn build(
     );
     registrar.load().await.context("the stored applications and keys cannot be read")?;
     let node = getrandom::u64().context("the operating system gave no randomness")?;
-    let leases = Leases::new(store, node, tasks.clone(), clock.clone(), Arc::clone(&instruments));
+    let leases = Leases::new(store, node, ledger_calls.clone(), clock.clone(), Arc::clone(&instruments));
     let larder = Larder::new(
         Cache::new(config.cache_bytes),
         upstream(config, clock)?,
         config.keeping.clone(),
-        tasks.clone(),
+        TaskTracker::new(),
         clock.clone(),
         Arc::clone(&instruments),
     );
@@ -165,9 +165,9 @@ impl Running {
         self.ready.store(false, Ordering::Release);
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
-        self.tasks.close();
-        // Fetches that nobody waits for any more may end with the process; a lease under way may not.
-        let settled = self.clock.within(self.grace, self.tasks.wait()).await.is_ok();
+        self.ledger_calls.close();
+        // A fetch that nobody waits for any more may end with the process; a lease under way may not.
+        let settled = self.clock.within(self.grace, self.ledger_calls.wait()).await.is_ok();
         self.gateway.leases.drain(&self.gateway.roster).await;
         self.stop_side.cancel();
         if let Some(thread) = self.side_thread.take() {
@@ -235,10 +235,12 @@ async fn sweep(gateway: Arc<Gateway>, clock: Clock, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = clock.sleep(SWEEP_EVERY) => {
-                gateway.larder.sweep();
-                gateway.roster.sweep(clock.now());
-            }
+            () = clock.sleep(SWEEP_EVERY) => {}
+        }
+        let swept = Arc::clone(&gateway);
+        // With many documents this takes milliseconds, which no thread that serves can spare.
+        if tokio::task::spawn_blocking(move || swept.sweep()).await.is_err() {
+            tracing::error!("a sweep panicked");
         }
     }
 }

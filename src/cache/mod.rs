@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use moka::sync::Cache as Moka;
 
-use crate::clock::{Mono, Wall};
+use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
 pub use document::{BadContent, Content, Document, Form, Label, Source};
@@ -28,8 +28,6 @@ pub struct Stored {
     pub document: Arc<Document>,
     /// The next expected refresh, in running time: until then it is fresh.
     pub due: Mono,
-    /// The same instant on the wall, for `/me` and the operator.
-    pub due_at: Wall,
     /// When the backend last confirmed it.
     pub confirmed: Mono,
 }
@@ -85,10 +83,5 @@ impl Cache {
     /// How many documents are stored, and how many bytes their bodies are.
     pub fn size(&self) -> (u64, u64) {
         (self.documents.entry_count(), self.documents.weighted_size())
-    }
-
-    /// The earliest expected refresh among what is stored: what a caller is told to wait for.
-    pub fn earliest_due(&self, now: Wall) -> Option<Wall> {
-        self.documents.iter().map(|(_, stored)| stored.due_at).filter(|due| *due > now).min()
     }
 }

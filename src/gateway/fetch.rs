@@ -5,6 +5,7 @@
 //! like, nor who may see which form of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -73,6 +74,8 @@ pub struct Larder {
     flights: Flights<Landing>,
     upstream: Arc<dyn Upstream>,
     keeping: ArcSwap<Keeping>,
+    /// When the backend is next expected to refresh, in seconds of the wall; zero while nothing is known.
+    next_refresh: AtomicU64,
     tasks: TaskTracker,
     clock: Clock,
     instruments: Arc<Instruments>,
@@ -89,7 +92,8 @@ impl Larder {
         instruments: Arc<Instruments>,
     ) -> Self {
         let (flights, keeping) = (Flights::default(), ArcSwap::from_pointee(keeping));
-        Self { cache, flights, upstream, keeping, tasks, clock, instruments }
+        let next_refresh = AtomicU64::new(0);
+        Self { cache, flights, upstream, keeping, next_refresh, tasks, clock, instruments }
     }
 
     /// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
@@ -221,7 +225,8 @@ impl Larder {
         let cadence = self.keeping.load().cadence;
         let due_at = next_refresh(stated, document.generated_at(), cadence, now.wall);
         let due = now.mono.plus(due_at.since(now.wall));
-        let stored = Arc::new(Stored { document: Arc::clone(document), due, due_at, confirmed: now.mono });
+        self.next_refresh.store(due_at.seconds(), Ordering::Relaxed);
+        let stored = Arc::new(Stored { document: Arc::clone(document), due, confirmed: now.mono });
         if !self.cache.put(key.clone(), Arc::clone(&stored)) {
             tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
         }
@@ -235,9 +240,10 @@ impl Larder {
         self.instruments.larder(documents, bytes, self.flights.len());
     }
 
-    /// When stored data is next expected to change.
+    /// When the backend is next expected to change its data, as the newest answer has it.
     pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
-        self.cache.earliest_due(now)
+        let learned = Wall::from_seconds(self.next_refresh.load(Ordering::Relaxed));
+        (learned > now).then_some(learned)
     }
 
     /// How many documents are stored. For tests and the operator.

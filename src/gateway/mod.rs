@@ -113,6 +113,13 @@ impl Gateway {
         response
     }
 
+    /// Drops what is over: documents that are gone, keys that have ended. Called every few seconds.
+    pub fn sweep(&self) {
+        self.larder.sweep();
+        self.roster.sweep(self.clock.now());
+        self.instruments.keys(self.roster.len());
+    }
+
     /// The line.
     async fn answer(&self, head: &Parts, has_body: bool, x: &mut Exchange) -> Result<Answer<'_>, Refusal> {
         let ask = parse(head, has_body)?;

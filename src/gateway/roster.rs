@@ -75,6 +75,8 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Roster {
     entries: DashMap<Digest, Entry, BuildHasherDefault<DigestHasher>>,
+    /// Keys that end some day: all that a sweep has to look at.
+    ending: Mutex<Vec<Digest>>,
 }
 
 /// A digest is uniform already: its first bytes are its hash. Only digests of issued keys are ever stored, so nobody
@@ -201,6 +203,9 @@ impl Roster {
         for key in &stored.keys {
             let ends = [key.expires_at, key.revoked_at].into_iter().flatten().min();
             self.entries.insert(key.digest, Entry { account: Arc::clone(&account), ends });
+            if ends.is_some() {
+                self.ending().push(key.digest);
+            }
         }
         true
     }
@@ -208,11 +213,23 @@ impl Roster {
     /// Forgets keys that have ended, once that loses nothing: the last key of an application stays until its balance
     /// is what a fresh start would give.
     pub fn sweep(&self, now: Now) {
-        self.entries.retain(|_, entry| {
-            let in_force = entry.ends.is_none_or(|ends| ends > now.wall);
+        let may_go = |_: &Digest, entry: &Entry| {
+            let has_ended = entry.ends.is_some_and(|ends| ends <= now.wall);
             let is_last = Arc::strong_count(&entry.account) == 1;
-            in_force || (is_last && !entry.account.books().balance.is_at_rest(now))
+            has_ended && (!is_last || entry.account.books().balance.is_at_rest(now))
+        };
+        let mut ending = self.ending();
+        ending.sort_unstable();
+        ending.dedup();
+        ending.retain(|digest| {
+            self.entries.remove_if(digest, may_go);
+            self.entries.contains_key(digest)
         });
+    }
+
+    fn ending(&self) -> MutexGuard<'_, Vec<Digest>> {
+        // A list of digests is whole at every step.
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes every leased and unspent unit out of the books, to be given back to the ledger.
