@@ -30,6 +30,11 @@ pub(super) fn run(place: &Where) -> Exit {
         written.set("upstream", "built-in");
         written.set("log.level", "warn");
         written.set("service.license", LICENSE);
+        let listen = place.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
+        if listen.port() != 0 {
+            // So that the examples of the docs can be pasted as they are.
+            written.set("service.base_url", format!("http://{listen}"));
+        }
         if let Some(scratch) = &scratch {
             written.set("data_dir", scratch.0.to_string_lossy().into_owned());
         }

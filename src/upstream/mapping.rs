@@ -92,7 +92,8 @@ fn as_array(body: &Bytes, data: &RawValue) -> Result<(Bytes, usize), String> {
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| error.to_string())?;
             if let Some(odd) = items.iter().find(|item| !item.get().starts_with('{')) {
-                return Err(format!("an item of `data` is no object: {:.40}", odd.get()));
+                let start: String = odd.get().chars().take(40).collect();
+                return Err(format!("an item of `data` is no object: {start:?}"));
             }
             Ok((body.slice_ref(text.as_bytes()), items.len()))
         }
