@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::clock::{Day, Now};
 use crate::limits::Verdict;
 
+use super::account::Account;
 use super::authenticate::Caller;
 use super::exchange::Exchange;
 use super::guard::AddressGuard;
 use super::leases::Leases;
 use super::refusal::Refusal;
-use super::roster::Account;
 
 /// What admission gives.
 #[derive(Debug)]

@@ -12,8 +12,10 @@ use crate::clock::{Now, Wall};
 use crate::keys::{Digest, KeyForm, Rights, shown_prefix};
 use crate::limits::Limits;
 
+use super::account::Account;
 use super::refusal::Refusal;
-use super::roster::{Account, Roster, TierIndex};
+use super::roster::Roster;
+use super::terms::TierIndex;
 
 /// Who asks, and what they may have: as it was when they asked.
 #[derive(Clone, Debug)]

@@ -8,32 +8,17 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::clock::Now;
-use crate::routes::Route;
-
 use super::authenticate::Caller;
-use super::fetch::Outcome;
-use super::observe::Instruments;
+use super::observe::{Instruments, Seen, Subject};
+use super::outcome::Outcome;
 use super::refusal::Refusal;
+use crate::clock::Now;
 
 /// Who is at the other end of the connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// Its address.
     pub address: IpAddr,
-}
-
-/// What a request was about, as metrics tell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
-    /// An endpoint of the API.
-    Endpoint(Route),
-    /// A page that needs no key.
-    Page,
-    /// `OPTIONS`.
-    Options,
-    /// Nothing that exists, or nothing that was found out.
-    Nothing,
 }
 
 /// The identifier of a request, for its answer and for whoever searches for it.
@@ -92,8 +77,17 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let instruments = Arc::clone(&self.instruments);
-        instruments.record(self);
+        let answered = self.status.zip(self.ended);
+        let seen = answered.map(|(status, ended)| Seen {
+            subject: self.subject,
+            tier: self.caller.as_ref().map(|caller| caller.tier),
+            status,
+            took: ended.mono.since(self.started.mono),
+            outcome: self.outcome,
+            age: self.age,
+            refused: self.refusal.as_ref().map(|refusal| (refusal.code(), refusal.rule())),
+        });
+        self.instruments.record(seen.as_ref());
     }
 }
 

@@ -18,24 +18,8 @@ use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Fetched, Upstream};
 
 use super::observe::{FetchEnd, Instruments};
+use super::outcome::Outcome;
 use super::refusal::Refusal;
-
-/// Where a document came from. The same word is in `Cache-Status`, the metrics and the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// It was stored and fresh.
-    Hit,
-    /// It was fetched for this request.
-    Miss,
-    /// It was fetched for another request meanwhile.
-    Shared,
-    /// It was stored, its refresh is overdue, and it is being refreshed.
-    Stale,
-    /// It was stored, and the backend confirmed or replaced it for this request.
-    Refreshed,
-    /// It was stored, its refresh is overdue, and the backend failed.
-    StaleOnError,
-}
 
 /// A document to serve.
 #[derive(Clone, Debug)]
@@ -260,23 +244,5 @@ fn refusal(failure: &Failure) -> Refusal {
         Failure::Refused { retry_after, .. } => Refusal::UpstreamUnavailable { retry_after: *retry_after },
         Failure::Late(_) => Refusal::UpstreamTimeout,
         Failure::Invalid(_) => Refusal::UpstreamInvalid,
-    }
-}
-
-impl Outcome {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Hit, Self::Miss, Self::Shared, Self::Stale, Self::Refreshed, Self::StaleOnError];
-
-    /// Its word in metrics and logs.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Hit => "hit",
-            Self::Miss => "miss",
-            Self::Shared => "shared",
-            Self::Stale => "stale",
-            Self::Refreshed => "refreshed",
-            Self::StaleOnError => "stale_on_error",
-        }
     }
 }

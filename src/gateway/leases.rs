@@ -12,8 +12,9 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::store::{Lease, LeaseAsk, Store};
 
+use super::account::{Account, LeaseCall};
 use super::observe::{Instruments, Units};
-use super::roster::{Account, Roster};
+use super::roster::Roster;
 
 /// How long a request waits for a lease before it is told that the ledger is away.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -22,16 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the ledger gave no lease")]
 pub(super) struct NoLease;
-
-/// A ledger call under way: `true` once it succeeded, `false` once it failed, nothing before.
-#[derive(Clone, Debug)]
-pub(super) struct LeaseCall(watch::Receiver<Option<bool>>);
-
-impl LeaseCall {
-    fn is_under_way(&self) -> bool {
-        self.0.has_changed().is_ok()
-    }
-}
 
 /// The way to the ledger.
 pub struct Leases {

@@ -4,6 +4,7 @@
 //! inside. `answer` is the line: one call a stage, `?` on each. A file named by a verb is a stage; a file named by a
 //! noun is a thing the line uses. A stage never calls another stage.
 
+mod account;
 mod admit;
 mod authenticate;
 mod error_body;
@@ -13,12 +14,14 @@ mod guard;
 mod leases;
 mod me;
 mod observe;
+mod outcome;
 mod parse;
 mod refusal;
 mod registrar;
 mod resolve;
 mod respond;
 mod roster;
+mod terms;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -36,20 +39,24 @@ use crate::routes::Route;
 
 use admit::{Admitted, admit};
 use authenticate::{Caller, authenticate, presented_prefix};
-use exchange::{Exchange, Subject};
+use exchange::Exchange;
 use fetch::Served;
+use observe::Subject;
 use parse::{Ask, Wants, parse};
 use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
 
+pub use account::Account;
 pub use exchange::Peer;
-pub use fetch::{Keeping, Larder, Outcome};
+pub use fetch::{Keeping, Larder};
 pub use guard::AddressGuard;
 pub use leases::Leases;
 pub use observe::Instruments;
+pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Refusal};
 pub use registrar::{Issued, NewApplication, Registrar, RegistrarError};
-pub use roster::{Account, Roster, Terms, TermsByTier, TierIndex};
+pub use roster::Roster;
+pub use terms::{Terms, TermsByTier, TierIndex};
 
 /// The page that says nothing but that the process is alive.
 const HEALTH: &str = "/healthz";

@@ -11,9 +11,8 @@ use crate::routes::{ENDPOINTS, Route};
 use crate::telemetry::metrics::{Family, Label, Registry, Table};
 use crate::upstream::Failure;
 
-use super::exchange::{Exchange, Subject};
-use super::fetch::Outcome;
-use super::roster::TierIndex;
+use super::outcome::Outcome;
+use super::terms::TierIndex;
 
 /// The handles of everything that requests and their background tasks count.
 pub struct Instruments {
@@ -39,6 +38,38 @@ pub struct Instruments {
     lease_durations: Histogram,
     skipped: Gauge,
     keys: Gauge,
+}
+
+/// What a request was about, as metrics tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// An endpoint of the API.
+    Endpoint(Route),
+    /// A page that needs no key.
+    Page,
+    /// `OPTIONS`.
+    Options,
+    /// Nothing that exists, or nothing that was found out.
+    Nothing,
+}
+
+/// What is to be seen of a request that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// What it was about.
+    pub(super) subject: Subject,
+    /// Whose it was.
+    pub(super) tier: Option<TierIndex>,
+    /// How it was answered.
+    pub(super) status: StatusCode,
+    /// How long that took.
+    pub(super) took: Duration,
+    /// Where its document came from.
+    pub(super) outcome: Option<Outcome>,
+    /// How long ago the backend confirmed that.
+    pub(super) age: Option<Duration>,
+    /// Why it was refused, and by which rule.
+    pub(super) refused: Option<(Code, Option<Rule>)>,
 }
 
 /// The class of a status.
@@ -116,36 +147,35 @@ impl Instruments {
         self.in_progress.increment(1.0);
     }
 
-    /// A request is over: answered, or abandoned by its client.
-    pub(super) fn record(&self, exchange: &Exchange) {
+    /// A request is over: answered, or abandoned by its client if there is nothing to be seen of it.
+    pub(super) fn record(&self, seen: Option<&Seen>) {
         self.in_progress.decrement(1.0);
-        let (Some(status), Some(ended)) = (exchange.status, exchange.ended) else {
+        let Some(seen) = seen else {
             self.left.increment(1);
             return;
         };
-        let class = Class::of(status);
-        let tier = TierLabel(exchange.caller.as_ref().map(|caller| caller.tier));
-        self.requests.count(exchange.subject, class);
+        let (class, tier) = (Class::of(seen.status), TierLabel(seen.tier));
+        self.requests.count(seen.subject, class);
         self.tier_requests.count(tier, class);
-        if let Some(duration) = self.durations.of(exchange.subject) {
-            duration.record(ended.mono.since(exchange.started.mono).as_secs_f64());
+        if let Some(duration) = self.durations.of(seen.subject) {
+            duration.record(seen.took.as_secs_f64());
         }
-        if let Some(refusal) = &exchange.refusal {
-            self.refusals.count(refusal.code());
-            if let Some(rule) = refusal.rule() {
+        if let Some((code, rule)) = seen.refused {
+            self.refusals.count(code);
+            if let Some(rule) = rule {
                 self.limited.count(rule, tier);
             }
             return;
         }
-        if let Some(outcome) = exchange.outcome {
+        if let Some(outcome) = seen.outcome {
             self.served.count(outcome);
-            if status == StatusCode::OK {
+            if seen.status == StatusCode::OK {
                 self.units.count(Units::Delivered);
             } else {
                 self.not_modified.increment(1);
             }
         }
-        if let Some(age) = exchange.age {
+        if let Some(age) = seen.age {
             self.ages.record(age.as_secs_f64());
         }
     }

@@ -12,7 +12,8 @@ use crate::secret::Secret;
 use crate::store::{Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What};
 
 use super::observe::Instruments;
-use super::roster::{Roster, TermsByTier};
+use super::roster::Roster;
+use super::terms::TermsByTier;
 
 /// How many applications are read at a time.
 const PAGE: usize = 10_000;

@@ -19,8 +19,9 @@ use crate::limits::{Rule, Standing};
 use crate::pages::{self, Page};
 
 use super::exchange::Exchange;
-use super::fetch::{Outcome, Served};
+use super::fetch::Served;
 use super::guard::AddressGuard;
+use super::outcome::Outcome;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::Target;
 

@@ -6,61 +6,14 @@
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwap;
 use dashmap::DashMap;
-use http::HeaderValue;
 
 use crate::clock::{Day, Now, Wall};
-use crate::keys::{ApplicationId, Digest, Rights, Tier};
-use crate::limits::{Balance, Limits, Rule, Standing};
-use crate::store::{GiveBack, OwnLimits, StoredApplication};
+use crate::keys::Digest;
+use crate::store::{GiveBack, StoredApplication};
 
-use super::leases::LeaseCall;
-
-/// What an application may ask: shared by all applications of a tier that have no limits of their own.
-#[derive(Debug)]
-pub struct Terms {
-    /// The place of its tier among the configured ones.
-    pub tier: TierIndex,
-    /// The tier's name.
-    pub tier_name: String,
-    /// What it may see.
-    pub rights: Rights,
-    /// How much of it.
-    pub limits: Limits,
-    /// The `RateLimit-Policy` header.
-    pub policy: HeaderValue,
-}
-
-/// A tier's place among the configured ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TierIndex(pub usize);
-
-/// The terms of each configured tier.
-#[derive(Debug)]
-pub struct TermsByTier {
-    each: Vec<Arc<Terms>>,
-}
-
-/// An application, as far as requests are concerned.
-#[derive(Debug)]
-pub struct Account {
-    /// Its identifier.
-    pub id: ApplicationId,
-    /// Its name.
-    pub name: Box<str>,
-    terms: ArcSwap<Terms>,
-    books: Mutex<Books>,
-}
-
-/// What changes with every request.
-#[derive(Debug)]
-pub(super) struct Books {
-    /// The balances.
-    pub(super) balance: Balance,
-    /// The ledger call under way for it, if any.
-    pub(super) leasing: Option<LeaseCall>,
-}
+use super::account::Account;
+use super::terms::TermsByTier;
 
 /// A key's entry.
 #[derive(Clone, Debug)]
@@ -98,80 +51,6 @@ impl Hasher for DigestHasher {
     }
 }
 
-impl TermsByTier {
-    /// The terms of these tiers, under this guard.
-    pub fn new(tiers: &[Tier], guard: u32) -> Self {
-        let make = |(index, tier): (usize, &Tier)| {
-            let limits = Limits { minute: tier.limits.minute, day: tier.limits.day, guard };
-            Arc::new(Terms::new(TierIndex(index), tier.name.clone(), tier.rights, limits))
-        };
-        Self { each: tiers.iter().enumerate().map(make).collect() }
-    }
-
-    /// The terms of an application: its tier's own, unless it has limits of its own. `None` if there is no such tier.
-    pub fn of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
-        let common = self.each.iter().find(|terms| terms.tier_name == tier)?;
-        if own == OwnLimits::default() {
-            return Some(Arc::clone(common));
-        }
-        let limits = Limits {
-            minute: own.minute.unwrap_or(common.limits.minute),
-            day: own.day.unwrap_or(common.limits.day),
-            guard: common.limits.guard,
-        };
-        Some(Arc::new(Terms::new(common.tier, common.tier_name.clone(), common.rights, limits)))
-    }
-
-    /// The names of the tiers.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.each.iter().map(|terms| terms.tier_name.as_str())
-    }
-}
-
-impl Terms {
-    fn new(tier: TierIndex, tier_name: String, rights: Rights, limits: Limits) -> Self {
-        let part =
-            |rule: Rule, quota: u32| format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds());
-        let policy = format!("{}, {}", part(Rule::Minute, limits.minute), part(Rule::Day, limits.day));
-        let policy = HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
-        Self { tier, tier_name, rights, limits, policy }
-    }
-}
-
-impl Account {
-    fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
-        let balance = Balance::opened(&terms.limits, day, stored.granted);
-        Self {
-            id: stored.id,
-            name: stored.name.as_str().into(),
-            terms: ArcSwap::new(terms),
-            books: Mutex::new(Books { balance, leasing: None }),
-        }
-    }
-
-    /// The terms in force.
-    pub fn terms(&self) -> arc_swap::Guard<Arc<Terms>> {
-        self.terms.load()
-    }
-
-    /// The books, for one step without waiting.
-    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
-        // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is left under a rule.
-    pub fn standing(&self, rule: Rule, limits: &Limits, now: Now) -> Standing {
-        self.books().balance.standing(rule, limits, now)
-    }
-
-    /// What is left of the minute and of the day, and under `rule`: one step for all headers of an answer.
-    pub(super) fn standings(&self, rule: Rule, limits: &Limits, now: Now) -> [Standing; 3] {
-        let balance = self.books().balance;
-        [Rule::Minute, Rule::Day, rule].map(|rule| balance.standing(rule, limits, now))
-    }
-}
-
 impl Roster {
     /// The entry of a key.
     pub fn find(&self, digest: &Digest) -> Option<Entry> {
@@ -199,7 +78,7 @@ impl Roster {
         };
         let known = stored.keys.iter().find_map(|key| self.find(&key.digest)).map(|entry| entry.account);
         let account = known.unwrap_or_else(|| Arc::new(Account::new(stored, Arc::clone(&terms), day)));
-        account.terms.store(terms);
+        account.set_terms(terms);
         for key in &stored.keys {
             let ends = [key.expires_at, key.revoked_at].into_iter().flatten().min();
             self.entries.insert(key.digest, Entry { account: Arc::clone(&account), ends });
@@ -249,7 +128,7 @@ impl Roster {
 mod tests {
     use super::*;
     use crate::keys::standard_tiers;
-    use crate::store::StoredKey;
+    use crate::store::{OwnLimits, StoredKey};
 
     const DAY: Day = Day::from_number(20_000);
 
@@ -311,11 +190,5 @@ mod tests {
         assert_eq!(roster.drain(7).first().map(|back| back.units), Some(5));
         roster.sweep(now);
         assert!(roster.is_empty());
-    }
-
-    #[test]
-    fn the_policy_header_says_both_limits() {
-        let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", OwnLimits::default()).unwrap();
-        assert_eq!(terms.policy, "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
     }
 }

@@ -1,0 +1,85 @@
+//! An application as requests meet it: its terms, which an operator changes, and its books, which every request
+//! changes. Not for: finding it (`roster`) nor for leasing units (`leases`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use crate::clock::{Day, Now};
+use crate::keys::ApplicationId;
+use crate::limits::{Balance, Limits, Rule, Standing};
+use crate::store::StoredApplication;
+
+use super::terms::Terms;
+
+/// An application, as far as requests are concerned.
+#[derive(Debug)]
+pub struct Account {
+    /// Its identifier.
+    pub id: ApplicationId,
+    /// Its name.
+    pub name: Box<str>,
+    terms: ArcSwap<Terms>,
+    books: Mutex<Books>,
+}
+
+/// What changes with every request.
+#[derive(Debug)]
+pub(super) struct Books {
+    /// The balances.
+    pub(super) balance: Balance,
+    /// The ledger call under way for it, if any.
+    pub(super) leasing: Option<LeaseCall>,
+}
+
+/// A ledger call under way: `true` once it succeeded, `false` once it failed, nothing before.
+#[derive(Clone, Debug)]
+pub(super) struct LeaseCall(pub(super) watch::Receiver<Option<bool>>);
+
+impl LeaseCall {
+    /// Whether somebody still works on it: a call whose task is gone is over, however it went.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.0.has_changed().is_ok()
+    }
+}
+
+impl Account {
+    /// An application as stored, of which this process knows nothing yet but what the ledger granted of `day`.
+    pub(super) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
+        let balance = Balance::opened(&terms.limits, day, stored.granted);
+        Self {
+            id: stored.id,
+            name: stored.name.as_str().into(),
+            terms: ArcSwap::new(terms),
+            books: Mutex::new(Books { balance, leasing: None }),
+        }
+    }
+
+    /// The terms in force.
+    pub fn terms(&self) -> arc_swap::Guard<Arc<Terms>> {
+        self.terms.load()
+    }
+
+    /// Other terms, from now on.
+    pub(super) fn set_terms(&self, terms: Arc<Terms>) {
+        self.terms.store(terms);
+    }
+
+    /// The books, for one step without waiting.
+    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
+        // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is left under a rule.
+    pub fn standing(&self, rule: Rule, limits: &Limits, now: Now) -> Standing {
+        self.books().balance.standing(rule, limits, now)
+    }
+
+    /// What is left of the minute and of the day, and under `rule`: one step for all headers of an answer.
+    pub(super) fn standings(&self, rule: Rule, limits: &Limits, now: Now) -> [Standing; 3] {
+        let balance = self.books().balance;
+        [Rule::Minute, Rule::Day, rule].map(|rule| balance.standing(rule, limits, now))
+    }
+}

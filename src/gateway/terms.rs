@@ -1,0 +1,86 @@
+//! What an application may ask, made ready once for each configured tier. Not for: what it has left (`account`).
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use crate::keys::{Rights, Tier};
+use crate::limits::{Limits, Rule};
+use crate::store::OwnLimits;
+
+/// What an application may ask: shared by all applications of a tier that have no limits of their own.
+#[derive(Debug)]
+pub struct Terms {
+    /// The place of its tier among the configured ones.
+    pub tier: TierIndex,
+    /// The tier's name.
+    pub tier_name: String,
+    /// What it may see.
+    pub rights: Rights,
+    /// How much of it.
+    pub limits: Limits,
+    /// The `RateLimit-Policy` header.
+    pub policy: HeaderValue,
+}
+
+/// A tier's place among the configured ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierIndex(pub usize);
+
+/// The terms of each configured tier.
+#[derive(Debug)]
+pub struct TermsByTier {
+    each: Vec<Arc<Terms>>,
+}
+
+impl TermsByTier {
+    /// The terms of these tiers, under this guard.
+    pub fn new(tiers: &[Tier], guard: u32) -> Self {
+        let make = |(index, tier): (usize, &Tier)| {
+            let limits = Limits { minute: tier.limits.minute, day: tier.limits.day, guard };
+            Arc::new(Terms::new(TierIndex(index), tier.name.clone(), tier.rights, limits))
+        };
+        Self { each: tiers.iter().enumerate().map(make).collect() }
+    }
+
+    /// The terms of an application: its tier's own, unless it has limits of its own. `None` if there is no such tier.
+    pub fn of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
+        let common = self.each.iter().find(|terms| terms.tier_name == tier)?;
+        if own == OwnLimits::default() {
+            return Some(Arc::clone(common));
+        }
+        let limits = Limits {
+            minute: own.minute.unwrap_or(common.limits.minute),
+            day: own.day.unwrap_or(common.limits.day),
+            guard: common.limits.guard,
+        };
+        Some(Arc::new(Terms::new(common.tier, common.tier_name.clone(), common.rights, limits)))
+    }
+
+    /// The names of the tiers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.each.iter().map(|terms| terms.tier_name.as_str())
+    }
+}
+
+impl Terms {
+    fn new(tier: TierIndex, tier_name: String, rights: Rights, limits: Limits) -> Self {
+        let part =
+            |rule: Rule, quota: u32| format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds());
+        let policy = format!("{}, {}", part(Rule::Minute, limits.minute), part(Rule::Day, limits.day));
+        let policy = HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
+        Self { tier, tier_name, rights, limits, policy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::standard_tiers;
+
+    #[test]
+    fn the_policy_header_says_both_limits() {
+        let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", OwnLimits::default()).unwrap();
+        assert_eq!(terms.policy, "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
+    }
+}
