@@ -5,7 +5,6 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::limits::Standing;
-use crate::routes::{Param, Period};
 
 use super::refusal::{Refusal, whole_seconds};
 
@@ -53,7 +52,7 @@ pub(super) fn render(refusal: &Refusal, told: &Standing, request_id: &str, as_pr
     let row = refusal.code().row();
     let message = refusal.message(told);
     let docs = format!("/docs#{}", row.word);
-    let (param, allowed) = param(refusal);
+    let (param, allowed) = refusal.param().map(|(param, allowed)| (param.name(), allowed)).unzip();
     let body = Body {
         success: false,
         version: crate::routes::API_VERSION,
@@ -83,31 +82,5 @@ fn limit_hit(told: &Standing) -> LimitHit {
         window_seconds: told.rule.window_seconds(),
         reset_at: told.reset.rfc3339(),
         retry_after: whole_seconds(told.wait),
-    }
-}
-
-/// The parameter that was refused, and what it may be: for this caller, not for callers in general.
-fn param(refusal: &Refusal) -> (Option<&'static str>, Option<Vec<&'static str>>) {
-    match refusal {
-        Refusal::BadParam(bad) => (Some(bad.param.name()), Some(bad.param.allowed())),
-        Refusal::LatestRequiresPlan => {
-            let free = Period::ALL.into_iter().filter(|period| *period != Period::Latest);
-            (Some(Param::Period.name()), Some(free.map(Period::word).collect()))
-        }
-        Refusal::BadRequest(_)
-        | Refusal::UriTooLong
-        | Refusal::HeadersTooLarge
-        | Refusal::MethodNotAllowed
-        | Refusal::KeyMissing
-        | Refusal::KeyInvalid
-        | Refusal::NotFound
-        | Refusal::Limited(_)
-        | Refusal::TooManyRefusals
-        | Refusal::ModelNotFound
-        | Refusal::UpstreamInvalid
-        | Refusal::UpstreamUnavailable { .. }
-        | Refusal::UpstreamTimeout
-        | Refusal::LedgerUnavailable
-        | Refusal::Internal => (None, None),
     }
 }

@@ -105,7 +105,10 @@ impl Gateway {
             Err(Refusal::Internal)
         });
         let answered = answered.map_err(|refusal| self.guarded(refusal, &exchange));
-        exchange.refusal = answered.as_ref().err().cloned();
+        if let Err(refusal) = &answered {
+            tell(refusal, &exchange);
+            exchange.refusal = Some(refusal.clone());
+        }
         let now = self.clock.now();
         let circumstances = Circumstances {
             method: &head.method,
@@ -193,6 +196,16 @@ impl Gateway {
             return Refusal::TooManyRefusals;
         }
         refusal
+    }
+}
+
+/// The log hears of what is not the caller's doing.
+fn tell(refusal: &Refusal, exchange: &Exchange) {
+    let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
+    match refusal.fault() {
+        Fault::Caller => {}
+        Fault::Upstream => tracing::debug!(request, code, "the backend left a request without an answer"),
+        Fault::Us => tracing::error!(request, code, "we left a request without an answer"),
     }
 }
 

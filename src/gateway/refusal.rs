@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use crate::limits::{Rule, Standing};
-use crate::routes::BadParam;
 use crate::routes::codes::Code;
+use crate::routes::{BadParam, Param, Period};
 
 /// Why a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,144 +77,91 @@ pub enum Fault {
 /// How long a client is asked to wait for a backend that did not say.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
+/// What a reason means for everybody who has to act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Nature {
+    code: Code,
+    fault: Fault,
+    /// Whether it costs a token of the guard, and becomes [`Refusal::TooManyRefusals`] if there is none.
+    asks_the_guard: bool,
+    /// Whether the connection ends with it.
+    closes: bool,
+}
+
 impl Refusal {
+    /// THE table of refusals: the one place that decides about a new reason.
+    #[rustfmt::skip]
+    fn nature(&self) -> Nature {
+        let nature = |code, fault, asks_the_guard, closes| Nature { code, fault, asks_the_guard, closes };
+        //                                            code                    whose fault      guard  closes
+        match self {
+            Self::BadRequest(_)              => nature(Code::BadRequest,          Fault::Caller,   true,  true),
+            Self::UriTooLong                 => nature(Code::UriTooLong,          Fault::Caller,   true,  true),
+            Self::HeadersTooLarge            => nature(Code::HeadersTooLarge,     Fault::Caller,   true,  true),
+            Self::MethodNotAllowed           => nature(Code::MethodNotAllowed,    Fault::Caller,   true,  false),
+            Self::KeyMissing                 => nature(Code::ApiKeyRequired,      Fault::Caller,   true,  false),
+            Self::KeyInvalid                 => nature(Code::InvalidApiKey,       Fault::Caller,   true,  false),
+            Self::NotFound                   => nature(Code::NotFound,            Fault::Caller,   true,  false),
+            Self::BadParam(bad)              => nature(bad.param.code(),          Fault::Caller,   true,  false),
+            Self::LatestRequiresPlan         => nature(Code::LatestRequiresPlan,  Fault::Caller,   true,  false),
+            Self::Limited(Rule::Day)         => nature(Code::QuotaExceeded,       Fault::Caller,   false, false),
+            Self::Limited(Rule::Minute)      => nature(Code::RateLimitExceeded,   Fault::Caller,   false, false),
+            Self::Limited(Rule::Guard)
+            | Self::TooManyRefusals          => nature(Code::TooManyRefusals,     Fault::Caller,   false, true),
+            Self::ModelNotFound              => nature(Code::ModelNotFound,       Fault::Caller,   false, false),
+            Self::UpstreamInvalid            => nature(Code::UpstreamInvalid,     Fault::Upstream, false, false),
+            Self::UpstreamUnavailable { .. } => nature(Code::UpstreamUnavailable, Fault::Upstream, false, false),
+            Self::UpstreamTimeout            => nature(Code::UpstreamTimeout,     Fault::Upstream, false, false),
+            Self::LedgerUnavailable          => nature(Code::Overloaded,          Fault::Us,       false, false),
+            Self::Internal                   => nature(Code::InternalError,       Fault::Us,       false, false),
+        }
+    }
+
     /// The code in the body, with its status and title.
     pub fn code(&self) -> Code {
-        match self {
-            Self::BadRequest(_) => Code::BadRequest,
-            Self::UriTooLong => Code::UriTooLong,
-            Self::HeadersTooLarge => Code::HeadersTooLarge,
-            Self::MethodNotAllowed => Code::MethodNotAllowed,
-            Self::KeyMissing => Code::ApiKeyRequired,
-            Self::KeyInvalid => Code::InvalidApiKey,
-            Self::NotFound => Code::NotFound,
-            Self::BadParam(bad) => bad.param.code(),
-            Self::LatestRequiresPlan => Code::LatestRequiresPlan,
-            Self::Limited(Rule::Day) => Code::QuotaExceeded,
-            Self::Limited(Rule::Minute) => Code::RateLimitExceeded,
-            Self::Limited(Rule::Guard) | Self::TooManyRefusals => Code::TooManyRefusals,
-            Self::ModelNotFound => Code::ModelNotFound,
-            Self::UpstreamInvalid => Code::UpstreamInvalid,
-            Self::UpstreamUnavailable { .. } => Code::UpstreamUnavailable,
-            Self::UpstreamTimeout => Code::UpstreamTimeout,
-            Self::LedgerUnavailable => Code::Overloaded,
-            Self::Internal => Code::InternalError,
-        }
+        self.nature().code
     }
 
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
-        match self {
-            Self::BadRequest(_)
-            | Self::UriTooLong
-            | Self::HeadersTooLarge
-            | Self::MethodNotAllowed
-            | Self::KeyMissing
-            | Self::KeyInvalid
-            | Self::NotFound
-            | Self::BadParam(_)
-            | Self::LatestRequiresPlan
-            | Self::Limited(_)
-            | Self::TooManyRefusals
-            | Self::ModelNotFound => Fault::Caller,
-            Self::UpstreamInvalid | Self::UpstreamUnavailable { .. } | Self::UpstreamTimeout => {
-                Fault::Upstream
-            }
-            Self::LedgerUnavailable | Self::Internal => Fault::Us,
-        }
+        self.nature().fault
     }
 
     /// Whether it costs a token of the guard, and becomes [`Refusal::TooManyRefusals`] if there is none.
     pub fn asks_the_guard(&self) -> bool {
-        match self {
-            Self::BadRequest(_)
-            | Self::UriTooLong
-            | Self::HeadersTooLarge
-            | Self::MethodNotAllowed
-            | Self::KeyMissing
-            | Self::KeyInvalid
-            | Self::NotFound
-            | Self::BadParam(_)
-            | Self::LatestRequiresPlan => true,
-            Self::Limited(_)
-            | Self::TooManyRefusals
-            | Self::ModelNotFound
-            | Self::UpstreamInvalid
-            | Self::UpstreamUnavailable { .. }
-            | Self::UpstreamTimeout
-            | Self::LedgerUnavailable
-            | Self::Internal => false,
-        }
+        self.nature().asks_the_guard
     }
 
     /// Whether the connection ends with it: after any doubt about where a request ends, and for those who go on
     /// sending what is refused.
     pub fn closes(&self) -> bool {
-        match self {
-            Self::BadRequest(_) | Self::UriTooLong | Self::HeadersTooLarge | Self::TooManyRefusals => true,
-            Self::MethodNotAllowed
-            | Self::KeyMissing
-            | Self::KeyInvalid
-            | Self::NotFound
-            | Self::BadParam(_)
-            | Self::LatestRequiresPlan
-            | Self::Limited(_)
-            | Self::ModelNotFound
-            | Self::UpstreamInvalid
-            | Self::UpstreamUnavailable { .. }
-            | Self::UpstreamTimeout
-            | Self::LedgerUnavailable
-            | Self::Internal => false,
-        }
+        self.nature().closes
     }
 
     /// The rule that was hit, on a 429.
     pub fn rule(&self) -> Option<Rule> {
-        match self {
-            Self::Limited(rule) => Some(*rule),
-            Self::TooManyRefusals => Some(Rule::Guard),
-            Self::BadRequest(_)
-            | Self::UriTooLong
-            | Self::HeadersTooLarge
-            | Self::MethodNotAllowed
-            | Self::KeyMissing
-            | Self::KeyInvalid
-            | Self::NotFound
-            | Self::BadParam(_)
-            | Self::LatestRequiresPlan
-            | Self::ModelNotFound
-            | Self::UpstreamInvalid
-            | Self::UpstreamUnavailable { .. }
-            | Self::UpstreamTimeout
-            | Self::LedgerUnavailable
-            | Self::Internal => None,
+        if let Self::Limited(rule) = self {
+            return Some(*rule);
         }
+        (*self == Self::TooManyRefusals).then_some(Rule::Guard)
     }
 
     /// How long to wait before a 503 is tried again: as long as the backend asked for, and never less than the
     /// caller's own next token, since that one was spent.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
-        match self {
-            Self::UpstreamUnavailable { retry_after } => {
-                Some(retry_after.unwrap_or(TRY_AGAIN).max(next_token))
-            }
-            Self::LedgerUnavailable => Some(TRY_AGAIN),
-            Self::BadRequest(_)
-            | Self::UriTooLong
-            | Self::HeadersTooLarge
-            | Self::MethodNotAllowed
-            | Self::KeyMissing
-            | Self::KeyInvalid
-            | Self::NotFound
-            | Self::BadParam(_)
-            | Self::LatestRequiresPlan
-            | Self::Limited(_)
-            | Self::TooManyRefusals
-            | Self::ModelNotFound
-            | Self::UpstreamInvalid
-            | Self::UpstreamTimeout
-            | Self::Internal => None,
+        if let Self::UpstreamUnavailable { retry_after } = self {
+            return Some(retry_after.unwrap_or(TRY_AGAIN).max(next_token));
         }
+        (*self == Self::LedgerUnavailable).then_some(TRY_AGAIN)
+    }
+
+    /// The parameter that was refused, and what it may be for this caller.
+    pub fn param(&self) -> Option<(Param, Vec<&'static str>)> {
+        if let Self::BadParam(bad) = self {
+            return Some((bad.param, bad.param.allowed()));
+        }
+        let free = Period::ALL.into_iter().filter(|period| *period != Period::Latest).map(Period::word);
+        (*self == Self::LatestRequiresPlan).then(|| (Param::Period, free.collect()))
     }
 
     /// What the caller is told. Says nothing that the caller sent, and nothing of the inside.

@@ -249,27 +249,14 @@ fn error(
     headers.insert(CONTENT_TYPE, if as_problem { PROBLEM } else { JSON });
     headers.insert(CONTENT_LENGTH, length);
     headers.insert(CACHE_CONTROL, NO_STORE);
-    match refusal {
-        Refusal::MethodNotAllowed => {
+    match refusal.code().row().status {
+        StatusCode::METHOD_NOT_ALLOWED => {
             headers.insert(ALLOW, METHODS);
         }
-        Refusal::KeyMissing | Refusal::KeyInvalid => {
+        StatusCode::UNAUTHORIZED => {
             insert(headers, WWW_AUTHENTICATE, format!("Bearer realm=\"{}\"", at.realm));
         }
-        Refusal::BadRequest(_)
-        | Refusal::UriTooLong
-        | Refusal::HeadersTooLarge
-        | Refusal::NotFound
-        | Refusal::BadParam(_)
-        | Refusal::LatestRequiresPlan
-        | Refusal::Limited(_)
-        | Refusal::TooManyRefusals
-        | Refusal::ModelNotFound
-        | Refusal::UpstreamInvalid
-        | Refusal::UpstreamUnavailable { .. }
-        | Refusal::UpstreamTimeout
-        | Refusal::LedgerUnavailable
-        | Refusal::Internal => {}
+        _ => {}
     }
     let limited = refusal.rule().map(|_| limits.told.wait);
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
