@@ -11,7 +11,7 @@ use super::refusal::{Doubt, Refusal};
 
 /// The longest request target, path and query together.
 pub(super) const LONGEST_TARGET: usize = 2_048;
-/// The largest request head.
+/// The largest request head, from the method to the empty line.
 pub(super) const LARGEST_HEAD: usize = 16_384;
 /// The most header fields.
 pub(super) const MOST_HEADERS: usize = 64;
@@ -61,9 +61,10 @@ pub(super) fn parse(head: &Parts, has_body: bool) -> Result<Ask<'_>, Refusal> {
     Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers: &head.headers, wants })
 }
 
+/// The bytes of a head as clients write it: one space after a field's colon, none behind its value.
 fn head_size(head: &Parts, target: &str) -> usize {
     let fields: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    head.method.as_str().len() + target.len() + " HTTP/1.1\r\n".len() + fields
+    head.method.as_str().len() + target.len() + "  HTTP/1.1\r\n\r\n".len() + fields
 }
 
 /// No body, and nothing that could hide one.
