@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use scoregate::routes::headers::{HEADERS, Value};
 use serde_json::Value as Json;
@@ -90,6 +90,12 @@ impl Ask {
     /// Without a Host.
     pub fn without_host(mut self) -> Self {
         self.headers.retain(|(name, _)| name != "Host");
+        self
+    }
+
+    /// With another method.
+    pub fn method(mut self, method: &str) -> Self {
+        method.clone_into(&mut self.method);
         self
     }
 
@@ -190,7 +196,7 @@ pub struct Rules {
 
 impl Rules {
     /// From the gateway's own description.
-    pub fn new(description: &Json) -> Self {
+    fn new(description: &Json) -> Self {
         let mut bodies = HashMap::new();
         for (path, item) in description["paths"].as_object().unwrap() {
             for (status, response) in item["get"]["responses"].as_object().unwrap() {
@@ -225,7 +231,8 @@ impl Rules {
             let listed = documented || TRANSPORT.contains(&&**name) || (is_page && PAGES.contains(&&**name));
             assert!(listed, "{method} {target}: {name} is not on the list of headers");
         }
-        let stored = !path.ends_with("/me") && !is_page && method != "OPTIONS";
+        let known = scoregate::routes::find(path).is_none_or(|found| found.endpoint.stored);
+        let stored = known && !is_page && method != "OPTIONS";
         for header in &HEADERS {
             let has_body = answer.status != 204 && answer.status != 304;
             let is_body = matches!(header.on, scoregate::routes::headers::On::Body);
@@ -261,6 +268,20 @@ impl Rules {
         } else {
             assert!(matches!(answer.status, 404 | 405), "{path}: {} is not described", answer.status);
         }
+    }
+}
+
+impl Rules {
+    /// The rules of the description in this answer. Schemas take a while to compile, so each is made once for all tests.
+    pub fn of(description: &Answer) -> Arc<Self> {
+        static MADE: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, rules)) = made.iter().find(|(body, _)| *body == description.body) {
+            return Arc::clone(rules);
+        }
+        let rules = Arc::new(Self::new(&description.json()));
+        made.push((description.body.clone(), Arc::clone(&rules)));
+        rules
     }
 }
 

@@ -96,7 +96,7 @@ impl World {
         let running = app::start(config, clock.clone()).await.unwrap();
         let mut connection = Connection::open(running.public).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let rules = Arc::new(Rules::new(&connection.read(false).await.unwrap().json()));
+        let rules = Rules::of(&connection.read(false).await.unwrap());
         Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
     }
 
@@ -169,5 +169,18 @@ impl World {
         }
         connection.write(format!("{head}\r\n{body}").as_bytes()).await;
         connection.read(method == "HEAD").await.unwrap()
+    }
+}
+
+impl World {
+    /// The value of a series that counts whole things.
+    pub async fn counted(&self, series: &str) -> u32 {
+        let value = self.metric(series).await.to_string();
+        value.parse().unwrap_or_else(|_| panic!("{series} is {value}"))
+    }
+
+    /// Holds an answer that was read from a bare connection against what is true of all answers.
+    pub fn check(&self, method: &str, target: &str, answer: &Answer) {
+        self.rules.check(method, target, answer);
     }
 }
