@@ -1,10 +1,34 @@
 //! The contract, as tests over real sockets: each is named after the sentence it proves.
 //!
 //! `world` starts a whole gateway on port 0 with a hand-driven clock; `backend` is a backend that does what a test
-//! tells it; `client` refuses every answer that breaks a rule which holds for all. No sleeps, no fixed ports, no order.
+//! tells it; `client` refuses every answer that breaks a rule which holds for all; `raw` is for requests that only bytes
+//! can say, and `queries` is a table of them. No sleeps, no fixed ports, no order.
 
+#![expect(
+    unreachable_pub,
+    reason = "the test language is public to the tests, and a test binary has no outside"
+)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    clippy::format_push_string,
+    clippy::large_futures,
+    reason = "the language's own functions are test code too: a failure in them is a failed test"
+)]
+
+mod auth;
 mod backend;
 mod client;
+mod codes;
+mod framing;
+mod order;
+mod pages;
+mod params;
+mod paths;
 mod process;
+mod queries;
+mod raw;
 mod strangers;
 mod world;

@@ -1,0 +1,304 @@
+//! Keys: where they may stand, what is no key, and from when on one is refused.
+
+use std::time::Duration;
+
+use scoregate::clock::Wall;
+use scoregate::gateway::{NewApplication, TermsByTier};
+use scoregate::keys::{Digest, KeyForm, standard_tiers};
+use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
+
+use crate::client::{Ask, Connection};
+use crate::raw::lasting;
+use crate::world::{Customer, World, good};
+
+const WIDE: &str = "guard.per_minute = 100000";
+const ME: &str = "/api/v1/me";
+
+/// Asks `/me` with these header fields.
+fn me(world: &World, headers: &[(&str, &str)]) -> Ask {
+    headers.iter().fold(world.get(ME), |ask, (name, value)| ask.header(name, value))
+}
+
+#[tokio::test]
+async fn auth_a_key_is_taken_from_either_header_and_from_both_if_they_agree() {
+    let world = World::new().await;
+    let Customer { key, .. } = world.customer("pro").await;
+    let bearer = |scheme: &str| format!("{scheme}{key}");
+    for headers in [
+        &[("Authorization", bearer("Bearer ").as_str())][..],
+        &[("authorization", &bearer("bearer "))],
+        &[("AUTHORIZATION", &bearer("BEARER "))],
+        &[("Authorization", &bearer("bEaReR   "))],
+        &[("Authorization", &bearer("Bearer\t"))],
+        &[("X-API-Key", &key)],
+        &[("x-api-key", &key)],
+        &[("X-Api-Key", &format!("  {key} "))],
+        &[("Authorization", &bearer("Bearer ")), ("X-API-Key", &key)],
+        &[("X-API-Key", &key), ("Authorization", &bearer("Bearer "))],
+        &[("Authorization", "Basic dXNlcjpwYXNz"), ("X-API-Key", &key)],
+        &[("Authorization", "Bearer"), ("X-API-Key", &key)],
+        &[("Authorization", &bearer("Bearer ")), ("X-API-Key", "")],
+    ] {
+        let told = me(&world, headers).send().await;
+        assert_eq!(told.status, 200, "{headers:?}");
+        assert_eq!(told.json()["data"][0]["key_prefix"], key[..12], "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn auth_every_way_to_send_no_key_is_told_that_one_is_required() {
+    let world = World::new().await;
+    let Customer { key, .. } = world.customer("pro").await;
+    let known = world.get(ME).send().await;
+    for headers in [
+        &[("Authorization", "")][..],
+        &[("Authorization", "Bearer")],
+        &[("Authorization", "Bearer ")],
+        &[("Authorization", "Basic dXNlcjpwYXNz")],
+        &[("Authorization", &format!("Token {key}"))],
+        &[("Authorization", &key)],
+        &[("Authorization", &format!("BearerX {key}"))],
+        &[("X-API-Key", "")],
+        &[("X-API-Key", "  ")],
+        &[("Authorization", "Bearer"), ("X-API-Key", "")],
+        &[("Api-Key", &key)],
+        &[("Cookie", &format!("api_key={key}"))],
+        &[("Proxy-Authorization", &format!("Bearer {key}"))],
+    ] {
+        let told = me(&world, headers).send().await;
+        assert_eq!((told.status, lasting(&told)), (401, lasting(&known)), "{headers:?}");
+        assert_eq!(told.code(), "api_key_required", "{headers:?}");
+    }
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"api_key_required\"}").await, 14);
+}
+
+#[tokio::test]
+async fn auth_a_key_in_the_query_is_never_read() {
+    let world = World::new().await;
+    let Customer { key, .. } = world.customer("pro").await;
+    for name in ["api_key", "apikey", "key", "access_token", "X-API-Key", "Authorization", "token"] {
+        let told = world.get(&format!("{ME}?{name}={key}")).send().await;
+        assert_eq!(told.code(), "api_key_required", "{name}");
+        assert!(!told.fingerprint.contains(&key));
+    }
+}
+
+#[tokio::test]
+async fn auth_every_invalid_key_gets_the_same_answer() {
+    let world = World::with(WIDE, good).await;
+    let (one, other) = (world.customer("pro").await, world.customer("pro").await);
+    let revoked = world.customer("pro").await;
+    world.running.registrar.revoke("test", revoked.id, None).await.unwrap();
+    let unknown = KeyForm::new("sg_live", false).mint().unwrap();
+    let wrong_checksum = typo(&one.key);
+    let (bearer_one, bearer_other) = (format!("Bearer {}", one.key), format!("Bearer {}", other.key));
+    let long = "x".repeat(10_000);
+    let known = world.get(ME).key("x").send().await;
+    let before = world.running.gateway.roster.len();
+    for headers in [
+        &[("X-API-Key", unknown.expose())][..],
+        &[("X-API-Key", &wrong_checksum)],
+        &[("X-API-Key", &revoked.key)],
+        &[("X-API-Key", &one.key.to_uppercase())],
+        &[("X-API-Key", &one.key[..43])],
+        &[("X-API-Key", &format!("{}0", one.key))],
+        &[("X-API-Key", &format!("{},{}", one.key, one.key))],
+        &[("X-API-Key", &long)],
+        &[("X-API-Key", "sg_live_")],
+        &[("X-API-Key", "tp_1234567890abcdef")],
+        &[("X-API-Key", "ключ")],
+        &[("Authorization", &format!("Bearer {} x", one.key))],
+        &[("Authorization", &bearer_one), ("X-API-Key", &other.key)],
+        &[("Authorization", &bearer_one), ("X-API-Key", unknown.expose())],
+        &[("Authorization", &bearer_one), ("Authorization", &bearer_one)],
+        &[("Authorization", &bearer_one), ("Authorization", &bearer_other)],
+        &[("Authorization", &bearer_one), ("Authorization", "Basic dXNlcjpwYXNz")],
+        &[("X-API-Key", &one.key), ("X-API-Key", &one.key)],
+        &[("X-API-Key", &one.key), ("X-API-Key", &other.key)],
+        &[("X-API-Key", &one.key), ("X-API-Key", "")],
+    ] {
+        let told = me(&world, headers).send().await;
+        assert_eq!((told.status, lasting(&told)), (401, lasting(&known)), "{headers:?}");
+        assert_eq!(told.header("x-ratelimit-resource"), "guard", "{headers:?}");
+        assert_eq!(told.header("www-authenticate"), known.header("www-authenticate"));
+    }
+    assert_eq!(known.code(), "invalid_api_key");
+    assert_eq!(world.running.gateway.roster.len(), before);
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 21);
+}
+
+/// A key with another last character: its checksum is wrong.
+fn typo(key: &str) -> String {
+    let last = if key.ends_with('0') { '1' } else { '0' };
+    format!("{}{last}", &key[..key.len() - 1])
+}
+
+#[tokio::test]
+async fn auth_unknown_keys_leave_no_trace() {
+    let world = World::with(WIDE, good).await;
+    let (roster, form) = (&world.running.gateway.roster, KeyForm::new("sg_live", false));
+    let (keys, series) = (roster.len(), world.scrape().await.lines().count());
+    let mut connection = Connection::open(world.address()).await;
+    for number in 0..200 {
+        let key = form.mint().unwrap();
+        let target = ["/api/v1/models", "/api/v1/models/x", "/nothing", ME][number % 4];
+        assert_eq!(connection.ask(world.get(target).key(key.expose())).await.status, 401);
+    }
+    assert_eq!(roster.len(), keys);
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+    assert_eq!(world.scrape().await.lines().count(), series);
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 200);
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn auth_a_key_is_refused_from_the_instant_of_its_expiry_on() {
+    let world = World::new().await;
+    let ends = world.clock.now().wall.plus(Duration::from_mins(1));
+    let new = NewApplication {
+        name: "short".into(),
+        tier: "pro".into(),
+        own: OwnLimits::default(),
+        contact: None,
+        note: None,
+        expires_at: Some(ends),
+    };
+    let issued = world.running.registrar.create("test", new).await.unwrap();
+    let ask = world.get(ME).key(issued.key.expose());
+    world.pass(Duration::from_millis(59_999));
+    let told = ask.clone().send().await;
+    assert_eq!((told.status, &told.json()["data"][0]["key_expires_at"]), (200, &ends.rfc3339().into()));
+    world.pass(Duration::from_millis(1));
+    assert_eq!(ask.send().await.code(), "invalid_api_key");
+}
+
+#[tokio::test]
+async fn auth_after_a_rotation_both_keys_hold_until_the_overlap_ends_and_share_one_quota() {
+    let world = World::new().await;
+    let old = world.customer_with("pro", OwnLimits { minute: None, day: Some(10) }).await;
+    let told = world.get("/api/v1/models").key(&old.key).send().await;
+    assert_eq!(told.number("x-ratelimit-remaining"), 9);
+    let issued = world.running.registrar.rotate("test", old.id, Duration::from_mins(1)).await.unwrap();
+    let new = issued.key.expose();
+    let told = world.get("/api/v1/models").key(new).send().await;
+    assert_eq!((told.status, told.number("x-ratelimit-remaining")), (200, 8));
+    let told = world.get("/api/v1/models").key(&old.key).send().await;
+    assert_eq!((told.status, told.number("x-ratelimit-remaining")), (200, 7));
+    world.pass(Duration::from_mins(1));
+    assert_eq!(world.get("/api/v1/models").key(&old.key).send().await.code(), "invalid_api_key");
+    let told = world.get("/api/v1/models").key(new).send().await;
+    assert_eq!((told.status, told.number("x-ratelimit-remaining")), (200, 6));
+}
+
+#[tokio::test]
+async fn auth_a_revocation_holds_at_once_on_an_open_connection() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    let ask = world.get("/api/v1/models").key(&customer.key);
+    let mut connection = Connection::open(world.address()).await;
+    assert_eq!(connection.ask(ask.clone()).await.status, 200);
+    world.running.registrar.revoke("test", customer.id, None).await.unwrap();
+    let told = connection.ask(ask.clone()).await;
+    assert_eq!((told.code().as_str(), told.header("x-ratelimit-resource")), ("invalid_api_key", "guard"));
+    assert_eq!(world.restarted().await.get("/api/v1/models").key(&customer.key).send().await.status, 401);
+}
+
+#[tokio::test]
+async fn auth_one_of_two_keys_can_be_revoked_and_the_other_goes_on() {
+    let world = World::new().await;
+    let old = world.customer("pro").await;
+    let issued = world.running.registrar.rotate("test", old.id, Duration::from_mins(10)).await.unwrap();
+    world.running.registrar.revoke("test", old.id, Some(&old.key)).await.unwrap();
+    assert_eq!(world.get(ME).key(&old.key).send().await.code(), "invalid_api_key");
+    assert_eq!(world.get(ME).key(issued.key.expose()).send().await.status, 200);
+}
+
+#[tokio::test]
+async fn auth_a_change_of_tier_holds_at_once_on_an_open_connection() {
+    let world = World::new().await;
+    let customer = world.customer("free").await;
+    let latest = world.get("/api/v1/models?period=latest").key(&customer.key);
+    let mut connection = Connection::open(world.address()).await;
+    assert_eq!(connection.ask(latest.clone()).await.code(), "latest_requires_plan");
+    assert_eq!(connection.ask(world.get("/api/v1/models").key(&customer.key)).await.status, 200);
+    world.running.registrar.set_tier("test", customer.id, "pro").await.unwrap();
+    let told = connection.ask(latest.clone()).await;
+    assert_eq!((told.status, told.number("x-ratelimit-limit")), (200, 10_000));
+    // What was used stays used, of the day as of the minute.
+    assert_eq!(told.number("x-ratelimit-remaining"), 9_998);
+    assert!(told.header("ratelimit").starts_with("\"minute\";r=58;"), "{}", told.header("ratelimit"));
+    world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
+    assert_eq!(connection.ask(latest).await.code(), "latest_requires_plan");
+    let told = connection.ask(world.get(ME).key(&customer.key)).await;
+    assert_eq!((told.number("x-ratelimit-limit"), told.number("x-ratelimit-remaining")), (10, 8));
+}
+
+/// Makes a key of another form known, as an import by its SHA-256 does.
+fn import(world: &World, key: &str) {
+    let digest = Digest::of(key);
+    let stored = StoredApplication {
+        id: "app_00000000001".parse().unwrap(),
+        name: "imported".into(),
+        tier: "pro".into(),
+        own: OwnLimits::default(),
+        contact: None,
+        note: None,
+        created_at: Wall::default(),
+        keys: vec![StoredKey {
+            digest,
+            shown: "tp_".into(),
+            created_at: Wall::default(),
+            expires_at: None,
+            revoked_at: None,
+        }],
+        granted: 0,
+    };
+    let (terms, day) = (TermsByTier::new(&standard_tiers(), 60), world.clock.now().wall.day());
+    assert!(world.running.gateway.roster.apply(&stored, &terms, day));
+}
+
+#[tokio::test]
+async fn auth_keys_of_another_form_work_only_where_imported_keys_are_accepted() {
+    let foreign = "tp_1234567890abcdef";
+    let closed = World::new().await;
+    import(&closed, foreign);
+    assert_eq!(closed.get(ME).key(foreign).send().await.code(), "invalid_api_key");
+    let open = World::with("keys.accept_imported = true", good).await;
+    import(&open, foreign);
+    assert_eq!(open.get(ME).key(foreign).send().await.status, 200);
+    assert_eq!(open.get(ME).header("X-API-Key", foreign).send().await.status, 200);
+}
+
+#[tokio::test]
+async fn auth_an_imported_key_has_16_to_256_visible_characters() {
+    let world = World::with("keys.accept_imported = true", good).await;
+    for (key, status) in [
+        ("x".repeat(15), 401),
+        ("x".repeat(16), 200),
+        ("!~".repeat(128), 200),
+        ("x".repeat(257), 401),
+        ("with a space in it".into(), 401),
+        ("tab\tin the middle".into(), 401),
+        ("käykäykäykäykäy".into(), 401),
+    ] {
+        import(&world, &key);
+        assert_eq!(world.get(ME).header("X-API-Key", &key).send().await.status, status, "{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn auth_the_key_never_reaches_the_backend() {
+    let world = World::new().await;
+    let Customer { key, .. } = world.customer("pro").await;
+    for name in ["Authorization", "X-API-Key"] {
+        let value = if name == "Authorization" { format!("Bearer {key}") } else { key.clone() };
+        let told = world.get(&format!("/api/v1/models/{}", name.to_lowercase())).header(name, &value);
+        assert_eq!(told.header("X-Forwarded-Host", "evil").header("Cookie", "c=1").send().await.status, 200);
+    }
+    for received in world.backend.received() {
+        let names: Vec<&str> = received.headers.iter().map(|(name, _)| name.as_str()).collect();
+        let known = ["accept", "accept-encoding", "user-agent", "host"];
+        assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
+        assert!(!format!("{received:?}").contains(&key));
+    }
+}

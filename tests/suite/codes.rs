@@ -1,0 +1,311 @@
+//! Every code, reached by a real request: its status, its body to the field, its headers, its place in the docs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use scoregate::routes::codes::{CODES, Code, Row};
+use scoregate::store::OwnLimits;
+use serde_json::Value as Json;
+
+use crate::backend::{Act, answer, json};
+use crate::client::{Answer, Ask};
+use crate::world::{Customer, World, good};
+
+/// A world in which a request is refused with a certain code, as often as it is sent.
+struct Case {
+    world: World,
+    ask: Ask,
+    /// How much time has to pass while the request waits.
+    waits: Option<Duration>,
+}
+
+impl Case {
+    fn new(world: World, ask: Ask) -> Self {
+        Self { world, ask, waits: None }
+    }
+
+    async fn send(&self, ask: Ask) -> Answer {
+        let Some(waits) = self.waits else { return ask.send().await };
+        let asked = self.world.backend.received().len();
+        let pass = async {
+            self.world.backend.has_received(asked + 1).await;
+            self.world.pass(waits);
+        };
+        tokio::join!(ask.send(), pass).0
+    }
+}
+
+/// The case of a code; `None` only where no request can reach it, with the reason.
+async fn case(code: Code) -> Option<Case> {
+    Some(match code {
+        Code::BadRequest => unknown_caller(|world| world.get("/").header("Content-Length", "5")).await,
+        Code::UriTooLong => unknown_caller(|world| world.get(&format!("/{}", "x".repeat(2_048)))).await,
+        Code::HeadersTooLarge => {
+            unknown_caller(|world| world.get("/").header("Cookie", &"x".repeat(16_384))).await
+        }
+        Code::MethodNotAllowed => unknown_caller(|world| world.ask("PATCH", "/api/v1/models")).await,
+        Code::ApiKeyRequired => unknown_caller(|world| world.get("/api/v1/models")).await,
+        Code::InvalidApiKey => unknown_caller(|world| world.get("/api/v1/models").key("wrong")).await,
+        Code::InvalidModelId => caller("pro", "/api/v1/models/a%2Fb").await,
+        Code::InvalidPeriod => caller("pro", "/api/v1/models?period=7D").await,
+        Code::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
+        Code::InvalidLimit => caller("pro", "/api/v1/incidents?limit=0").await,
+        Code::LatestRequiresPlan => caller("free", "/api/v1/models?period=latest").await,
+        Code::NotFound => caller("pro", "/api/v1/nothing").await,
+        Code::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
+        Code::QuotaExceeded => spent(OwnLimits { minute: Some(100), day: Some(1) }).await,
+        Code::RateLimitExceeded => spent(OwnLimits { minute: Some(1), day: None }).await,
+        Code::TooManyRefusals => {
+            let world = World::with("guard.per_minute = 1", good).await;
+            assert_eq!(world.get("/api/v1/models").send().await.status, 401);
+            let ask = world.get("/api/v1/models");
+            Case::new(world, ask)
+        }
+        Code::UpstreamInvalid => backend(|| answer("200 OK", &[], "<html>")).await,
+        Code::UpstreamUnavailable => {
+            backend(|| answer("503 Service Unavailable", &[("retry-after", "7")], "")).await
+        }
+        Code::UpstreamTimeout => Case { waits: Some(Duration::from_secs(21)), ..backend(|| Act::Hang).await },
+        Code::Overloaded => {
+            let case = caller("pro", "/api/v1/models").await;
+            break_the_ledger(&case.world);
+            case
+        }
+        // It is the answer to a panic. No bytes of a client and no answer of a backend are known to cause one, and
+        // there is no switch in the product that would.
+        Code::InternalError => return None,
+    })
+}
+
+async fn unknown_caller(ask: impl FnOnce(&World) -> Ask) -> Case {
+    let world = World::new().await;
+    let ask = ask(&world);
+    Case::new(world, ask)
+}
+
+async fn caller(tier: &str, target: &str) -> Case {
+    let world = World::new().await;
+    let Customer { key, .. } = world.customer(tier).await;
+    let ask = world.get(target).key(&key);
+    Case::new(world, ask)
+}
+
+async fn spent(own: OwnLimits) -> Case {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own).await;
+    let ask = world.get("/api/v1/models").key(&customer.key);
+    assert_eq!(ask.clone().send().await.status, 200);
+    Case::new(world, ask)
+}
+
+async fn backend(act: impl Fn() -> Act + Send + Sync + 'static) -> Case {
+    let case = caller("pro", "/api/v1/models").await;
+    case.world.backend.answers(move |_| act());
+    case
+}
+
+/// Takes the ledger's table away, as a file that was damaged while we run would.
+fn break_the_ledger(world: &World) {
+    let file = world.directory.path().join(scoregate::store::Embedded::FILE_NAME);
+    let file = rusqlite::Connection::open(file).unwrap();
+    file.execute_batch("ALTER TABLE ledger RENAME TO ledger_that_was").unwrap();
+}
+
+/// The codes whose bodies name a parameter, with its name.
+fn param(code: Code) -> Option<&'static str> {
+    match code {
+        Code::InvalidModelId => Some("id"),
+        Code::InvalidPeriod | Code::LatestRequiresPlan => Some("period"),
+        Code::InvalidSortBy => Some("sortBy"),
+        Code::InvalidLimit => Some("limit"),
+        Code::BadRequest
+        | Code::ApiKeyRequired
+        | Code::InvalidApiKey
+        | Code::NotFound
+        | Code::ModelNotFound
+        | Code::MethodNotAllowed
+        | Code::UriTooLong
+        | Code::QuotaExceeded
+        | Code::RateLimitExceeded
+        | Code::TooManyRefusals
+        | Code::HeadersTooLarge
+        | Code::InternalError
+        | Code::UpstreamInvalid
+        | Code::UpstreamUnavailable
+        | Code::Overloaded
+        | Code::UpstreamTimeout => None,
+    }
+}
+
+fn fields(body: &Json) -> BTreeSet<&str> {
+    body.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Holds a body against "The body of an error", field by field.
+fn check_body(row: &Row, told: &Answer, problem: bool) {
+    let body = told.json();
+    let mut expected =
+        BTreeSet::from(["success", "version", "status", "code", "message", "request_id", "docs"]);
+    expected.extend((row.status == 429).then_some("limit"));
+    expected.extend(param(row.code).is_some().then_some(["param", "allowed"]).into_iter().flatten());
+    expected.extend(problem.then_some(["type", "title", "detail", "instance"]).into_iter().flatten());
+    assert_eq!(fields(&body), expected, "{}", row.word);
+    assert_eq!(body["success"], false);
+    assert_eq!(body["version"], "1.0.0");
+    assert_eq!(body["status"], row.status.as_u16());
+    assert_eq!(body["code"], row.word);
+    assert_eq!(body["request_id"], told.header("x-request-id"));
+    assert_eq!(body["docs"], format!("/docs#{}", row.word));
+    assert!(!body["message"].as_str().unwrap().is_empty());
+    for (name, value) in body.as_object().unwrap() {
+        let is_flat = !value.is_object() && !value.is_array();
+        assert!(is_flat || matches!(name.as_str(), "limit" | "allowed"), "{}: {name} is not flat", row.word);
+    }
+    if row.status == 429 {
+        check_limit(row, told, &body["limit"]);
+    }
+    if let Some(param) = param(row.code) {
+        assert_eq!(body["param"], param, "{}", row.word);
+        assert!(body["allowed"].as_array().is_some_and(|values| values.iter().all(Json::is_string)));
+    }
+    if problem {
+        assert_eq!((&body["type"], &body["detail"]), (&body["docs"], &body["message"]), "{}", row.word);
+        assert_eq!(body["title"], row.title);
+        assert!(body["instance"].as_str().unwrap().contains(told.header("x-request-id")));
+    }
+}
+
+fn check_limit(row: &Row, told: &Answer, limit: &Json) {
+    let expected = ["name", "quota", "remaining", "window_seconds", "reset_at", "retry_after"];
+    assert_eq!(fields(limit), BTreeSet::from(expected), "{}", row.word);
+    let rules = [
+        (Code::QuotaExceeded, ("day", 86_400)),
+        (Code::RateLimitExceeded, ("minute", 60)),
+        (Code::TooManyRefusals, ("guard", 60)),
+    ];
+    let (_, rule) = rules.into_iter().find(|(code, _)| *code == row.code).unwrap();
+    assert_eq!((&limit["name"], &limit["window_seconds"]), (&rule.0.into(), &rule.1.into()));
+    assert_eq!(told.header("x-ratelimit-resource"), rule.0);
+    assert_eq!(limit["remaining"], 0);
+    assert_eq!(limit["quota"], told.number("x-ratelimit-limit"));
+    assert_eq!(limit["retry_after"], told.number("retry-after"));
+    let reset = scoregate::clock::Wall::parse_rfc3339(limit["reset_at"].as_str().unwrap()).unwrap();
+    assert_eq!(reset.seconds(), told.number("x-ratelimit-reset"));
+}
+
+fn check_headers(row: &Row, told: &Answer) {
+    assert_eq!(told.status, row.status.as_u16(), "{}", row.word);
+    assert_eq!(told.header("cache-control"), "no-store", "{}", row.word);
+    assert_eq!(told.header("etag"), "", "{}", row.word);
+    let asks_for_a_key = if row.status == 401 { "Bearer realm=\"scoregate\"" } else { "" };
+    assert_eq!(told.header("www-authenticate"), asks_for_a_key, "{}", row.word);
+    let methods = if row.status == 405 { "GET, HEAD, OPTIONS" } else { "" };
+    assert_eq!(told.header("allow"), methods, "{}", row.word);
+    let says_when = matches!(row.status.as_u16(), 429 | 503);
+    assert_eq!(!told.header("retry-after").is_empty(), says_when, "{}", row.word);
+    if says_when {
+        assert!(told.number("retry-after") > 0, "{}", row.word);
+    }
+}
+
+#[tokio::test]
+async fn codes_every_code_is_reached_with_its_status_its_body_and_its_headers() {
+    let mut unreached = Vec::new();
+    for row in &CODES {
+        let Some(case) = case(row.code).await else {
+            unreached.push(row.word);
+            continue;
+        };
+        let told = case.send(case.ask.clone()).await;
+        check_headers(row, &told);
+        assert_eq!(told.header("content-type"), "application/json", "{}", row.word);
+        check_body(row, &told, false);
+        let counted = case.world.counted(&format!("scoregate_refusals_total{{code=\"{}\"}}", row.word)).await;
+        assert!(counted >= 1, "{} is not counted", row.word);
+        assert_eq!(case.world.counted("scoregate_panics_total").await, 0);
+    }
+    assert_eq!(unreached, ["internal_error"]);
+}
+
+#[tokio::test]
+async fn codes_every_code_is_a_problem_for_who_accepts_that() {
+    for row in &CODES {
+        let Some(case) = case(row.code).await else { continue };
+        let told = case.send(case.ask.clone().header("Accept", "application/problem+json")).await;
+        check_headers(row, &told);
+        assert_eq!(told.header("content-type"), "application/problem+json", "{}", row.word);
+        check_body(row, &told, true);
+    }
+}
+
+#[tokio::test]
+async fn codes_a_head_is_refused_with_the_same_headers_and_no_body() {
+    for row in &CODES {
+        // A PATCH is what reaches `method_not_allowed`; a HEAD cannot.
+        if row.code == Code::MethodNotAllowed {
+            continue;
+        }
+        let Some(case) = case(row.code).await else { continue };
+        let told = case.send(case.ask.clone().method("HEAD")).await;
+        check_headers(row, &told);
+        assert_eq!(told.header("content-type"), "application/json", "{}", row.word);
+        assert!(told.number("content-length") > 0 && told.body.is_empty(), "{}", row.word);
+    }
+}
+
+#[tokio::test]
+async fn codes_every_code_has_its_anchor_in_the_docs() {
+    let world = World::new().await;
+    let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
+    for row in &CODES {
+        assert_eq!(docs.matches(&format!("id=\"{}\"", row.word)).count(), 1, "{}", row.word);
+    }
+}
+
+#[tokio::test]
+async fn codes_a_free_key_that_asks_for_latest_is_told_what_it_may_ask() {
+    let case = case(Code::LatestRequiresPlan).await.unwrap();
+    assert_eq!(case.ask.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
+}
+
+#[tokio::test]
+async fn codes_the_day_s_message_says_the_quota_and_the_reset() {
+    let case = case(Code::QuotaExceeded).await.unwrap();
+    let told = case.ask.send().await;
+    let words = "The daily quota of 1 requests is spent. It resets at 2026-11-22T00:00:00Z.";
+    assert_eq!(told.json()["message"], words);
+    assert_eq!(told.number("retry-after"), 43_200);
+}
+
+#[tokio::test]
+async fn codes_the_wait_after_a_503_is_the_backend_s_but_never_before_the_next_token() {
+    let world = World::with("", |_| answer("503 Service Unavailable", &[("retry-after", "7")], "")).await;
+    let wide = world.customer("pro").await;
+    let told = world.get("/api/v1/models").key(&wide.key).send().await;
+    assert_eq!(told.number("retry-after"), 7);
+    let narrow = world.customer("free").await;
+    let told = world.get("/api/v1/models").key(&narrow.key).send().await;
+    assert_eq!((told.code().as_str(), told.number("retry-after")), ("upstream_unavailable", 60));
+}
+
+#[tokio::test]
+async fn codes_an_error_says_nothing_of_what_was_sent() {
+    let world = World::new().await;
+    let pro = world.customer("pro").await;
+    for target in ["/canary", "/api/v1/canary", "/api/v1/models/canary%00", "/api/v1/models?period=canary"] {
+        for key in [pro.key.as_str(), "canary"] {
+            let told = world.get(target).key(key).header("Accept", "canary").send().await;
+            assert!(told.status >= 400 && !told.fingerprint.contains("canary"), "{target}");
+            assert!(!String::from_utf8_lossy(&told.body).contains("canary"), "{target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn codes_a_backend_s_own_words_never_reach_a_caller() {
+    let world = World::with("", |_| json(r#"{"success":false,"error":"canary"}"#)).await;
+    let pro = world.customer("pro").await;
+    let told = world.get("/api/v1/models").key(&pro.key).send().await;
+    assert_eq!(told.code(), "upstream_invalid");
+    assert!(!String::from_utf8_lossy(&told.body).contains("canary"));
+}

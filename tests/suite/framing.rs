@@ -1,0 +1,336 @@
+//! Where a request ends: bodies, lengths, hosts, forms of the target, methods, sizes. Any doubt is one answer and the
+//! end of the connection; what was smuggled behind it is never answered.
+
+use crate::client::Connection;
+use crate::raw::{After, exchange, is_bare, show};
+use crate::world::{Customer, World, good};
+
+const WIDE: &str = "guard.per_minute = 100000";
+/// A whole request that nobody may answer.
+const INNER: &str = "GET /api/v1/models/smuggled HTTP/1.1\r\nHost: localhost\r\nX-API-Key: KEY\r\n\r\n";
+
+/// Heads in doubt. `KEY` is a key in force and `INNER` a whole request; each is refused with a 400 and closes. What the
+/// codec refuses itself, as no HTTP, is marked.
+#[rustfmt::skip]
+const DOUBTFUL: &[(&str, bool)] = &[
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 5\r\n\r\nhello", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 90\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 5\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 00\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello", false),
+    ("HEAD /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 5\r\n\r\nhello", false),
+    ("POST /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 5\r\n\r\nhello", false),
+    ("OPTIONS / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", false),
+    ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: CHUNKED\r\n\r\n0\r\n\r\n", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: identity\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: chunked, gzip\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: xchunked\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.0\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: chunked\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding : chunked\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nTransfer-Encoding: chunked\r\n\tgzip\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length:\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 0, 0\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: +0\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: -1\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 0x5\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 18446744073709551616\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nHost: a\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nHost: b\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost:\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a, b\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a b\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: user@a\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a/x\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.0\r\nHost: a\r\nHost: b\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET / HTTP/1.1\r\n\r\nINNER", false),
+    ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\nINNER", false),
+    ("GET * HTTP/1.1\r\nHost: a\r\n\r\nINNER", false),
+    ("GET http://a/api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\n\r\nINNER", false),
+    ("GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\nINNER", false),
+    ("OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\n\r\nINNER", false),
+    ("GET a:80 HTTP/1.1\r\nHost: a:80\r\n\r\nINNER", false),
+    ("GET /api/v1/models HTTP/1.1\r\n: x\r\nHost: a\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost : a\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\n Host: a\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer\0KEY\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer KEY\rX: y\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/1.2\r\nHost: a\r\n\r\nINNER", true),
+    ("GET /api/v1/models HTTP/2.0\r\nHost: a\r\n\r\nINNER", true),
+    ("GET /api/v1/models http/1.1\r\nHost: a\r\n\r\nINNER", true),
+    ("GET /api/v1/models\r\nHost: a\r\n\r\nINNER", true),
+    ("GET  /api/v1/models HTTP/1.1\r\nHost: a\r\n\r\nINNER", true),
+    ("GET /api/v1/models  HTTP/1.1\r\nHost: a\r\n\r\nINNER", true),
+    ("G\u{cb}T /api/v1/models HTTP/1.1\r\nHost: a\r\n\r\nINNER", true),
+    ("\u{16}\u{3}\u{1}\u{2}\0\u{1}\0", true),
+];
+
+async fn wide() -> (World, String) {
+    let world = World::with(WIDE, good).await;
+    let Customer { key, .. } = world.customer("pro").await;
+    (world, key)
+}
+
+#[tokio::test]
+async fn framing_any_doubt_is_one_400_and_the_end_of_the_connection() {
+    let (world, key) = wide().await;
+    let mut wrong = Vec::new();
+    for (row, bare) in DOUBTFUL {
+        let bytes = row.replace("INNER", INNER).replace("KEY", &key);
+        let (told, after) = exchange(&world, bytes.as_bytes()).await;
+        if (told.status, after, is_bare(&told)) != (400, After::Closed, *bare) {
+            wrong.push(format!("{}: {} {after:?} {}", show(row.as_bytes()), told.status, show(&told.body)));
+        } else if !bare && !bytes.starts_with("HEAD") {
+            assert_eq!(told.code(), "bad_request", "{}", show(row.as_bytes()));
+            world.check("GET", "/", &told);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(world.backend.received().is_empty());
+    let counted = world.counted("scoregate_refusals_total{code=\"bad_request\"}").await;
+    assert_eq!(usize::try_from(counted).unwrap(), DOUBTFUL.iter().filter(|(_, bare)| !bare).count());
+}
+
+#[tokio::test]
+async fn framing_a_body_is_refused_whatever_would_have_been_answered() {
+    let (world, key) = wide().await;
+    // A hit, a miss, a 401, a 403, a 404 and a 429: the body is seen before any of them.
+    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    let free = world.customer("free").await;
+    assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
+    let asked = world.backend.received().len();
+    for (target, key) in [
+        ("/api/v1/models", key.as_str()),
+        ("/api/v1/index", &key),
+        ("/api/v1/models", "wrong"),
+        ("/api/v1/models?period=latest", &free.key),
+        ("/api/v1/nothing", &key),
+        ("/api/v1/models", &free.key),
+    ] {
+        let inner = INNER.replace("KEY", key);
+        let bytes = format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nContent-Length: {}\r\n\r\n{inner}",
+            inner.len()
+        );
+        let (told, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((told.code().as_str(), after), ("bad_request", After::Closed), "{target}");
+    }
+    assert_eq!(world.backend.received().len(), asked);
+}
+
+#[tokio::test]
+async fn framing_a_single_content_length_of_0_is_no_body() {
+    let (world, key) = wide().await;
+    for method in ["GET", "HEAD"] {
+        let bytes = format!(
+            "{method} /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nContent-Length: 0\r\n\r\n"
+        );
+        let (told, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((told.status, after), (200, After::Open), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn framing_every_other_method_is_one_405() {
+    let (world, key) = wide().await;
+    for method in
+        ["POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "BREW", "get", "Get", "G", "PRI", "QUERY"]
+    {
+        let bytes = format!("{method} /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+        let (told, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((told.code().as_str(), after), ("method_not_allowed", After::Open), "{method}");
+        world.check(method, "/api/v1/models", &told);
+    }
+    assert!(world.backend.received().is_empty());
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 12);
+}
+
+#[tokio::test]
+async fn framing_a_connect_is_a_405_and_opens_no_tunnel() {
+    let (world, key) = wide().await;
+    for target in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
+        let inner = INNER.replace("KEY", &key);
+        let mut connection = Connection::open(world.address()).await;
+        let bytes = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{inner}");
+        connection.write(bytes.as_bytes()).await;
+        let told = connection.read(false).await.unwrap();
+        assert_eq!((told.status, told.code().as_str()), (405, "method_not_allowed"), "{target}");
+        // The method was refused like any other, so what follows is the next request, not something for a tunnel.
+        assert_eq!(connection.read(false).await.unwrap().status, 200, "{target}");
+    }
+    let asked: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
+    assert_eq!(asked, ["GET /api/v1/models/smuggled HTTP/1.1"]);
+}
+
+#[tokio::test]
+async fn framing_no_upgrade_is_ever_made() {
+    let (world, key) = wide().await;
+    for upgrade in ["websocket", "h2c", "TLS/1.0", "HTTP/2.0, websocket", "x"] {
+        let head = format!(
+            "GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+             HTTP2-Settings: AAMAAABkAAQAAP__\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+             Upgrade: {upgrade}\r\n\r\n"
+        );
+        let (told, after) = exchange(&world, head.as_bytes()).await;
+        assert_eq!((told.status, after), (200, After::Open), "{upgrade}");
+        // Raw bytes of the other protocol are no HTTP/1.1: a bare 400, the end, and nothing goes to the backend.
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(&[head.as_bytes(), b"\x81\x85\0\0\0\0hello\r\n\r\n"].concat()).await;
+        assert_eq!(connection.read(false).await.unwrap().status, 200, "{upgrade}");
+        assert!(is_bare(&connection.read(false).await.unwrap()), "{upgrade}");
+        assert!(connection.is_closed().await, "{upgrade}");
+    }
+    let asked: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
+    assert_eq!(asked, ["GET /api/v1/index HTTP/1.1"]);
+}
+
+#[tokio::test]
+async fn framing_pipelined_requests_are_answered_in_their_order() {
+    let (world, key) = wide().await;
+    let mut connection = Connection::open(world.address()).await;
+    let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+    let targets = ["/api/v1/models", "/nothing", "/api/v1/index", "/healthz", "/api/v1/models?period=7D"];
+    connection.write(targets.map(request).concat().as_bytes()).await;
+    for status in [200, 404, 200, 200, 400] {
+        assert_eq!(connection.read(false).await.unwrap().status, status);
+    }
+}
+
+/// A head that is exactly so many bytes long, its final empty line included.
+fn head_of(size: usize, method: &str, target: &str, fields: &str) -> Vec<u8> {
+    let start = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}Cookie: ");
+    let padding = "x".repeat(size - start.len() - 4);
+    format!("{start}{padding}\r\n\r\n").into_bytes()
+}
+
+#[tokio::test]
+async fn framing_a_target_has_at_most_2_kib() {
+    let (world, key) = wide().await;
+    for (length, status) in [(2_047, 200), (2_048, 200), (2_049, 414), (8_192, 414)] {
+        for start in ["/api/v1/models?x=", "/docs?x="] {
+            let target = format!("{start}{}", "x".repeat(length - start.len()));
+            let bytes = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+            let (told, after) = exchange(&world, bytes.as_bytes()).await;
+            assert_eq!(told.status, status, "{start} {length}");
+            assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{start} {length}");
+            world.check("GET", &target, &told);
+        }
+    }
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"uri_too_long\"}").await, 4);
+}
+
+#[tokio::test]
+async fn framing_a_head_has_at_most_16_kib() {
+    let (world, key) = wide().await;
+    let fields = format!("X-API-Key: {key}\r\n");
+    for (size, status) in [(16_383, 200), (16_384, 200), (16_385, 431), (16_386, 431), (30_000, 431)] {
+        for (method, target) in [("GET", "/api/v1/models"), ("GET", "/"), ("HEAD", "/api/v1/models")] {
+            let bytes = head_of(size, method, target, &fields);
+            assert_eq!(bytes.len(), size);
+            let (told, after) = exchange(&world, &bytes).await;
+            assert_eq!(told.status, status, "{method} {target} {size}");
+            assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{size}");
+            world.check(method, target, &told);
+        }
+    }
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 9);
+}
+
+#[tokio::test]
+async fn framing_a_request_has_at_most_64_header_fields() {
+    let (world, key) = wide().await;
+    for (count, status) in [(63, 200), (64, 200), (65, 431), (127, 431)] {
+        for same in [true, false] {
+            let field = |number: usize| if same { "x: 1\r\n".into() } else { format!("x{number}: 1\r\n") };
+            let more = (2..count).map(field).collect::<Vec<String>>().concat();
+            let head = format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{more}\r\n");
+            let (told, after) = exchange(&world, head.as_bytes()).await;
+            assert_eq!(told.status, status, "{count} {same}");
+            assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{count}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn framing_a_head_without_end_is_cut_off() {
+    let (world, _) = wide().await;
+    let mut connection = Connection::open(world.address()).await;
+    let start = "GET / HTTP/1.1\r\nHost: a\r\nCookie: ";
+    connection.write(format!("{start}{}", "x".repeat(32_768 - start.len())).as_bytes()).await;
+    assert_eq!(connection.read(false).await.unwrap().status, 431);
+    assert!(connection.is_closed().await);
+}
+
+#[tokio::test]
+async fn framing_http_1_0_needs_no_host_and_ends_with_its_answer() {
+    let (world, key) = wide().await;
+    for (head, status) in [
+        (format!("GET /api/v1/models HTTP/1.0\r\nX-API-Key: {key}\r\n\r\n"), 200),
+        (format!("GET /api/v1/models HTTP/1.0\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n"), 200),
+        ("GET /docs HTTP/1.0\r\n\r\n".into(), 200),
+        ("GET /nothing HTTP/1.0\r\n\r\n".into(), 401),
+        ("OPTIONS / HTTP/1.0\r\n\r\n".into(), 204),
+        ("PUT / HTTP/1.0\r\n\r\n".into(), 405),
+        ("GET /docs HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello".into(), 400),
+        ("GET /docs HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n".into(), 400),
+    ] {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(format!("{head}GET / HTTP/1.0\r\n\r\n").as_bytes()).await;
+        let told = connection.read(false).await.unwrap();
+        assert_eq!(told.status, status, "{head}");
+        assert!(connection.is_closed().await, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn framing_a_client_that_asks_for_a_close_gets_one() {
+    let (world, key) = wide().await;
+    for target in ["/api/v1/models", "/docs", "/nothing"] {
+        let bytes =
+            format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n");
+        let (_, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!(after, After::Closed, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn framing_a_refusal_that_leaves_no_doubt_leaves_the_connection_open() {
+    let (world, key) = wide().await;
+    let free = world.customer("free").await;
+    assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
+    for (target, key, code) in [
+        ("/api/v1/models", "", "api_key_required"),
+        ("/api/v1/models", "wrong", "invalid_api_key"),
+        ("/api/v1/nothing", &key, "not_found"),
+        ("/api/v1/models?period=7D", &key, "invalid_period"),
+        ("/api/v1/models/%00", &key, "invalid_model_id"),
+        ("/api/v1/models?period=latest", &free.key, "latest_requires_plan"),
+        ("/api/v1/models", &free.key, "rate_limit_exceeded"),
+        ("/api/v1/models/nobody", &key, "model_not_found"),
+    ] {
+        let bytes = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+        let (told, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((told.code().as_str(), after), (code, After::Open), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn framing_too_many_refusals_end_the_connection() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    let (told, after) = exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!((told.code().as_str(), after), ("api_key_required", After::Open));
+    let (told, after) =
+        exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!((told.code().as_str(), after), ("too_many_refusals", After::Closed));
+    assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 1);
+}

@@ -1,0 +1,218 @@
+//! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission, cache.
+//! Each request here breaks two neighbouring rules, and is told the first.
+
+use scoregate::store::OwnLimits;
+
+use crate::backend::{answer, json};
+use crate::raw::lasting;
+use crate::world::{World, good};
+
+/// Enough refusals for a whole test.
+const WIDE: &str = "guard.per_minute = 100000";
+
+#[tokio::test]
+async fn order_size_before_syntax() {
+    let world = World::new().await;
+    let long = format!("/{}", "x".repeat(2_048));
+    let told = world.get(&long).header("Content-Length", "5").without_host().send().await;
+    assert_eq!((told.status, told.code()), (414, "uri_too_long".into()));
+    let told = world.get("/").header("Cookie", &"x".repeat(16_384)).header("Host", "second").send().await;
+    assert_eq!((told.status, told.code()), (431, "headers_too_large".into()));
+}
+
+#[tokio::test]
+async fn order_the_target_s_size_before_the_head_s() {
+    let world = World::new().await;
+    let long = format!("/{}", "x".repeat(2_048));
+    let told = world.get(&long).header("Cookie", &"x".repeat(16_384)).send().await;
+    assert_eq!((told.status, told.code()), (414, "uri_too_long".into()));
+}
+
+#[tokio::test]
+async fn order_size_and_syntax_before_method() {
+    let world = World::new().await;
+    let long = format!("/{}", "x".repeat(2_048));
+    assert_eq!(world.ask("PUT", &long).send().await.code(), "uri_too_long");
+    assert_eq!(world.ask("PUT", "/").header("Host", "second").send().await.code(), "bad_request");
+    assert_eq!(world.ask("OPTIONS", "/").header("Host", "second").send().await.code(), "bad_request");
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 0);
+}
+
+#[tokio::test]
+async fn order_method_before_the_pages_that_need_no_key() {
+    let world = World::new().await;
+    for page in ["/", "/docs", "/openapi.json", "/healthz"] {
+        assert_eq!(world.ask("POST", page).send().await.code(), "method_not_allowed", "{page}");
+        assert_eq!(world.ask("OPTIONS", page).send().await.status, 204, "{page}");
+    }
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 4);
+}
+
+#[tokio::test]
+async fn order_method_before_key_and_route() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    for target in ["/api/v1/models", "/nothing", "/api/v1/models/%00", "/api/v1/models?period=7D"] {
+        assert_eq!(world.ask("DELETE", target).send().await.code(), "method_not_allowed", "{target}");
+        assert_eq!(world.ask("DELETE", target).key("wrong").send().await.code(), "method_not_allowed");
+        assert_eq!(world.ask("DELETE", target).key(&customer.key).send().await.code(), "method_not_allowed");
+        assert_eq!(world.ask("OPTIONS", target).send().await.status, 204, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn order_the_405_is_the_same_for_every_path() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    let known = world.ask("POST", "/api/v1/models").send().await;
+    for target in
+        ["/", "/docs", "/healthz", "/api/v1/me", "/api/v1/models/atlas", "/nothing", "//", "/%2e%2e"]
+    {
+        for ask in [world.ask("POST", target), world.ask("POST", target).key(&customer.key)] {
+            let told = ask.send().await;
+            assert_eq!((told.status, told.header("allow")), (405, "GET, HEAD, OPTIONS"), "{target}");
+            assert_eq!(lasting(&told), lasting(&known), "{target}");
+            let names = |told: &crate::client::Answer| {
+                told.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(names(&told), names(&known), "{target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn order_the_pages_before_the_key() {
+    let world = World::new().await;
+    for page in ["/", "/docs", "/openapi.json", "/healthz"] {
+        assert_eq!(world.get(page).send().await.status, 200, "{page}");
+        assert_eq!(world.get(page).key("wrong").send().await.status, 200, "{page}");
+        assert_eq!(world.get(page).key("one").header("X-API-Key", "two").send().await.status, 200, "{page}");
+    }
+    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 13);
+}
+
+#[tokio::test]
+async fn order_an_unknown_path_without_a_key_is_a_401() {
+    let world = World::new().await;
+    let known = world.get("/api/v1/models").send().await;
+    assert_eq!((known.status, known.code()), (401, "api_key_required".into()));
+    for target in
+        ["/nothing", "/api/v1", "/api/v2/models", "/api/v1/models/", "/docs/", "//", "/admin", "/metrics"]
+    {
+        let told = world.get(target).send().await;
+        assert_eq!((told.status, lasting(&told)), (401, lasting(&known)), "{target}");
+        let told = world.get(target).key("wrong").send().await;
+        assert_eq!((told.status, told.code()), (401, "invalid_api_key".into()), "{target}");
+    }
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"not_found\"}").await, 0);
+}
+
+#[tokio::test]
+async fn order_key_before_values_and_entitlement() {
+    let world = World::new().await;
+    for target in ["/api/v1/models?period=7D", "/api/v1/models/%00", "/api/v1/models?period=latest"] {
+        assert_eq!(world.get(target).send().await.code(), "api_key_required", "{target}");
+        assert_eq!(world.get(target).key("wrong").send().await.code(), "invalid_api_key", "{target}");
+    }
+}
+
+#[tokio::test]
+async fn order_route_before_values() {
+    let world = World::new().await;
+    let customer = world.customer("free").await;
+    for target in [
+        "/api/v1/nothing?period=7D",
+        "/api/v1/models/?period=latest",
+        "/api/v1/models/%00/nothing",
+        "/api/v1/incidents/%00?limit=0",
+    ] {
+        let told = world.get(target).key(&customer.key).send().await;
+        assert_eq!((told.status, told.code()), (404, "not_found".into()), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn order_values_before_entitlement() {
+    let world = World::new().await;
+    let free = world.customer("free").await;
+    for (target, code) in [
+        ("/api/v1/models?period=latest&sortBy=x", "invalid_sort_by"),
+        ("/api/v1/incidents?period=latest&limit=0", "invalid_limit"),
+        ("/api/v1/models/%00/history?period=latest", "invalid_model_id"),
+        ("/api/v1/models?period=latest&period=latest", "invalid_period"),
+    ] {
+        let told = world.get(target).key(&free.key).send().await;
+        assert_eq!((told.status, told.code()), (400, code.into()), "{target}");
+    }
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"latest_requires_plan\"}").await, 0);
+}
+
+#[tokio::test]
+async fn order_the_path_s_value_before_the_query_s() {
+    let world = World::new().await;
+    let pro = world.customer("pro").await;
+    let told = world.get("/api/v1/models/%00/history?period=7D").key(&pro.key).send().await;
+    assert_eq!(told.code(), "invalid_model_id");
+}
+
+#[tokio::test]
+async fn order_route_values_and_entitlement_before_admission() {
+    let world = World::with(WIDE, good).await;
+    let own = OwnLimits { minute: Some(1), day: Some(1) };
+    let spent = world.customer_with("free", own).await;
+    assert_eq!(world.get("/api/v1/models").key(&spent.key).send().await.status, 200);
+    for (target, code) in [
+        ("/api/v1/nothing", "not_found"),
+        ("/api/v1/models?period=7D", "invalid_period"),
+        ("/api/v1/models/%00", "invalid_model_id"),
+        ("/api/v1/models?period=latest", "latest_requires_plan"),
+        ("/api/v1/models", "quota_exceeded"),
+    ] {
+        assert_eq!(world.get(target).key(&spent.key).send().await.code(), code, "{target}");
+    }
+    assert_eq!(world.counted("scoregate_limited_total{rule=\"day\",tier=\"free\"}").await, 1);
+}
+
+#[tokio::test]
+async fn order_admission_before_the_cache_and_the_304() {
+    let world = World::new().await;
+    let first = world.customer("free").await;
+    let stored = world.get("/api/v1/models").key(&first.key).send().await;
+    assert_eq!(stored.status, 200);
+    // The document is stored and its tag is known; the minute is spent all the same.
+    for ask in [
+        world.get("/api/v1/models"),
+        world.get("/api/v1/models").header("If-None-Match", stored.header("etag")),
+        world.ask("HEAD", "/api/v1/models"),
+    ] {
+        let told = ask.key(&first.key).send().await;
+        assert_eq!((told.status, told.header("x-ratelimit-resource")), (429, "minute"));
+    }
+    assert_eq!(world.backend.count("/api/v1/models"), 1);
+    assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 0);
+}
+
+#[tokio::test]
+async fn order_admission_before_the_backend() {
+    let world = World::with("", |_| answer("500 Internal Server Error", &[], "")).await;
+    let own = OwnLimits { minute: Some(1), day: None };
+    let pro = world.customer_with("pro", own).await;
+    assert_eq!(world.get("/api/v1/models").key(&pro.key).send().await.code(), "upstream_unavailable");
+    let told = world.get("/api/v1/models/nobody").key(&pro.key).send().await;
+    assert_eq!(told.code(), "rate_limit_exceeded");
+    assert_eq!(world.backend.received().len(), 1);
+}
+
+#[tokio::test]
+async fn order_the_cache_before_the_backend_and_the_304_on_the_document() {
+    let world = World::new().await;
+    let pro = world.customer("pro").await;
+    let stored = world.get("/api/v1/index").key(&pro.key).send().await;
+    world.backend.answers(|_| json("{}"));
+    assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
+    let ask = world.get("/api/v1/index").key(&pro.key).header("If-None-Match", stored.header("etag"));
+    let current = ask.send().await;
+    assert_eq!((current.status, current.body.len()), (304, 0));
+    assert_eq!(world.backend.received().len(), 1);
+    assert_eq!(world.counted("scoregate_not_modified_total").await, 1);
+}

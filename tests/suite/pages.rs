@@ -1,0 +1,143 @@
+//! The pages that need no key, OPTIONS and HEAD.
+
+use crate::client::Connection;
+use crate::raw::{After, exchange};
+use crate::world::{World, good};
+
+const PAGES: [(&str, &str); 4] = [
+    ("/", "text/html; charset=utf-8"),
+    ("/docs", "text/html; charset=utf-8"),
+    ("/openapi.json", "application/json"),
+    ("/healthz", "text/plain; charset=utf-8"),
+];
+
+#[tokio::test]
+async fn pages_need_no_key_and_cost_nothing() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    for _ in 0..3 {
+        for (page, kind) in PAGES {
+            let told = world.get(page).send().await;
+            assert_eq!((told.status, told.header("content-type")), (200, kind), "{page}");
+            assert!(!told.body.is_empty() && told.number("content-length") == told.body.len() as u64);
+            assert_eq!(told.number("x-ratelimit-remaining"), 1, "{page}");
+        }
+    }
+    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 13);
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn pages_answer_a_head_with_the_same_headers_and_no_body() {
+    let world = World::new().await;
+    for (page, _) in PAGES {
+        let (get, head) = (world.get(page).send().await, world.ask("HEAD", page).send().await);
+        assert_eq!((head.status, head.body.len()), (200, 0), "{page}");
+        let steady = |told: &crate::client::Answer| {
+            let mut headers = told.headers.clone();
+            headers.retain(|(name, _)| name != "date" && name != "x-request-id");
+            headers
+        };
+        assert_eq!(steady(&head), steady(&get), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn pages_answer_304_to_who_has_them() {
+    let world = World::new().await;
+    for page in ["/", "/docs", "/openapi.json"] {
+        let etag = world.get(page).send().await.header("etag").to_owned();
+        assert!(etag.starts_with('"') && etag.ends_with('"'), "{page}: {etag}");
+        for method in ["GET", "HEAD"] {
+            let told = world.ask(method, page).header("If-None-Match", &etag).send().await;
+            assert_eq!(
+                (told.status, told.header("etag"), told.body.len()),
+                (304, etag.as_str(), 0),
+                "{page}"
+            );
+            let told = world.ask(method, page).header("If-None-Match", "\"other\"").send().await;
+            assert_eq!(told.status, 200, "{page}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_may_load_nothing_and_be_framed_by_nobody() {
+    let world = World::new().await;
+    for page in ["/", "/docs", "/openapi.json"] {
+        let told = world.get(page).send().await;
+        let policy = told.header("content-security-policy");
+        for part in ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
+        {
+            assert!(policy.split("; ").any(|known| known == part), "{page}: {policy}");
+        }
+        assert!(!policy.contains("script-src"), "{page}: {policy}");
+        assert_eq!(told.header("x-content-type-options"), "nosniff", "{page}");
+        assert_eq!(told.header("referrer-policy"), "no-referrer", "{page}");
+    }
+}
+
+#[tokio::test]
+async fn pages_are_found_by_their_exact_path_and_whatever_their_query() {
+    let world = World::new().await;
+    for target in ["/?x", "/docs?period=7D", "/openapi.json?%zz", "/healthz?a=b&a=b"] {
+        assert_eq!(world.get(target).send().await.status, 200, "{target}");
+    }
+    for target in
+        ["/docs/", "/Docs", "//docs", "/%64ocs", "/healthz/", "/openapi.json/", "/index.html", "/./docs"]
+    {
+        assert_eq!(world.get(target).send().await.code(), "api_key_required", "{target}");
+    }
+}
+
+#[tokio::test]
+async fn pages_stay_when_the_guard_of_an_address_is_used_up() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    assert_eq!(world.get("/nothing").send().await.status, 401);
+    assert_eq!(world.get("/nothing").send().await.code(), "too_many_refusals");
+    for (page, _) in PAGES {
+        assert_eq!(world.get(page).send().await.status, 200, "{page}");
+    }
+    assert_eq!(world.ask("OPTIONS", "/").send().await.status, 204);
+}
+
+#[tokio::test]
+async fn pages_options_is_answered_for_any_path_and_costs_nothing() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    let mut connection = Connection::open(world.address()).await;
+    let paths =
+        ["/", "/docs", "/api/v1/models", "/api/v1/me", "/nothing", "//", "/api/v1/models/%00?period=7D"];
+    for path in paths {
+        for key in ["", "wrong"] {
+            let ask = world.ask("OPTIONS", path);
+            let told = connection.ask(if key.is_empty() { ask } else { ask.key(key) }).await;
+            assert_eq!((told.status, told.header("allow")), (204, "GET, HEAD, OPTIONS"), "{path}");
+            assert_eq!((told.body.len(), told.header("content-length")), (0, ""), "{path}");
+            assert_eq!(told.number("x-ratelimit-remaining"), 1, "{path}");
+        }
+    }
+    let counted = world.counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}").await;
+    assert_eq!(counted, 14);
+}
+
+#[tokio::test]
+async fn pages_cors_is_off_by_default() {
+    let world = World::new().await;
+    let ask = world.ask("OPTIONS", "/api/v1/models").header("Origin", "https://site.example");
+    let told = ask.header("Access-Control-Request-Method", "GET").send().await;
+    assert_eq!(told.status, 204);
+    // `Rules` refuses every header that is not documented; this names what must not be there.
+    assert!(told.headers.iter().all(|(name, _)| !name.starts_with("access-control-")));
+}
+
+#[tokio::test]
+async fn pages_leave_the_connection_open() {
+    let world = World::new().await;
+    for (page, _) in PAGES {
+        for method in ["GET", "HEAD", "OPTIONS"] {
+            let bytes = format!("{method} {page} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let (told, after) = exchange(&world, bytes.as_bytes()).await;
+            assert!(told.status < 300, "{method} {page}");
+            assert_eq!(after, After::Open, "{method} {page}");
+        }
+    }
+}

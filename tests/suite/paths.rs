@@ -1,0 +1,204 @@
+//! Paths as attackers write them: none is repaired, none is a success, and the backend hears canonical targets alone.
+
+use std::collections::BTreeSet;
+
+use crate::client::Connection;
+use crate::raw::{get, is_bare, show};
+use crate::world::{World, good};
+
+const WIDE: &str = "guard.per_minute = 100000";
+/// The path is another one.
+const LOST: (u16, &str) = (404, "not_found");
+/// The path is one with a model's identifier, and that is malformed.
+const ID: (u16, &str) = (400, "invalid_model_id");
+/// It is no path on this server.
+const BAD: (u16, &str) = (400, "bad_request");
+/// It is no HTTP: the codec's own answer.
+const BARE: (u16, &str) = (400, "");
+
+/// Targets, and what a caller with a key is told.
+#[rustfmt::skip]
+const TRICKS: &[(&[u8], (u16, &str))] = &[
+    // Slashes and dots.
+    (b"/api/v1", LOST), (b"/api/v1/", LOST), (b"/api/v1/models/", LOST), (b"/api/v1/models//", LOST),
+    (b"/api/v1//models", LOST), (b"/api//v1/models", LOST), (b"//api/v1/models", LOST), (b"///api/v1/models", LOST),
+    (b"//evil.example/api/v1/models", LOST), (b"/./api/v1/models", LOST), (b"/api/v1/./models", LOST),
+    (b"/api/v1/models/.", LOST), (b"/api/v1/models/..", LOST), (b"/api/v1/models/../me", LOST),
+    (b"/api/v1/me/../models", LOST), (b"/api/v1/../v1/models", LOST), (b"/../api/v1/models", LOST),
+    (b"/api/v1/models/./history", LOST), (b"/api/v1/models/../history", LOST), (b"/api/v1/models//history", LOST),
+    (b"/api/v1/models/atlas/", LOST), (b"/api/v1/models/atlas/.", LOST), (b"/api/v1/models/atlas/..", LOST),
+    (b"/api/v1/models/atlas//history", LOST), (b"/api/v1/models/atlas/history/", LOST),
+    (b"/api/v1/models/atlas/./history", LOST), (b"/api/v1/models/atlas/history/..", LOST),
+    (b"/api/v1/models/...", ID), (b"/api/v1/models/.atlas", ID), (b"/api/v1/drift/", LOST), (b"/api/v1/drift", LOST),
+    (b"/api/v1/drift/..", LOST), (b"/docs/../api/v1/models", LOST), (b"/docs/", LOST), (b"//docs", LOST), (b"/./", LOST),
+    // The same, percent-encoded.
+    (b"/api/v1/%2e/models", LOST), (b"/api/v1/%2e%2e/v1/models", LOST), (b"/%2e%2e/api/v1/models", LOST),
+    (b"/api/v1%2fmodels", LOST), (b"/api%2fv1%2fmodels", LOST), (b"/%2fapi/v1/models", LOST), (b"%2fapi/v1/models", BARE),
+    (b"/api/v1/models%2f", LOST), (b"/api/v1/models%2fatlas", LOST), (b"/api/v1/models%2f..%2fme", LOST),
+    (b"/api/v1/models/%2e", ID), (b"/api/v1/models/%2e%2e", ID), (b"/api/v1/models/.%2e", ID), (b"/api/v1/models/%2e.", ID),
+    (b"/api/v1/models/%2E%2E", ID), (b"/api/v1/models/%2e%2e/history", ID), (b"/api/v1/models/%2e%2e%2fme", ID),
+    (b"/api/v1/models/..%2fme", ID), (b"/api/v1/models/atlas%2f", ID), (b"/api/v1/models/atlas%2fhistory", ID),
+    (b"/api/v1/models/atlas%2F..%2Fme", ID), (b"/api/v1/models/%2f", ID), (b"/api/v1/models/%2fetc%2fpasswd", ID),
+    (b"/api/v1/models/atlas%2f..%2f..%2fme/history", ID), (b"/api/v1/drift/%2e%2e", ID), (b"/api/v1/drift/a%2fb", ID),
+    (b"/api/v1/me%2f", LOST), (b"/api/v1/me%2f..%2fmodels", LOST), (b"/api/v1/me/%2e%2e/models", LOST),
+    // Encoded twice, over-long, not UTF-8, cut short.
+    (b"/api/v1/models/%252e%252e", ID), (b"/api/v1/models/a%252fb", ID), (b"/api/v1/models/%25252e", ID),
+    (b"/api/v1%252fmodels", LOST), (b"/api/v1/models/%c0%ae%c0%ae", ID), (b"/api/v1/models/a%c0%afb", ID),
+    (b"/api/v1/models/a%e0%80%afb", ID), (b"/api/v1/models/%ff", ID), (b"/api/v1/models/a%80", ID),
+    (b"/api/v1/models/%", ID), (b"/api/v1/models/a%", ID), (b"/api/v1/models/a%2", ID), (b"/api/v1/models/a%zz", ID),
+    (b"/api/v1/models/a%u002e", ID), (b"/api/v1/models/a%0", ID), (b"/api/v1/mod%", LOST), (b"/api/v1/mode%6", LOST),
+    (b"/api/v1/models/%ef%bc%8e%ef%bc%8e", ID), (b"/api/v1/models/a%ef%bc%8fb", ID), (b"/api/v1/models/%e2%80%aeatlas", ID),
+    // NUL, line ends, blanks.
+    (b"/api/v1/models/%00", ID), (b"/api/v1/models/atlas%00", ID), (b"/api/v1/models/atlas%00.css", ID),
+    (b"/api/v1/me%00.css", LOST), (b"/api/v1/models%00", LOST), (b"/api/v1/models/a%0d%0aHost:%20evil", ID),
+    (b"/api/v1/models/a%0a", ID), (b"/api/v1/models/a%20", ID), (b"/api/v1/models/%20a", ID), (b"/api/v1/models/a%09", ID),
+    (b"/api/v1/models/a%7f", ID), (b"/api/v1/models%20", LOST), (b"/api/v1/me%0a", LOST),
+    // Backslashes, semicolons, suffixes: cache deception.
+    (b"/api/v1\\models", LOST), (b"\\api\\v1\\models", BARE), (b"/api/v1/models\\..\\me", LOST), (b"/api/v1/models/..\\me", ID),
+    (b"/api/v1/models/a%5cb", ID), (b"/api/v1/models/..%5cme", ID), (b"/api/v1/models/..;/me", LOST),
+    (b"/api/v1/models/..;", ID), (b"/api/v1/..;/v1/models", LOST), (b"/api/v1/models;x=1", LOST), (b"/api/v1/models/atlas;x=1", ID),
+    (b"/api/v1/models/atlas/history;x=1", LOST), (b"/api/v1/me;.js", LOST), (b"/api/v1/me;/x.css", LOST), (b"/api/v1/me/x.css", LOST),
+    (b"/api/v1/me.css", LOST), (b"/api/v1/me/", LOST), (b"/api/v1/me/avatar.png", LOST), (b"/api/v1/me%3bx.css", LOST),
+    (b"/api/v1/me%3f.css", LOST), (b"/api/v1/me%23.css", LOST), (b"/api/v1/models.json", LOST), (b"/api/v1/models.", LOST),
+    (b"/api/v1/models%2ejson", LOST), (b"/api/v1/index.html", LOST), (b"/api/v1/models/a%3fb", ID), (b"/api/v1/models/a%23b", ID),
+    // Letters that look alike, other versions, other names.
+    (b"/API/v1/models", LOST), (b"/api/V1/models", LOST), (b"/api/v1/Models", LOST), (b"/api/v1/MODELS", LOST), (b"/api/v1/Me", LOST),
+    (b"/api/v01/models", LOST), (b"/api/v1.0/models", LOST), (b"/api/v2/models", LOST), (b"/api/models", LOST), (b"/v1/models", LOST),
+    (b"/api/v1/models/atlas/History", LOST), (b"/api/v1/analytics", LOST), (b"/api/v1/analytics/", LOST), (b"/api/v1/model", LOST),
+    (b"/api/v1/modelss", LOST), (b"/api/v1models", LOST), (b"/api/v1/models/atlas/x", LOST), (b"/api/v1/models/-", ID),
+    (b"/api/v1/models/_atlas", ID), (b"/api/v1/models/:id", ID), (b"/api/v1/models/{id}", ID), (b"/api/v1/models/*", ID),
+    (b"/api/v1/models/a+b", ID), (b"/api/v1/models/a,b", ID), (b"/api/v1/models/a@b", ID), (b"/api/v1/models/a~", ID), (b"/api/v1/models/a=b", ID),
+    (b"/metrics", LOST), (b"/admin", LOST), (b"/healthz/", LOST), (b"/favicon.ico", LOST), (b"/.env", LOST), (b"/.git/config", LOST),
+    // Bytes that are no ASCII, or no target at all.
+    ("/api/v1/models/ätlas".as_bytes(), BAD), ("/api/v1/mödels".as_bytes(), BAD), ("/api/v1/models?x=ä".as_bytes(), BAD),
+    (b"/api/v1/models/\xff", BARE), (b"/api/v1/models/\xc0\xaf", BARE), (b"/api/v1/models/a\x00", BARE), (b"/api/v1/models/a\x0b", BARE),
+    (b"/api/v1/models/a\tb", BARE), (b"/api/v1/models/a b", BARE), (b"api/v1/models", BARE), (b"", BARE), (b"/api/v1/models/<a>", BARE),
+    (b"?period=24h", BARE), (b"*", BAD), (b"/*", LOST),
+    (b"http://localhost/api/v1/models", BAD), (b"HTTP://localhost/api/v1/models", BAD), (b"https://localhost/api/v1/models", BAD),
+    (b"http://evil.example/api/v1/models", BAD), (b"http:/api/v1/models", BARE), (b"file:///etc/passwd", BARE), (b"localhost", BAD), (b"localhost:80", BAD),
+];
+
+#[tokio::test]
+async fn paths_no_trick_is_a_success_and_none_reaches_the_backend() {
+    assert!(TRICKS.len() >= 80);
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("pro").await.key;
+    let mut wrong = Vec::new();
+    for (target, (status, code)) in TRICKS {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(&get(target, &key)).await;
+        let told = connection.read(false).await.unwrap_or_else(|| panic!("no answer: {}", show(target)));
+        let told_code = if is_bare(&told) || told.status < 400 { String::new() } else { told.code() };
+        if (told.status, told_code.as_str()) != (*status, *code) {
+            wrong.push(format!("{}: {} {told_code}, not {status} {code}", show(target), told.status));
+        }
+        if !is_bare(&told) {
+            world.check("GET", &String::from_utf8_lossy(target), &told);
+        }
+        if told.closes() {
+            assert!(connection.is_closed().await, "{}", show(target));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(world.backend.received().is_empty(), "{:?}", world.backend.received());
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+    let lost = TRICKS.iter().filter(|(_, told)| *told == LOST).count();
+    let counted = world.counted("scoregate_refusals_total{code=\"not_found\"}").await;
+    assert_eq!(usize::try_from(counted).unwrap(), lost);
+}
+
+#[tokio::test]
+async fn paths_a_stranger_learns_nothing_from_any_of_them() {
+    let world = World::with(WIDE, good).await;
+    for (target, (_, code)) in TRICKS.iter().filter(|(_, told)| *told == LOST || *told == ID) {
+        for key in ["", "wrong"] {
+            let mut connection = Connection::open(world.address()).await;
+            connection.write(&get(target, key)).await;
+            let told = connection.read(false).await.unwrap();
+            let expected = if key.is_empty() { "api_key_required" } else { "invalid_api_key" };
+            assert_eq!((told.status, told.code().as_str()), (401, expected), "{} {code}", show(target));
+        }
+    }
+}
+
+#[tokio::test]
+async fn paths_an_escaped_letter_is_that_letter_and_the_backend_hears_it_plain() {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("pro").await.key;
+    let mut connection = Connection::open(world.address()).await;
+    for target in [
+        "/api/v1/models/atlas/history",
+        "/api/v1/models/%61tlas/history",
+        "/api/v1/models/a%74las/histor%79",
+        "/api/v1/mode%6Cs/atlas/%68istory?",
+        "/api/v1/models/atlas/history?x=../../me",
+    ] {
+        assert_eq!(connection.ask(world.get(target).key(&key)).await.status, 200, "{target}");
+    }
+    let asked: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
+    assert_eq!(asked, ["GET /api/v1/models/atlas/history?period=latest HTTP/1.1"]);
+}
+
+#[tokio::test]
+async fn paths_me_is_never_stored_whatever_follows_it() {
+    let world = World::with(WIDE, good).await;
+    let (one, two) = (world.customer("pro").await, world.customer("free").await);
+    let mut connection = Connection::open(world.address()).await;
+    for target in
+        ["/api/v1/me", "/api/v1/me?x.css", "/api/v1/me?/x.css", "/api/v1/me?.js&period=7D", "/api/v1/%6de"]
+    {
+        let mut seen = BTreeSet::new();
+        for customer in [&one, &two, &one] {
+            let told = connection.ask(world.get(target).key(&customer.key)).await;
+            assert_eq!((told.status, told.header("cache-control")), (200, "private, no-store"), "{target}");
+            assert_eq!(told.header("etag"), "", "{target}");
+            seen.insert(told.json()["data"][0]["application"]["id"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(seen, BTreeSet::from([one.id.to_string(), two.id.to_string()]), "{target}");
+    }
+    assert!(world.backend.received().is_empty());
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+}
+
+#[tokio::test]
+async fn paths_headers_that_name_another_path_or_host_change_nothing() {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("pro").await.key;
+    let plain = world.get("/api/v1/models").key(&key).send().await;
+    for (name, value) in [
+        ("X-Original-URL", "/api/v1/me"),
+        ("X-Rewrite-URL", "/api/v1/me"),
+        ("X-Forwarded-Host", "evil.example"),
+        ("X-Forwarded-For", "192.0.2.1"),
+        ("X-Forwarded-Prefix", "/evil"),
+        ("X-HTTP-Method-Override", "DELETE"),
+        ("Forwarded", "host=evil.example"),
+        ("Accept-Language", "de"),
+        ("Origin", "https://evil.example"),
+        ("Cookie", "a=1"),
+    ] {
+        let told = world.get("/api/v1/models").key(&key).header(name, value).send().await;
+        assert_eq!((told.status, &told.body), (200, &plain.body), "{name}");
+        assert_eq!(told.header("etag"), plain.header("etag"), "{name}");
+    }
+    assert_eq!(world.backend.received().len(), 1);
+}
+
+#[tokio::test]
+async fn paths_a_fragment_is_cut_off_by_the_codec_and_reaches_nothing() {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("pro").await.key;
+    // The codec smooths this over before the gateway sees it. That is harmless while what goes to the backend and into
+    // the cache is made from the parsed route alone, which is what this test is about.
+    for target in
+        [&b"/api/v1/models#"[..], b"/api/v1/models#/../me", b"/api/v1/models?sortBy=combined#&period=24h"]
+    {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(&get(target, &key)).await;
+        let told = connection.read(false).await.unwrap();
+        assert_eq!(told.status, 200, "{}", show(target));
+    }
+    let heard: BTreeSet<String> =
+        world.backend.received().iter().map(|one| one.target().to_owned()).collect();
+    assert_eq!(heard, BTreeSet::from(["/api/v1/models?period=latest&sortBy=combined".to_owned()]));
+}

@@ -1,0 +1,56 @@
+//! Requests as bytes, for what no well-behaved client sends, and what becomes of the connection afterwards.
+
+use serde_json::Value as Json;
+
+use crate::client::{Answer, Connection};
+use crate::world::World;
+
+/// What becomes of a connection after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// The next request on it is answered.
+    Open,
+    /// It is closed, and nothing more was sent.
+    Closed,
+}
+
+/// Sends bytes on a connection of their own; reads one answer and what becomes of the connection. What the answer says
+/// of the connection has to be true.
+pub async fn exchange(world: &World, bytes: &[u8]) -> (Answer, After) {
+    let mut connection = Connection::open(world.address()).await;
+    connection.write(bytes).await;
+    let answer = connection.read(bytes.starts_with(b"HEAD ")).await;
+    let answer = answer.unwrap_or_else(|| panic!("no answer: {}", show(bytes)));
+    if answer.closes() {
+        assert!(connection.is_closed().await, "it said close, and went on: {}", show(bytes));
+        return (answer, After::Closed);
+    }
+    connection.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let next = connection.read(false).await.unwrap_or_else(|| panic!("closed unsaid: {}", show(bytes)));
+    assert_eq!(next.body, b"alive\n", "another answer in between: {}", show(bytes));
+    (answer, After::Open)
+}
+
+/// A GET with a key for a target that may be any bytes.
+pub fn get(target: &[u8], key: &str) -> Vec<u8> {
+    let head = format!(" HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
+    [b"GET ", target, head.as_bytes()].concat()
+}
+
+/// Whether an answer is the codec's own: no body, and none of the API's headers.
+pub fn is_bare(answer: &Answer) -> bool {
+    answer.body.is_empty() && answer.header("x-request-id").is_empty()
+}
+
+/// Bytes for a message.
+pub fn show(bytes: &[u8]) -> String {
+    bytes.iter().take(120).map(|byte| byte.escape_ascii().to_string()).collect()
+}
+
+/// An error's body without what differs from request to request.
+pub fn lasting(answer: &Answer) -> Json {
+    let mut body = answer.json();
+    let id = body.as_object_mut().and_then(|body| body.remove("request_id"));
+    assert!(id.is_some_and(|id| id == answer.header("x-request-id")), "the body names another request");
+    body
+}
