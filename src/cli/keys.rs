@@ -39,6 +39,9 @@ pub(super) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Create an application with its first key, and print the key.
+    #[command(
+        after_help = "Example:\n  scoregate keys create --name 'Weather site' --tier pro --data-dir DIR"
+    )]
     Create {
         /// Its name, for people.
         #[arg(long)]
@@ -63,6 +66,7 @@ enum Verb {
         expires_at: Option<String>,
     },
     /// List applications, a page at a time.
+    #[command(after_help = "Example:\n  scoregate keys list --data-dir DIR --json")]
     List {
         /// Go on after this one.
         #[arg(long, value_name = "APP")]
@@ -72,11 +76,15 @@ enum Verb {
         most: usize,
     },
     /// Show one application and its keys.
+    #[command(after_help = "Example:\n  scoregate keys show app_0123456789a --data-dir DIR")]
     Show {
         /// The application, such as `app_0123456789a`.
         id: ApplicationId,
     },
     /// Give an application a new key. Its older ones end after the overlap; its quota stays.
+    #[command(
+        after_help = "Example:\n  scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR"
+    )]
     Rotate {
         /// The application.
         id: ApplicationId,
@@ -85,6 +93,8 @@ enum Verb {
         overlap_hours: u64,
     },
     /// Revoke an application's keys, at once.
+    #[command(after_help = "Examples:\n  scoregate keys revoke app_0123456789a --data-dir DIR\n  \
+        scoregate keys revoke app_0123456789a --key sg_live_abcd --data-dir DIR")]
     Revoke {
         /// The application.
         id: ApplicationId,
@@ -93,6 +103,7 @@ enum Verb {
         key: Option<String>,
     },
     /// Move an application to another tier, at once. What it used today stays used.
+    #[command(after_help = "Example:\n  scoregate keys set-tier app_0123456789a teams --data-dir DIR")]
     SetTier {
         /// The application.
         id: ApplicationId,

@@ -33,15 +33,15 @@ struct Cli {
 enum Command {
     /// Run everything at once with made-up data: the gateway, its built-in backend, and a key for each tier.
     #[command(
-        after_help = "Prints a key for each tier and a curl to paste, once everything is up. Stop it with Ctrl-C.\n\
+        after_help = "Examples:\n  scoregate demo\n  scoregate demo --data-dir demo-data --listen 127.0.0.1:8081\n\n\
+        Prints a key for each tier and a curl to paste, once everything is up. Stop it with Ctrl-C.\n\
         Without --data-dir its state lies in a temporary directory that is removed at the end."
     )]
     Demo(Where),
     /// Run the gateway by a configuration: the production form.
-    #[command(
-        after_help = "Stops on SIGTERM or Ctrl-C: open requests are finished, leased quota is given back.\n\
-        Every setting can be said by the environment too; `scoregate check --sample` shows them all."
-    )]
+    #[command(after_help = "Example:\n  scoregate serve --config scoregate.toml\n\n\
+        Stops on SIGTERM or Ctrl-C: open requests are finished, leased quota is given back.\n\
+        Every setting can be said by the environment too; `scoregate check --sample` shows them all.")]
     Serve {
         /// The configuration file.
         #[arg(long, env = "SCOREGATE_CONFIG")]
@@ -50,6 +50,9 @@ enum Command {
         place: Where,
     },
     /// Name everything that is wrong with a configuration, at once.
+    #[command(after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
+        scoregate check --config scoregate.toml\n\n\
+        Says nothing if nothing is wrong. The environment is checked too, as `serve` would use it.")]
     Check {
         /// The configuration file.
         #[arg(long, required_unless_present = "sample")]
@@ -61,7 +64,8 @@ enum Command {
     /// Create, list and change applications and their keys, on a running server or a stopped one.
     #[command(after_help = keys::AFTER_HELP)]
     Keys(keys::KeysArgs),
-    /// Print completions for a shell: `scoregate completions bash > /etc/bash_completion.d/scoregate`.
+    /// Print completions for a shell.
+    #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
