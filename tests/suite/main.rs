@@ -20,6 +20,9 @@
 
 mod auth;
 mod backend;
+mod cli_demo;
+mod cli_keys;
+mod cli_words;
 mod client;
 mod codes;
 mod framing;
@@ -30,5 +33,6 @@ mod paths;
 mod process;
 mod queries;
 mod raw;
+mod shell;
 mod strangers;
 mod world;

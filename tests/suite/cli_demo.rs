@@ -1,0 +1,157 @@
+//! `scoregate demo` and the end of a server: what is printed works, what is temporary goes, what runs is finished.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::backend::{Backend, json};
+use crate::client::Connection;
+use crate::shell::{Program, Visitor, run};
+
+const TIERS: [&str; 5] = ["free", "pro", "developer", "teams", "enterprise"];
+const FREE_PORTS: [&str; 5] = ["demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+
+fn demo(data_dir: Option<&Path>) -> Program {
+    let named = data_dir.map(|directory| ["--data-dir", directory.to_str().unwrap()]);
+    let arguments: Vec<&str> = FREE_PORTS.into_iter().chain(named.into_iter().flatten()).collect();
+    Program::start(&arguments, &[])
+}
+
+/// What a demo prints: the key of each tier, and a curl.
+struct Printed {
+    keys: Vec<(String, String)>,
+    /// The value of the curl's header, and its URL.
+    curl: (String, String),
+}
+
+impl Printed {
+    fn by(program: &Program) -> Self {
+        let pair = |line: String| line.split_once(' ').map(|(tier, key)| (tier.into(), key.into())).unwrap();
+        let keys = TIERS.map(|tier| pair(program.prints(&format!("{tier} ")))).into();
+        let curl = program.prints("curl ");
+        let quoted: Vec<&str> = curl.split('\'').collect();
+        let curl = (quoted[1].strip_prefix("Authorization: Bearer ").unwrap().into(), quoted[3].into());
+        Self { keys, curl }
+    }
+
+    fn visit(&self) -> impl Future<Output = Visitor> {
+        let host = self.curl.1.strip_prefix("http://").unwrap().split('/').next().unwrap();
+        Visitor::to(host.parse().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn a_demo_prints_a_key_for_each_tier_and_each_opens_the_door_of_its_tier() {
+    let program = demo(None);
+    let printed = Printed::by(&program);
+    let visitor = printed.visit().await;
+    for (tier, key) in &printed.keys {
+        assert_eq!(visitor.who_am_i(key).await.unwrap().0, *tier);
+    }
+    let ended = program.stop().with(0);
+    let first: Vec<&str> = ended.out.lines().take_while(|line| !line.is_empty()).collect();
+    let expected: Vec<String> = printed.keys.iter().map(|(tier, key)| format!("{tier} {key}")).collect();
+    assert_eq!(first, expected, "five lines and nothing before or between them");
+}
+
+#[tokio::test]
+async fn the_curl_that_a_demo_prints_gets_the_rankings() {
+    let program = demo(None);
+    let printed = Printed::by(&program);
+    let (key, url) = &printed.curl;
+    let target = &url[url.find("/api").unwrap()..];
+    let answer = printed.visit().await.get(target, key).send().await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.json()["count"].as_u64().unwrap() > 0);
+    assert!(answer.json()["license"].as_str().unwrap().contains("simulated"));
+    program.stop().with(0);
+}
+
+#[test]
+fn a_demo_that_is_told_to_stop_ends_in_order_and_leaves_nothing_behind() {
+    for signal in ["TERM", "INT"] {
+        let program = demo(None);
+        let state = program.prints("state ");
+        let state = Path::new(state.trim_start_matches("state").trim()).to_owned();
+        assert!(state.starts_with(program.scratch.path()) && state.is_dir(), "{signal}");
+        program.says("Ctrl-C");
+        program.signal(signal);
+        let (ended, scratch) = program.end();
+        ended.with(0);
+        assert!(!state.exists(), "{signal}");
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "{signal}");
+    }
+}
+
+#[tokio::test]
+async fn a_named_directory_keeps_the_demo_s_applications_and_ends_its_old_keys() {
+    let directory = TempDir::new().unwrap();
+    let before = demo(Some(directory.path()));
+    let old = Printed::by(&before);
+    let visitor = old.visit().await;
+    let mut owners = Vec::new();
+    for (_, key) in &old.keys {
+        owners.push(visitor.who_am_i(key).await.unwrap());
+    }
+    before.stop().with(0);
+
+    let after = demo(Some(directory.path()));
+    let new = Printed::by(&after);
+    let visitor = new.visit().await;
+    for (index, owner) in owners.iter().enumerate() {
+        assert_eq!(visitor.who_am_i(&new.keys[index].1).await.as_ref(), Ok(owner));
+        assert_eq!(visitor.who_am_i(&old.keys[index].1).await, Err("invalid_api_key".into()));
+    }
+    after.stop().with(0);
+}
+
+#[test]
+fn a_second_demo_on_the_same_directory_refuses_and_says_why() {
+    let directory = TempDir::new().unwrap();
+    let first = demo(Some(directory.path()));
+    first.prints("state ");
+    let (second, _) = demo(Some(directory.path())).end();
+    let second = second.with(2);
+    assert!(second.err.contains("in use by another scoregate") && second.err.contains("--data-dir"));
+    assert_eq!(second.out, "");
+    first.stop().with(0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_in_flight_at_sigterm_is_finished() {
+    let backend = Backend::start(|_| json(r#"{"success":true,"data":[{"id":"atlas"}]}"#)).await;
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &backend.url())]);
+    let visitor = Visitor::to(program.public()).await;
+    let arguments = ["keys", "create", "--name", "n", "--tier", "pro", "--data-dir"];
+    let created = run(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat()).with(0);
+    let mut idle = Connection::open(visitor.address()).await;
+    idle.ask(visitor.get("/api/v1/me", created.out.trim())).await;
+    backend.hold();
+    let asking = tokio::spawn(visitor.get("/api/v1/models", created.out.trim()).send());
+    backend.has_received(1).await;
+    program.signal("TERM");
+    assert!(idle.is_closed().await, "connections without a request are let go first");
+    backend.open();
+    let answer = asking.await.unwrap();
+    assert_eq!((answer.status, answer.json()["count"].as_u64()), (200, Some(1)));
+    let (ended, _) = program.end();
+    assert!(ended.with(0).err.contains("all_finished=true"));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_accepts_no_more_and_gives_back_what_it_leased() {
+    let directory = TempDir::new().unwrap();
+    let place = directory.path().to_str().unwrap();
+    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM", "built-in")]);
+    let address = program.public();
+    let created = run(&["keys", "create", "--name", "n", "--tier", "teams", "--data-dir", place]).with(0);
+    let visitor = Visitor::to(address).await;
+    for _ in 0..3 {
+        assert_eq!(visitor.get("/api/v1/models", created.out.trim()).send().await.status, 200);
+    }
+    program.stop().with(0);
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    let list = run(&["keys", "list", "--json", "--data-dir", place]).with(0).json();
+    assert_eq!(list["applications"][0]["granted_today"], 3);
+}

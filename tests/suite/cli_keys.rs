@@ -1,0 +1,214 @@
+//! `scoregate keys`: the same commands on a running server and on a stopped one, for people and for programs.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::shell::{Ended, Program, Visitor, run, run_with};
+
+const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
+
+/// `scoregate keys` for one data directory.
+struct Keys<'d>(&'d Path);
+
+impl Keys<'_> {
+    fn run(&self, arguments: &[&str]) -> Ended {
+        let place = ["--data-dir", self.0.to_str().unwrap()];
+        run(&[&["keys"], arguments, &place].concat())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        self.run(&[arguments, &["--json"]].concat()).with(0).json()
+    }
+
+    /// Creates an application: its id and its key.
+    fn create(&self, tier: &str) -> (String, String) {
+        let issued = self.json(&["create", "--name", "Weather site", "--tier", tier]);
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        (word(&issued["application"]["id"]), word(&issued["key"]))
+    }
+}
+
+/// Every command once, by what it prints for programs.
+fn every_command(keys: &Keys<'_>) {
+    let (id, key) = keys.create("pro");
+    let shown = keys.json(&["show", &id]);
+    assert_eq!(
+        (shown["tier"].as_str(), shown["name"].as_str(), shown["keys"].as_array().map(Vec::len)),
+        (Some("pro"), Some("Weather site"), Some(1))
+    );
+    assert!(key.starts_with(shown["keys"][0]["prefix"].as_str().unwrap()));
+    let rotated = keys.json(&["rotate", &id, "--overlap-hours", "1"]);
+    assert_ne!(rotated["key"].as_str(), Some(key.as_str()));
+    assert_eq!(rotated["application"]["keys"].as_array().map(Vec::len), Some(2));
+    assert_eq!(keys.json(&["set-tier", &id, "teams"])["tier"], "teams");
+    let listed = keys.json(&["list"]);
+    let listed = listed["applications"].as_array().unwrap();
+    assert!(listed.iter().any(|one| one["id"] == id.as_str() && one["tier"] == "teams"));
+    let revoked = keys.json(&["revoke", &id]);
+    assert!(revoked["keys"].as_array().unwrap().iter().all(|key| !key["revoked_at"].is_null()));
+}
+
+/// Every command once, by what it prints for people.
+fn every_command_in_words(keys: &Keys<'_>) {
+    let created = keys.run(&["create", "--name", "Weather site", "--tier", "pro"]).with(0);
+    assert!(created.out.starts_with("sg_live_") && created.out.lines().count() == 1, "only the key is data");
+    assert!(created.err.contains("shown only now"));
+    let id = created.err.split(':').next().unwrap().to_owned();
+    let rotated = keys.run(&["rotate", &id]).with(0);
+    assert!(rotated.out.starts_with("sg_live_") && rotated.out != created.out);
+    let shown = keys.run(&["show", &id]).with(0).out;
+    assert!(shown.contains(&id) && shown.contains("Weather site") && shown.contains("KEY BEGINS"), "{shown}");
+    assert!(keys.run(&["set-tier", &id, "free"]).with(0).out.contains("free"));
+    let list = keys.run(&["list"]).with(0).out;
+    assert!(list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"), "{list}");
+    assert!(keys.run(&["revoke", &id]).with(0).out.contains(&id));
+}
+
+#[test]
+fn every_keys_command_works_on_a_stopped_server() {
+    let directory = TempDir::new().unwrap();
+    every_command(&Keys(directory.path()));
+    every_command_in_words(&Keys(directory.path()));
+}
+
+#[test]
+fn every_keys_command_works_on_a_running_server() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    program.public();
+    every_command(&Keys(directory.path()));
+    every_command_in_words(&Keys(directory.path()));
+    program.stop().with(0);
+}
+
+#[tokio::test]
+async fn what_is_changed_on_a_running_server_holds_at_once() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    let keys = Keys(directory.path());
+
+    let (id, first) = keys.create("pro");
+    assert_eq!(visitor.who_am_i(&first).await, Ok(("pro".into(), id.clone())));
+    keys.run(&["set-tier", &id, "developer"]).with(0);
+    assert_eq!(visitor.who_am_i(&first).await, Ok(("developer".into(), id.clone())));
+    let second = keys.json(&["rotate", &id, "--overlap-hours", "1"])["key"].as_str().unwrap().to_owned();
+    assert_eq!(visitor.who_am_i(&first).await, visitor.who_am_i(&second).await);
+    keys.run(&["revoke", &id, "--key", &first]).with(0);
+    assert_eq!(visitor.who_am_i(&first).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.who_am_i(&second).await, Ok(("developer".into(), id.clone())));
+    let third = keys.json(&["rotate", &id, "--overlap-hours", "0"])["key"].as_str().unwrap().to_owned();
+    assert_eq!(visitor.who_am_i(&second).await, Err("invalid_api_key".into()));
+    keys.run(&["revoke", &id]).with(0);
+    assert_eq!(visitor.who_am_i(&third).await, Err("invalid_api_key".into()));
+    program.stop().with(0);
+}
+
+#[tokio::test]
+async fn what_is_changed_on_a_stopped_server_holds_when_it_starts() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let ((kept, key), (gone, lost)) = (keys.create("pro"), keys.create("pro"));
+    keys.run(&["set-tier", &kept, "enterprise"]).with(0);
+    keys.run(&["revoke", &gone]).with(0);
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    assert_eq!(visitor.who_am_i(&key).await, Ok(("enterprise".into(), kept)));
+    assert_eq!(visitor.who_am_i(&lost).await, Err("invalid_api_key".into()));
+    program.stop().with(0);
+}
+
+#[test]
+fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (id, key) = keys.create("pro");
+    let tiers = "free, pro, developer, teams, enterprise";
+    for (arguments, remedy) in [
+        (&["create", "--name", "n", "--tier", "gold"][..], tiers),
+        (&["set-tier", &id, "gold"], tiers),
+        (&["show", "app_0000000000a"], "keys list"),
+        (&["rotate", "app_0000000000a"], "keys list"),
+        (&["revoke", "app_0000000000a"], "keys list"),
+        (&["show", "weather"], "app_"),
+        (&["revoke", &id, "--key", "sg_live_nope"], "keys show"),
+        (&["create", "--name", "", "--tier", "pro"], "1 to 200"),
+        (&["create", "--name", "n", "--tier", "pro", "--expires-at", "soon"], "2027-01-31T00:00:00Z"),
+        (&["create", "--name", "n", "--tier", "pro", "--day-limit", "0"], "at least 1"),
+    ] {
+        let refused = keys.run(arguments).with(1);
+        assert!(refused.err.contains(remedy), "{arguments:?}: {}", refused.err);
+        assert!(!refused.err.contains(&key));
+        assert_eq!(refused.out, "", "{arguments:?}");
+    }
+    let nowhere = run(&["keys", "list", "--data-dir", "/nowhere/at/all"]).with(1);
+    assert!(nowhere.err.contains("/nowhere/at/all") && nowhere.err.contains("--data-dir"));
+}
+
+#[test]
+fn a_long_list_comes_in_pages() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let mut made: Vec<String> = (0..3).map(|_| keys.create("free").0).collect();
+    made.sort();
+    let page = keys.json(&["list", "--most", "2"]);
+    let next = page["next"].as_str().unwrap();
+    let rest = keys.json(&["list", "--most", "2", "--after", next]);
+    let ids = [&page, &rest].map(|page| page["applications"].as_array().unwrap().clone()).concat();
+    let mut ids: Vec<String> = ids.iter().map(|one| one["id"].as_str().unwrap().into()).collect();
+    ids.sort();
+    assert_eq!(ids, made);
+    assert!(rest["next"].is_null());
+    assert!(keys.run(&["list", "--most", "2"]).with(0).err.contains("--after"));
+}
+
+#[test]
+fn state_is_for_its_owner_only() {
+    let directory = TempDir::new().unwrap();
+    let state = directory.path().join("state");
+    let program = Program::serve(&state, &BUILT_IN);
+    program.public();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&state), 0o700);
+    assert_eq!(mode(&state.join("scoregate.sock")), 0o600);
+    program.stop().with(0);
+}
+
+#[tokio::test]
+async fn no_key_and_no_token_is_ever_said_or_listed() {
+    let directory = TempDir::new().unwrap();
+    let (token, credential) = ("a-token-of-the-side-port", "a-credential-of-the-backend");
+    let environment = [
+        ("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"),
+        ("SCOREGATE_UPSTREAM_CREDENTIAL", credential),
+        ("SCOREGATE_ADMIN_TOKEN", token),
+        ("SCOREGATE_LOG_LEVEL", "trace"),
+    ];
+    let program = Program::serve(directory.path(), &environment);
+    let visitor = Visitor::to(program.public()).await;
+    let keys = Keys(directory.path());
+    let (id, first) = keys.create("pro");
+    let second = keys.json(&["rotate", &id])["key"].as_str().unwrap().to_owned();
+    for key in [&first, &second] {
+        assert_eq!(visitor.who_am_i(key).await.unwrap().0, "pro");
+        assert_eq!(visitor.get("/api/v1/models", key).send().await.code(), "upstream_unavailable");
+        visitor.get(&format!("/api/v1/models?key={key}"), "sg_live_wrong").send().await;
+    }
+    let mut said = String::new();
+    for arguments in [&["list"][..], &["show", &id], &["list", "--json"], &["show", &id, "--json"]] {
+        let ended = keys.run(arguments).with(0);
+        said.extend([ended.out, ended.err]);
+    }
+    let ended = program.stop().with(0);
+    said.extend([ended.out, ended.err]);
+    let short =
+        run_with(&["serve"], &[("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_ADMIN_TOKEN", "tooshort")]);
+    said.push_str(&short.with(1).err);
+    for secret in [&first, &second, token, credential, "tooshort"] {
+        assert!(!said.contains(secret), "{secret} was said");
+    }
+    assert!(said.contains("serving") && said.contains(&id));
+}

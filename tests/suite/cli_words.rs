@@ -1,0 +1,131 @@
+//! What the command line says: help, completions, problems, and the exit code that goes with each.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::shell::{run, run_with};
+
+const COMMANDS: [&[&str]; 11] = [
+    &["demo"],
+    &["serve"],
+    &["check"],
+    &["completions"],
+    &["keys"],
+    &["keys", "create"],
+    &["keys", "list"],
+    &["keys", "show"],
+    &["keys", "rotate"],
+    &["keys", "revoke"],
+    &["keys", "set-tier"],
+];
+
+#[test]
+fn the_help_of_each_command_shows_an_example() {
+    assert!(run(&["--help"]).with(0).out.contains("\n  scoregate demo\n"));
+    for command in COMMANDS {
+        let help = run(&[command, &["--help"]].concat()).with(0);
+        let example = format!("\n  scoregate {}", command.join(" "));
+        assert!(help.out.contains(&example), "{command:?}: {}", help.out);
+        assert_eq!(help.err, "");
+    }
+}
+
+#[test]
+fn the_commands_are_those_whose_help_is_tested() {
+    let named = |help: &str| -> Vec<String> {
+        let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+        let names =
+            commands.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
+        names.filter(|name| *name != "help").map(str::to_owned).collect()
+    };
+    let mut all = named(&run(&["--help"]).out);
+    all.extend(named(&run(&["keys", "--help"]).out).into_iter().map(|verb| format!("keys {verb}")));
+    let mut tested: Vec<String> = COMMANDS.iter().map(|command| command.join(" ")).collect();
+    all.sort();
+    tested.sort();
+    assert_eq!(all, tested);
+}
+
+#[test]
+fn completions_come_for_each_shell_and_bash_can_read_them() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell]).with(0);
+        assert!(script.out.contains("set-tier") && script.err.is_empty(), "{shell}");
+        if shell == "bash" {
+            let place = TempDir::new().unwrap();
+            let file = place.path().join("scoregate");
+            std::fs::write(&file, &script.out).unwrap();
+            assert!(Command::new("bash").arg("-n").arg(file).status().unwrap().success());
+        }
+    }
+    let refused = run(&["completions", "tcsh"]).with(1);
+    assert!(refused.err.contains("bash") && refused.out.is_empty());
+}
+
+#[test]
+fn serve_without_an_upstream_names_the_setting_that_is_missing() {
+    let refused = run(&["serve"]).with(1);
+    assert!(refused.err.contains("upstream: ") && refused.err.contains("built-in"), "{}", refused.err);
+    assert_eq!(refused.out, "");
+}
+
+#[test]
+fn check_names_every_problem_at_once_and_prints_nothing_to_standard_output() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("bad.toml");
+    std::fs::write(&file, "listen = 8080\nupstrem = \"built-in\"\n[guard]\nper_minute = 0\n").unwrap();
+    let refused = run(&["check", "--config", file.to_str().unwrap()]).with(1);
+    for path in ["listen: ", "upstrem: ", "guard.per_minute: ", "upstream: "] {
+        assert!(refused.err.lines().any(|line| line.starts_with(path)), "{path} in {}", refused.err);
+    }
+    assert_eq!((refused.err.lines().count(), refused.out.as_str()), (4, ""));
+    let served = run(&["serve", "--config", file.to_str().unwrap()]).with(1);
+    assert!(refused.err.lines().all(|problem| served.err.contains(problem)), "serve says the same");
+}
+
+#[test]
+fn a_file_that_is_not_there_and_a_variable_that_is_no_setting_are_problems_too() {
+    let missing = run_with(&["check", "--config", "nothing.toml"], &[("SCOREGATE_LISTN", "x")]).with(1);
+    assert!(missing.err.contains("nothing.toml: ") && missing.err.contains("SCOREGATE_LISTN: "));
+    run(&["check"]).with(1);
+}
+
+#[test]
+fn the_sample_configuration_is_valid_as_it_is() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("sample.toml");
+    std::fs::write(&file, run(&["check", "--sample"]).with(0).out).unwrap();
+    let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
+    assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""));
+}
+
+#[test]
+fn a_port_that_is_taken_is_our_fault_and_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let place = TempDir::new().unwrap();
+    let environment = [("SCOREGATE_UPSTREAM", "built-in"), ("TMPDIR", place.path().to_str().unwrap())];
+    for (public, side) in [(taken.as_str(), "127.0.0.1:0"), ("127.0.0.1:0", taken.as_str())] {
+        let ports = ["--listen", public, "--admin-listen", side];
+        let state = place.path().join("state");
+        let serve =
+            run_with(&[&["serve", "--data-dir", state.to_str().unwrap()], &ports[..]].concat(), &environment);
+        assert!(serve.with(2).err.contains(&taken));
+        let demo = run_with(&[&["demo"], &ports[..]].concat(), &environment[1..]).with(2);
+        assert!(demo.err.contains(&taken) && demo.out.is_empty());
+    }
+    std::fs::remove_dir_all(place.path().join("state")).unwrap();
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the demos left nothing behind");
+}
+
+#[test]
+fn a_word_that_is_no_command_is_the_operator_s_to_mend() {
+    for arguments in [&["demmo"][..], &[], &["serve", "--listen", "here"], &["keys", "create", "--name", "n"]]
+    {
+        let refused = run(arguments).with(1);
+        assert!(refused.out.is_empty() && !refused.err.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(run(&["--version"]).with(0).out, format!("scoregate {}\n", env!("CARGO_PKG_VERSION")));
+}

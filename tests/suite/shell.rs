@@ -1,0 +1,188 @@
+//! The real program as an operator meets it: arguments in, lines and an exit code out. Nothing of the environment it
+//! is run in reaches it, and every wait is for something it says.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tempfile::TempDir;
+
+use crate::client::{Ask, Connection, Rules};
+
+/// What a command that has ended left behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub out: String,
+    /// What it wrote to standard error.
+    pub err: String,
+}
+
+impl Ended {
+    /// Holds it against an exit code.
+    pub fn with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "out: {}\nerr: {}", self.out, self.err);
+        self
+    }
+
+    /// Its standard output as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("no JSON: {}", self.out))
+    }
+}
+
+/// Runs it to its end.
+pub fn run(arguments: &[&str]) -> Ended {
+    run_with(arguments, &[])
+}
+
+/// Runs it to its end in an environment that holds these variables.
+pub fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
+    let output = command(arguments, environment).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scoregate"));
+    command.args(arguments).env_clear().envs(environment.iter().copied()).stdin(Stdio::null());
+    command
+}
+
+/// A command that goes on until it is told to stop.
+pub struct Program {
+    child: Child,
+    out: Heard,
+    err: Heard,
+    /// Where it keeps what is temporary: seen by nobody else.
+    pub scratch: TempDir,
+}
+
+/// What came over a pipe: line by line while it runs, and all of it at the end.
+struct Heard {
+    lines: Receiver<String>,
+    all: Arc<Mutex<String>>,
+    reader: JoinHandle<()>,
+}
+
+impl Heard {
+    fn new(pipe: impl Read + Send + 'static) -> Self {
+        let (sender, lines) = channel();
+        let all = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&all);
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                kept.lock().unwrap().push_str(&format!("{line}\n"));
+                // Nobody waiting for lines any more is no reason to stop listening.
+                drop(sender.send(line));
+            }
+        });
+        Self { lines, all, reader }
+    }
+
+    fn wait_for(&self, words: &str) -> String {
+        let line = self.lines.iter().find(|line| line.contains(words));
+        line.unwrap_or_else(|| panic!("it ended without saying {words:?}: {}", self.all.lock().unwrap()))
+    }
+
+    fn whole(self) -> String {
+        self.reader.join().unwrap();
+        self.all.lock().unwrap().clone()
+    }
+}
+
+impl Program {
+    /// Starts it.
+    pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let scratch = TempDir::new().unwrap();
+        let mut command = command(arguments, environment);
+        command.env("TMPDIR", scratch.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (out, err) = (Heard::new(child.stdout.take().unwrap()), Heard::new(child.stderr.take().unwrap()));
+        Self { child, out, err, scratch }
+    }
+
+    /// `serve` on free ports, with its addresses in the log.
+    pub fn serve(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
+        let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+        let arguments: Vec<&str> = free.into_iter().chain([data_dir.to_str().unwrap()]).collect();
+        Self::start(&arguments, environment)
+    }
+
+    /// The next line of its standard output that has these words in it.
+    pub fn prints(&self, words: &str) -> String {
+        self.out.wait_for(words)
+    }
+
+    /// The next line of its standard error that has these words in it.
+    pub fn says(&self, words: &str) -> String {
+        self.err.wait_for(words)
+    }
+
+    /// Waits until it serves, and answers where: from the log's line about it.
+    pub fn public(&self) -> SocketAddr {
+        let line = self.says("serving");
+        line.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let told = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.child.id())).status();
+        assert!(told.unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> (Ended, TempDir) {
+        let code = self.child.wait().unwrap().code();
+        (Ended { code, out: self.out.whole(), err: self.err.whole() }, self.scratch)
+    }
+
+    /// Tells it to stop and waits for its end.
+    pub fn stop(self) -> Ended {
+        self.signal("TERM");
+        self.end().0
+    }
+}
+
+/// Whoever talks to a gateway that was not started by a `World`.
+pub struct Visitor {
+    address: SocketAddr,
+    rules: Arc<Rules>,
+}
+
+impl Visitor {
+    /// Comes to this address.
+    pub async fn to(address: SocketAddr) -> Self {
+        let mut connection = Connection::open(address).await;
+        connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let description = connection.read(false).await.unwrap().json();
+        Self { address, rules: Arc::new(Rules::new(&description)) }
+    }
+
+    /// Where it came to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A GET in the making, with this key.
+    pub fn get(&self, target: &str, key: &str) -> Ask {
+        Ask::new(self.address, Arc::clone(&self.rules), "GET", target).key(key)
+    }
+
+    /// The tier and the application that `/me` says, or the code of its refusal.
+    pub async fn who_am_i(&self, key: &str) -> Result<(String, String), String> {
+        let answer = self.get("/api/v1/me", key).send().await;
+        if answer.status != 200 {
+            return Err(answer.code());
+        }
+        let item = &answer.json()["data"][0];
+        let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        Ok((word(&item["tier"]), word(&item["application"]["id"])))
+    }
+}
