@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# The pages in a real browser: they render whole, say nothing on the console and ask for nothing besides themselves.
+# The browser can reach loopback only. A planted page shows first that the check would notice.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. .ci/gateway.sh
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+
+# visit URL: leaves what the browser made of it in page.html, console.txt and net.json.
+visit() {
+    "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-extensions --disable-sync \
+        --no-first-run --disable-background-networking --disable-component-update \
+        --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE 127.0.0.1' --user-data-dir="$gateway_dir/profile" \
+        --log-net-log="$gateway_dir/net.json" --enable-logging=stderr --dump-dom "$1" \
+        >"$gateway_dir/page.html" 2>"$gateway_dir/console.txt"
+}
+
+# What a page put on the console, and what it asked for: requests of the browser itself have no page as initiator.
+findings() {
+    grep 'CONSOLE' "$gateway_dir/console.txt" || true
+    python3 - "$gateway_dir/net.json" <<'PY'
+import json, sys
+
+log = json.load(open(sys.argv[1]))
+start = log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
+for event in log["events"]:
+    params = event.get("params", {})
+    if event["type"] == start and params.get("initiator", "not an origin") != "not an origin":
+        print("asked for", params["url"])
+PY
+}
+
+pages_served() {
+    curl -fsS "http://$gateway_side/metrics" |
+        awk '/^scoregate_requests_total\{/ { all += $2 } END { print all + 0 }'
+}
+
+gateway_start "$1"
+
+cat >"$gateway_dir/planted.html" <<HTML
+<img src="http://$gateway_address/planted"><script>console.error("planted")</script>
+HTML
+visit "file://$gateway_dir/planted.html"
+planted=$(findings)
+for sign in CONSOLE 'asked for'; do
+    if [[ $planted != *"$sign"* ]]; then
+        echo "the check is blind: a planted page was not noticed ($sign)" >&2
+        exit 1
+    fi
+done
+
+curl -fsS "http://$gateway_address/openapi.json" >"$gateway_dir/openapi.json"
+codes=$(python3 -c '
+import json, sys
+schema = json.load(open(sys.argv[1]))["components"]["schemas"]["Error"]
+print("\n".join(schema["properties"]["code"]["enum"]))' "$gateway_dir/openapi.json")
+
+for page in / /docs /openapi.json; do
+    before=$(pages_served)
+    visit "http://$gateway_address$page"
+    found=$(findings)
+    if [[ -n $found ]]; then
+        printf '%s does more than show itself:\n%s\n' "$page" "$found" >&2
+        exit 1
+    fi
+    if [[ $(pages_served) -ne $((before + 1)) ]]; then
+        echo "$page: the browser asked $(($(pages_served) - before)) times" >&2
+        exit 1
+    fi
+    case $page in
+    /) grep -q '<h1' "$gateway_dir/page.html" && grep -q 'href="/docs"' "$gateway_dir/page.html" ;;
+    /docs) for code in $codes; do
+        grep -q "id=\"$code\"" "$gateway_dir/page.html" || { echo "/docs has no anchor $code" >&2; exit 1; }
+    done ;;
+    /openapi.json) grep -q '"openapi":"3.1.0"' "$gateway_dir/page.html" ;;
+    esac
+done
+gateway_stop
+echo "3 pages, $(wc -w <<<"$codes") anchors"

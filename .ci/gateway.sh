@@ -1,0 +1,73 @@
+# A live gateway on free loopback ports, for the steps that look at it from outside. To be sourced.
+#
+# gateway_start BINARY   starts `serve` with the built-in backend and limits that a tool cannot reach; sets
+#                        gateway_address, gateway_side and gateway_dir. Waits for the log's line that it serves.
+# gateway_key TIER       prints the key of a new application.
+# gateway_stop           stops it and holds it to exit code 0.
+
+gateway_start() {
+    gateway_binary=$1
+    gateway_dir=$(mktemp -d)
+    cat >"$gateway_dir/scoregate.toml" <<TOML
+listen = "127.0.0.1:0"
+data_dir = "$gateway_dir/state"
+upstream = "built-in"
+[admin]
+listen = "127.0.0.1:0"
+[log]
+format = "json"
+[guard]
+per_minute = 100000000
+[tiers.free]
+minute = 100000000
+day = 100000000
+paid = false
+[tiers.pro]
+minute = 100000000
+day = 100000000
+paid = true
+TOML
+    mkfifo "$gateway_dir/said"
+    "$gateway_binary" serve --config "$gateway_dir/scoregate.toml" 2>"$gateway_dir/said" &
+    gateway_pid=$!
+    trap gateway_clean EXIT
+    exec 9<"$gateway_dir/said"
+    local line
+    while IFS= read -r line <&9; do
+        printf '%s\n' "$line" >>"$gateway_dir/log"
+        if [[ $line == *'"serving"'* ]]; then
+            gateway_address=$(printf '%s' "$line" | sed -E 's/.*"public":"([^"]+)".*/\1/')
+            gateway_side=$(printf '%s' "$line" | sed -E 's/.*"side":"([^"]+)".*/\1/')
+            # Whatever else it says must not fill the pipe.
+            cat <&9 >>"$gateway_dir/log" &
+            exec 9<&-
+            return 0
+        fi
+    done
+    echo "the gateway did not start:" >&2
+    cat "$gateway_dir/log" >&2
+    return 1
+}
+
+gateway_key() {
+    "$gateway_binary" keys create --config "$gateway_dir/scoregate.toml" --name ci --tier "$1" 2>/dev/null
+}
+
+gateway_stop() {
+    kill -TERM "$gateway_pid"
+    local code=0
+    wait "$gateway_pid" || code=$?
+    gateway_pid=
+    if [[ $code -ne 0 ]]; then
+        echo "the gateway ended with $code" >&2
+        return 1
+    fi
+}
+
+# On the way out, however the step ended.
+gateway_clean() {
+    if [[ -n ${gateway_pid:-} ]]; then
+        kill -KILL "$gateway_pid" 2>/dev/null || true
+    fi
+    rm -rf "$gateway_dir"
+}
