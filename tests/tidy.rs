@@ -1,0 +1,85 @@
+//! Rules about the source, as a test: who may name whom, how large a file may grow, what the documents may point at.
+//!
+//! Each rule is a pure function from text to findings. Beside each stands a test that plants what it forbids, so that
+//! a rule which has gone blind is noticed. Not for: what clippy says already (`clippy.toml` has those bans).
+
+#[path = "tidy/layers.rs"]
+mod layers;
+#[path = "tidy/pages.rs"]
+mod pages;
+#[path = "tidy/readme.rs"]
+mod readme;
+#[path = "tidy/shape.rs"]
+mod shape;
+#[path = "tidy/source.rs"]
+mod source;
+#[path = "tidy/words.rs"]
+mod words;
+
+use std::path::{Path, PathBuf};
+
+/// A text file of the tree.
+pub(crate) struct File {
+    /// Its path from the root, with forward slashes.
+    pub(crate) path: String,
+    /// What is in it.
+    pub(crate) text: String,
+}
+
+impl File {
+    /// A file that a test plants.
+    pub(crate) fn planted(path: &str, text: &str) -> Self {
+        Self { path: path.into(), text: text.into() }
+    }
+
+    /// Whether it is Rust.
+    pub(crate) fn is_rust(&self) -> bool {
+        Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
+    }
+}
+
+/// Every text file of the tree, but for what git keeps and what it is told to ignore.
+pub(crate) fn tree() -> Vec<File> {
+    let root = root();
+    let ignored = std::fs::read_to_string(root.join(".gitignore")).expect("there is a .gitignore");
+    let ignored: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('/')).collect();
+    let mut files = Vec::new();
+    let mut left = vec![root.clone()];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(directory).expect("the tree can be read") {
+            let path = entry.expect("the tree can be read").path();
+            let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+            if path.is_dir() {
+                if name != ".git" && !ignored.contains(&name.as_str()) {
+                    left.push(path);
+                }
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                let path = path.strip_prefix(&root).expect("all lies below the root");
+                // In a linked checkout `.git` is a file, and git's own.
+                if path != Path::new(".git") {
+                    files.push(File { path: path.to_string_lossy().into_owned(), text });
+                }
+            }
+        }
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    assert!(files.iter().any(|file| file.path == "src/lib.rs"), "this is not the tree");
+    files
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Fails with all findings at once.
+pub(crate) fn none(findings: &[String]) {
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// Fails unless exactly this many things were found, and one of them says this.
+pub(crate) fn found(findings: &[String], count: usize, words: &str) {
+    assert!(
+        findings.len() == count && findings.iter().any(|finding| finding.contains(words)),
+        "{findings:#?}"
+    );
+}

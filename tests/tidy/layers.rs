@@ -1,0 +1,209 @@
+//! Who may name whom: modules name only lower layers, engines are named where the program is built, and each foreign
+//! crate that decides much stays in its own room.
+
+use crate::source::{code, module_of, paths_from};
+use crate::{File, found, none, tree};
+
+/// The layers, lowest first. Modules of one layer do not name each other.
+const LAYERS: [&[&str]; 9] = [
+    &["clock", "secret", "telemetry"],
+    &["keys", "limits", "routes"],
+    &["store", "cache", "scoring"],
+    &["upstream", "pages"],
+    &["gateway"],
+    &["server", "admin"],
+    &["config"],
+    &["app"],
+    &["cli"],
+];
+
+/// Concrete engines, and who may name them besides the module they live in and `app`.
+const ENGINES: [(&str, &str, &[&str]); 4] = [
+    // The command line works on the store of a stopped server.
+    ("store", "Embedded", &["src/cli/control.rs"]),
+    ("upstream", "Embedded", &[]),
+    ("upstream", "Http", &[]),
+    // The door that the built-in backend stands behind.
+    ("scoring", "Scoring", &["src/upstream/embedded.rs"]),
+];
+
+/// Foreign crates, and the only places that may name them.
+const ROOMS: [(&str, &[&str]); 6] = [
+    ("moka", &["src/cache/"]),
+    ("rusqlite", &["src/store/embedded/"]),
+    ("hyper", &["src/server/", "src/admin/", "src/upstream/http.rs", "src/cli/control.rs"]),
+    ("hyper_util", &["src/server/", "src/admin/", "src/upstream/http.rs", "src/cli/control.rs"]),
+    ("hyper_rustls", &["src/upstream/http.rs"]),
+    ("metrics_exporter_prometheus", &["src/telemetry/"]),
+];
+
+/// Macros that register a metric, which only the table of metrics may.
+const REGISTERING: [&str; 6] =
+    ["counter!", "gauge!", "histogram!", "describe_counter!", "describe_gauge!", "describe_histogram!"];
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// What a file names of this crate, from the crate's root.
+fn named(file: &File) -> Vec<Vec<String>> {
+    let (code, home) = (code(&file.text), module_of(&file.path));
+    let mut named = paths_from(&code, "crate");
+    for mut path in paths_from(&code, "super") {
+        let ups = 1 + path.iter().take_while(|part| *part == "super").count();
+        path.drain(..ups - 1);
+        let stays = home.len().saturating_sub(ups);
+        named.push(home.iter().take(stays).cloned().chain(path).collect());
+    }
+    named
+}
+
+fn is_for_tests(file: &File, all: &[File]) -> bool {
+    let module = module_of(&file.path);
+    // `mod tests;` and its like are declared under `#[cfg(test)]`, so their parent's code does not show them.
+    let Some((name, parents)) = module.split_last() else { return false };
+    if parents.is_empty() {
+        return false;
+    }
+    let parent = all.iter().find(|other| other.is_rust() && module_of(&other.path) == parents);
+    parent.is_some_and(|parent| {
+        let declares = |text: &str| text.lines().any(|line| line.trim().ends_with(&format!("mod {name};")));
+        declares(&parent.text) && !declares(&code(&parent.text)) || is_for_tests(parent, all)
+    })
+}
+
+/// The code of the crate without its roots and its tests.
+fn sources(all: &[File]) -> impl Iterator<Item = &File> {
+    let ours = all.iter().filter(|file| file.is_rust() && file.path.starts_with("src/"));
+    ours.filter(|file| !module_of(&file.path).is_empty() && !is_for_tests(file, all))
+}
+
+fn wrong_layers(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in sources(all) {
+        let home = module_of(&file.path).swap_remove(0);
+        let Some(own) = layer(&home) else {
+            findings.push(format!("{}: `{home}` stands in no layer", file.path));
+            continue;
+        };
+        for path in named(file) {
+            let Some(other) = path.first().filter(|other| **other != home) else { continue };
+            if layer(other).is_none_or(|layer| layer >= own) {
+                findings.push(format!("{}: names `{}`, which is not below it", file.path, path.join("::")));
+            }
+        }
+    }
+    findings
+}
+
+fn named_engines(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in sources(all).filter(|file| !file.path.starts_with("src/app/")) {
+        for (module, engine, others) in ENGINES {
+            let is_home = module_of(&file.path).first().is_some_and(|home| home == module);
+            let names = |path: &Vec<String>| path.iter().take(2).eq([module, engine]);
+            if !is_home && !others.contains(&file.path.as_str()) && named(file).iter().any(names) {
+                findings.push(format!("{}: names the engine `{module}::{engine}`", file.path));
+            }
+        }
+    }
+    findings
+}
+
+fn crates_out_of_room(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in sources(all) {
+        let code = code(&file.text);
+        for (foreign, rooms) in ROOMS {
+            let is_in_room = rooms.iter().any(|room| file.path.starts_with(room));
+            if !is_in_room && !paths_from(&code, foreign).is_empty() {
+                findings.push(format!("{}: names `{foreign}`, which belongs to {rooms:?}", file.path));
+            }
+        }
+        for macro_name in REGISTERING.iter().filter(|name| code.contains(**name)) {
+            if !file.path.starts_with("src/telemetry/") {
+                findings.push(format!("{}: `{macro_name}` belongs to telemetry's table", file.path));
+            }
+        }
+    }
+    findings
+}
+
+#[test]
+fn modules_name_only_modules_of_lower_layers() {
+    none(&wrong_layers(&tree()));
+}
+
+#[test]
+fn lib_rs_declares_the_modules_in_layer_order() {
+    let files = tree();
+    let root = files.iter().find(|file| file.path == "src/lib.rs").expect("there is a lib.rs");
+    let declared = root.text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let layers: Vec<_> = declared.map(layer).collect();
+    assert!(layers.iter().all(Option::is_some) && layers.is_sorted(), "{layers:?}");
+    assert_eq!(layers.len(), LAYERS.iter().map(|layer| layer.len()).sum::<usize>());
+}
+
+#[test]
+fn only_the_app_names_concrete_engines() {
+    none(&named_engines(&tree()));
+}
+
+#[test]
+fn each_foreign_crate_stays_in_its_room() {
+    none(&crates_out_of_room(&tree()));
+}
+
+#[test]
+fn the_layer_test_fails_when_a_forbidden_import_is_planted() {
+    for (path, import) in [
+        ("src/keys/form.rs", "use crate::gateway::Gateway;"),
+        ("src/store/mod.rs", "use crate::{clock::Now, upstream::Upstream};"),
+        ("src/cache/mod.rs", "use crate::store::Store;"),
+        ("src/limits/rule.rs", "use super::super::routes::find;"),
+        ("src/limits/mod.rs", "use super::server;"),
+        ("src/gateway/mod.rs", "fn f() { crate::cli::main(); }"),
+        ("src/secret.rs", "use super::keys::Digest;"),
+        ("src/routes/mod.rs", "use crate::*;"),
+        ("src/oddments.rs", ""),
+    ] {
+        found(&wrong_layers(&[File::planted(path, import)]), 1, path);
+    }
+    for (path, import) in [
+        ("src/gateway/admit.rs", "use super::refusal::Refusal;\nuse crate::limits::Rule;"),
+        ("src/store/embedded/worker.rs", "use super::super::StoreError;\nuse super::file::File;"),
+        ("src/keys/form.rs", "// crate::gateway asks this\n#[cfg(test)]\nuse crate::gateway::Gateway;"),
+    ] {
+        none(&wrong_layers(&[File::planted(path, import)]));
+    }
+}
+
+#[test]
+fn a_file_that_only_tests_see_may_name_what_it_likes() {
+    let child = || File::planted("src/keys/tests.rs", "use crate::gateway::Gateway;");
+    none(&wrong_layers(&[File::planted("src/keys/mod.rs", "#[cfg(test)]\nmod tests;"), child()]));
+    found(&wrong_layers(&[File::planted("src/keys/mod.rs", "mod tests;"), child()]), 1, "keys/tests.rs");
+}
+
+#[test]
+fn the_engine_test_fails_when_an_engine_is_named_elsewhere() {
+    let import = "use crate::store::{Embedded, Store};";
+    found(&named_engines(&[File::planted("src/gateway/leases.rs", import)]), 1, "store::Embedded");
+    let import = "use crate::upstream::Http as Backend;";
+    found(&named_engines(&[File::planted("src/config/mod.rs", import)]), 1, "upstream::Http");
+    none(&named_engines(&[File::planted("src/config/mod.rs", "use crate::upstream::HttpConfig;")]));
+    none(&named_engines(&[File::planted("src/app/mod.rs", "use crate::store::Embedded;")]));
+}
+
+#[test]
+fn the_room_test_fails_when_a_foreign_crate_strays() {
+    for (path, line, words) in [
+        ("src/gateway/fetch.rs", "use moka::sync::Cache;", "moka"),
+        ("src/store/mod.rs", "use rusqlite::Connection;", "rusqlite"),
+        ("src/gateway/mod.rs", "fn f(b: hyper::body::Incoming) {}", "hyper"),
+        ("src/cache/mod.rs", "metrics::counter!(\"x\").increment(1);", "counter!"),
+    ] {
+        found(&crates_out_of_room(&[File::planted(path, line)]), 1, words);
+    }
+    none(&crates_out_of_room(&[File::planted("src/cache/mod.rs", "use moka::sync::Cache;")]));
+}

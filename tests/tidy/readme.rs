@@ -1,0 +1,76 @@
+//! What the README promises and the program knows must be the same: tiers, settings, steps of the check.
+
+use scoregate::config::SETTINGS;
+use scoregate::keys::standard_tiers;
+
+use crate::pages::pointers;
+use crate::{found, none, tree};
+
+fn text_of(path: &str) -> String {
+    let file = tree().into_iter().find(|file| file.path == path);
+    file.unwrap_or_else(|| panic!("there is no {path}")).text
+}
+
+/// `10000` as `10,000`.
+fn grouped(number: u32) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn missing_tiers(readme: &str) -> Vec<String> {
+    let row = |tier: &scoregate::keys::Tier| {
+        let (day, minute) = (grouped(tier.limits.day), grouped(tier.limits.minute));
+        let is_paid = if tier.rights.is_paid() { "yes" } else { "no" };
+        format!("| {} | {day} | {minute} | {is_paid} |", tier.name)
+    };
+    let rows = standard_tiers().iter().map(row).collect::<Vec<_>>();
+    rows.into_iter().filter(|row| !readme.contains(row)).map(|row| format!("no row {row}")).collect()
+}
+
+/// Words such as `server.grace` that look like a setting and are none.
+fn unknown_settings(readme: &str) -> Vec<String> {
+    let tables: Vec<&str> =
+        SETTINGS.iter().filter_map(|row| row.path.split_once('.')).map(|(t, _)| t).collect();
+    let words = pointers(readme);
+    let looks_like_one =
+        |word: &&String| word.split_once('.').is_some_and(|(table, _)| tables.contains(&table));
+    let unknown =
+        words.iter().filter(looks_like_one).filter(|word| !SETTINGS.iter().any(|row| row.path == **word));
+    unknown.map(|word| format!("there is no setting {word}")).collect()
+}
+
+/// The words of the first list that stands between these two.
+fn list(text: &str, opening: &str, closing: char) -> Vec<String> {
+    let inside = text.split(opening).nth(1).and_then(|rest| rest.split(closing).next()).unwrap_or("");
+    inside.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_readme_s_tiers_are_the_program_s() {
+    none(&missing_tiers(&text_of("README.md")));
+    found(&missing_tiers(&text_of("README.md").replace("| pro | 10,000", "| pro | 11,000")), 1, "pro");
+}
+
+#[test]
+fn the_readme_names_only_settings_that_exist() {
+    none(&unknown_settings(&text_of("README.md")));
+    found(&unknown_settings("`server.grace` and `server.speed`"), 1, "server.speed");
+}
+
+#[test]
+fn the_check_the_readme_and_the_workflow_have_the_same_steps() {
+    let steps = list(&text_of(".ci/check"), "steps=(", ')');
+    assert!(steps.len() > 4, "{steps:?}");
+    assert!(text_of("README.md").contains(&steps.join(", ")), "{steps:?}");
+    let jobs = list(&text_of(".github/workflows/ci.yml"), "step: [", ']');
+    // The steps that need the build build it.
+    let alone: Vec<String> = steps.into_iter().filter(|step| step != "build").collect();
+    assert_eq!(jobs, alone);
+}

@@ -1,0 +1,161 @@
+//! How files are made: what each opens with, how long it may be, what it may be called.
+
+use std::path::Path;
+
+use crate::source::{code, indentation};
+use crate::{File, found, none, tree};
+
+const LONGEST_FILE: usize = 400;
+const LONGEST_FUNCTION: usize = 60;
+/// The middle file of the source stays below this.
+const MEDIAN_FILE: usize = 200;
+
+/// Files and functions that are tables and may be longer, each with its reason.
+const TABLES: &[(&str, &str)] = &[];
+
+/// Names that say nothing of what is inside.
+const EMPTY_NAMES: [&str; 8] = ["common", "helper", "helpers", "manager", "misc", "util", "utils", "shared"];
+
+fn is_table(place: &str) -> bool {
+    TABLES.iter().any(|(known, _)| *known == place)
+}
+
+fn without_opening(all: &[File]) -> Vec<String> {
+    let bare = all.iter().filter(|file| file.is_rust() && !file.text.starts_with("//! "));
+    bare.map(|file| format!("{}: does not open with a `//!` that says what it is for", file.path)).collect()
+}
+
+fn too_long(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in all.iter().filter(|file| file.is_rust()) {
+        let lines = file.text.lines().count();
+        if lines > LONGEST_FILE && !is_table(&file.path) {
+            findings.push(format!("{}: {lines} lines, and {LONGEST_FILE} are the most", file.path));
+        }
+        for (name, lines) in functions(&file.text) {
+            if lines > LONGEST_FUNCTION && !is_table(&format!("{} {name}", file.path)) {
+                findings.push(format!("{}: `{name}` has {lines} lines", file.path));
+            }
+        }
+    }
+    findings
+}
+
+/// The functions of a file that have bodies, with their lengths. rustfmt closes a body at the indentation where its
+/// function opened.
+fn functions(text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut functions = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let Some(name) = function_name(line) else { continue };
+        let closes = |other: &&str| indentation(other) == indentation(line) && other.trim() == "}";
+        let is_one_line = line.trim_end().ends_with(['}', ';']);
+        let below = lines.iter().skip(start).position(closes).unwrap_or(0);
+        let length = if is_one_line { 1 } else { 1 + below };
+        functions.push((name, length));
+    }
+    functions
+}
+
+fn function_name(line: &str) -> Option<String> {
+    let mut words = line.trim_start();
+    for qualifier in ["pub(crate) ", "pub(super) ", "pub ", "const ", "async "] {
+        words = words.strip_prefix(qualifier).unwrap_or(words);
+    }
+    let rest = words.strip_prefix("fn ")?;
+    Some(rest.split(['(', '<']).next().unwrap_or(rest).to_owned())
+}
+
+fn median_of_sources(all: &[File]) -> usize {
+    let sources = all.iter().filter(|file| file.is_rust() && file.path.starts_with("src/"));
+    let mut lengths: Vec<usize> = sources.map(|file| file.text.lines().count()).collect();
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied().unwrap_or(0)
+}
+
+fn empty_names(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in all.iter().filter(|file| file.is_rust()) {
+        let parts = Path::new(&file.path).with_extension("");
+        let says_nothing = |part: &str| EMPTY_NAMES.contains(&part);
+        if parts.iter().any(|part| part.to_str().is_some_and(says_nothing)) {
+            findings.push(format!("{}: the name says nothing of what is inside", file.path));
+        }
+        let code = code(&file.text);
+        for name in EMPTY_NAMES.iter().filter(|name| code.contains(&format!("mod {name} {{"))) {
+            findings.push(format!("{}: `mod {name}` says nothing of what is inside", file.path));
+        }
+    }
+    findings
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    none(&without_opening(&tree()));
+}
+
+#[test]
+fn files_and_functions_stay_short() {
+    none(&too_long(&tree()));
+}
+
+#[test]
+fn the_middle_file_of_the_source_fits_on_a_few_screens() {
+    let median = median_of_sources(&tree());
+    assert!((1..MEDIAN_FILE).contains(&median), "{median}");
+}
+
+#[test]
+fn no_file_has_a_name_that_says_nothing() {
+    none(&empty_names(&tree()));
+}
+
+#[test]
+fn every_exception_is_still_needed() {
+    let files = tree();
+    for (place, reason) in TABLES {
+        let (path, function) = place.split_once(' ').unwrap_or((place, ""));
+        let file = files.iter().find(|file| file.path == path);
+        let text = &file.unwrap_or_else(|| panic!("{path} is gone")).text;
+        let is_long = match function {
+            "" => text.lines().count() > LONGEST_FILE,
+            _ => functions(text).iter().any(|(name, lines)| name == function && *lines > LONGEST_FUNCTION),
+        };
+        assert!(is_long && !reason.is_empty(), "{place} is no exception any more");
+    }
+}
+
+#[test]
+fn the_opening_test_fails_when_a_file_starts_without_one() {
+    found(&without_opening(&[File::planted("src/a.rs", "use std::io;\n")]), 1, "src/a.rs");
+    none(&without_opening(&[File::planted("src/a.rs", "//! The rooms of the house.\n")]));
+}
+
+#[test]
+fn the_length_test_fails_when_a_file_or_a_function_is_too_long() {
+    found(&too_long(&[File::planted("src/a.rs", &"x;\n".repeat(401))]), 1, "401 lines");
+    none(&too_long(&[File::planted("src/a.rs", &"x;\n".repeat(400))]));
+    let body = |lines: usize| {
+        format!(
+            "impl A {{\n    pub(super) async fn b(\n    ) {{\n{}    }}\n}}\n",
+            "        x;\n".repeat(lines)
+        )
+    };
+    found(&too_long(&[File::planted("src/a.rs", &body(58))]), 1, "`b` has 61 lines");
+    none(&too_long(&[File::planted("src/a.rs", &body(57))]));
+}
+
+#[test]
+fn the_name_test_fails_when_a_module_is_called_utils() {
+    found(&empty_names(&[File::planted("src/gateway/utils.rs", "")]), 1, "utils");
+    found(&empty_names(&[File::planted("src/common/mod.rs", "")]), 1, "common");
+    let inline = format!("mod {} {{\n}}\n", "helpers");
+    found(&empty_names(&[File::planted("src/a.rs", &inline)]), 1, "mod helpers");
+}
+
+#[test]
+fn functions_are_measured_whole_and_declarations_are_not_mistaken_for_them() {
+    let text = "trait A {\n    fn a(&self);\n    fn b(&self) {}\n}\nconst fn c() {\n    x\n}\n";
+    let measured = functions(text);
+    assert_eq!(measured, [("a".into(), 1), ("b".into(), 1), ("c".into(), 3)]);
+}

@@ -1,0 +1,120 @@
+//! Reading Rust as text: what is code, what is a test, which paths are named. Good for source that rustfmt has laid
+//! out, and for nothing else.
+
+/// The code without its comments and without what only tests see; line numbers stay.
+pub(crate) fn code(text: &str) -> String {
+    let (mut kept, mut lines) = (Vec::new(), text.lines());
+    while let Some(line) = lines.next() {
+        kept.push(without_comment(line));
+        if line.trim() == "#[cfg(test)]" {
+            // rustfmt closes an item at the indentation where it opened.
+            let indent = indentation(line);
+            for line in lines.by_ref() {
+                kept.push("");
+                let (at_level, trimmed) = (indentation(line) == indent, line.trim());
+                let ends = trimmed == "}" || (trimmed.ends_with(';') && !trimmed.ends_with("};"));
+                if at_level && (ends || trimmed == "};") {
+                    break;
+                }
+            }
+        }
+    }
+    kept.join("\n")
+}
+
+/// How far a line is indented.
+pub(crate) fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The line up to its comment. A `//` inside a string is taken for one too, unless a colon stands before it: rules
+/// about paths lose nothing by that.
+fn without_comment(line: &str) -> &str {
+    let comment = line.match_indices("//").find(|(at, _)| !before(line, *at).ends_with([':', '/']));
+    comment.map_or(line, |(at, _)| before(line, at))
+}
+
+fn before(text: &str, at: usize) -> &str {
+    text.get(..at).unwrap_or(text)
+}
+
+/// Every path that begins with `root::` in the code, with groups spelled out: `a::{b, c::d}` is `b` and `c::d`.
+pub(crate) fn paths_from(code: &str, root: &str) -> Vec<Vec<String>> {
+    let opening = format!("{root}::");
+    let starts = code.match_indices(&opening).filter(|(at, _)| {
+        let last = before(code, *at).chars().next_back();
+        !last.is_some_and(|c| c.is_alphanumeric() || "_$:".contains(c))
+    });
+    let after = |at: usize| code.get(at + opening.len()..).unwrap_or("");
+    starts.flat_map(|(at, _)| tree(&mut Tokens(after(at)))).collect()
+}
+
+struct Tokens<'t>(&'t str);
+
+impl Tokens<'_> {
+    fn takes(&mut self, token: &str) -> bool {
+        let rest = self.0.trim_start().strip_prefix(token);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    fn word(&mut self) -> String {
+        let text = self.0.trim_start();
+        let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.0 = rest;
+        word.to_owned()
+    }
+}
+
+fn tree(tokens: &mut Tokens<'_>) -> Vec<Vec<String>> {
+    if tokens.takes("{") {
+        let mut all = Vec::new();
+        while !tokens.0.trim().is_empty() && !tokens.takes("}") {
+            all.extend(tree(tokens));
+            if tokens.takes("as ") {
+                tokens.word();
+            }
+            if !tokens.takes(",") && !tokens.0.trim_start().starts_with('}') {
+                break; // no list after all
+            }
+        }
+        return all;
+    }
+    if tokens.takes("*") {
+        return vec![vec!["*".into()]];
+    }
+    let word = tokens.word();
+    if !tokens.takes("::") {
+        return vec![vec![word]];
+    }
+    let with_head = |rest: Vec<String>| std::iter::once(word.clone()).chain(rest).collect();
+    tree(tokens).into_iter().map(with_head).collect()
+}
+
+/// The modules a file lies in: `src/gateway/admit.rs` is `gateway::admit`.
+pub(crate) fn module_of(path: &str) -> Vec<String> {
+    let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
+    inner.split('/').filter(|part| !["mod", "lib", "main"].contains(part)).map(str::to_owned).collect()
+}
+
+#[test]
+fn groups_of_imports_are_spelled_out() {
+    let named = |code: &str| {
+        paths_from(code, "crate").iter().map(|path| path.join("::")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(named("use crate::{a::{b, c as d}, e};"), "a::b a::c e");
+    assert_eq!(named("use crate::a::{self, b::*};\nf(crate::g::h)"), "a::self a::b::* g::h");
+    assert_eq!(named("$crate::a; mycrate::b; x::crate::c"), "");
+}
+
+#[test]
+fn comments_and_tests_are_no_code() {
+    let text = "use a; // crate::b\nlet url = \"http://c\";\n#[cfg(test)]\nmod tests {\n    d\n}\n#[cfg(test)]\n\
+                mod e;\nf\n";
+    let code = code(text);
+    for (part, is_code) in [("use a;", true), ("b", false), ("//c", true), ("d", false), ("mod e", false)] {
+        assert_eq!(code.contains(part), is_code, "{part} in {code}");
+    }
+    assert_eq!(code.lines().count(), text.lines().count());
+}
