@@ -13,8 +13,7 @@ pub struct Process {
     pub public: SocketAddr,
     /// Where its side port listens.
     pub side: SocketAddr,
-    /// Where its state lies.
-    pub directory: TempDir,
+    _directory: TempDir,
 }
 
 impl Process {
@@ -37,7 +36,7 @@ impl Process {
         std::thread::spawn(move || lines.for_each(drop));
         let event: serde_json::Value = serde_json::from_str(&serving).unwrap();
         let port = |name: &str| event["fields"][name].as_str().unwrap().parse().unwrap();
-        Self { public: port("public"), side: port("side"), child, directory }
+        Self { public: port("public"), side: port("side"), child, _directory: directory }
     }
 
     /// Its resident memory, in bytes.

@@ -161,8 +161,8 @@ impl Visitor {
     pub async fn to(address: SocketAddr) -> Self {
         let mut connection = Connection::open(address).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let description = connection.read(false).await.unwrap().json();
-        Self { address, rules: Arc::new(Rules::new(&description)) }
+        let description = connection.read(false).await.unwrap();
+        Self { address, rules: Rules::of(&description) }
     }
 
     /// Where it came to.

@@ -91,7 +91,8 @@ impl World {
             format!("[upstream]\nurl = \"{}\"\n", backend.url())
         };
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
-        let text = format!("{ports}data_dir = {:?}\n{settings}\n{upstream}", directory.path());
+        let state = directory.path().display();
+        let text = format!("{ports}data_dir = \"{state}\"\n{settings}\n{upstream}");
         let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
         let running = app::start(config, clock.clone()).await.unwrap();
         let mut connection = Connection::open(running.public).await;
