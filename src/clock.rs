@@ -73,6 +73,11 @@ impl Wall {
         Self(self.0.saturating_sub(nanos(by)))
     }
 
+    /// This instant if it is a whole second, else the next that is.
+    pub const fn rounded_up(self) -> Self {
+        Self::from_seconds(self.0.div_ceil(NANOS))
+    }
+
     /// How long after `earlier` this is; zero if it is not.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

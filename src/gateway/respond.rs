@@ -295,17 +295,12 @@ impl LimitHeaders {
             let told = at.guard.standing(exchange.peer.address, at.now);
             let policy = format!("\"guard\";q={};w=60", told.limit);
             let policy = HeaderValue::try_from(policy).expect("a name and a number");
-            return Self {
-                told,
-                next_token: std::time::Duration::ZERO,
-                policy,
-                standing: part(&told, at.now),
-            };
+            return Self { told, next_token: std::time::Duration::ZERO, policy, standing: part(&told) };
         };
         let rule = hit.unwrap_or(Rule::Day);
         let terms = caller.account.terms();
         let [minute, day, told] = caller.account.standings(rule, &terms.limits, at.now);
-        let (minute_part, day_part) = (part(&minute, at.now), part(&day, at.now));
+        let (minute_part, day_part) = (part(&minute), part(&day));
         let standing = format!("{minute_part}, {day_part}");
         Self { told, next_token: minute.wait, policy: terms.policy.clone(), standing }
     }
@@ -321,9 +316,8 @@ impl LimitHeaders {
 }
 
 /// `"minute";r=59;t=1`: what is left, and in how many seconds all of it is there again.
-fn part(standing: &Standing, now: Now) -> String {
-    let until_reset = standing.reset.since(now.wall);
-    let seconds = until_reset.as_secs() + u64::from(until_reset.subsec_nanos() > 0);
+fn part(standing: &Standing) -> String {
+    let seconds = standing.whole_in.as_secs() + u64::from(standing.whole_in.subsec_nanos() > 0);
     format!("\"{}\";r={};t={seconds}", standing.rule.name(), standing.remaining)
 }
 

@@ -96,7 +96,7 @@ impl Balance {
                 let remaining = current.day.remaining(limits.day);
                 let reset = current.day.day().end();
                 let wait = if remaining == 0 { reset.since(now.wall) } else { std::time::Duration::ZERO };
-                Standing { rule, limit: limits.day, remaining, reset, wait }
+                Standing { rule, limit: limits.day, remaining, reset, whole_in: reset.since(now.wall), wait }
             }
         }
     }
@@ -111,10 +111,8 @@ impl Balance {
 pub(super) fn bucket_standing(rule: Rule, bucket: Bucket, limit: u32, now: Now) -> Standing {
     let level = bucket.level(limit, now.mono);
     // Whole seconds are told, so the instant is rounded up: never earlier than the truth.
-    let full_at = now.wall.plus(level.full_in);
-    let reset =
-        if full_at == now.wall { full_at } else { crate::clock::Wall::from_seconds(full_at.seconds() + 1) };
-    Standing { rule, limit, remaining: level.tokens, reset, wait: level.token_in }
+    let reset = now.wall.plus(level.full_in).rounded_up();
+    Standing { rule, limit, remaining: level.tokens, reset, whole_in: level.full_in, wait: level.token_in }
 }
 
 impl Standing {

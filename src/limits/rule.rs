@@ -37,6 +37,8 @@ pub struct Standing {
     pub remaining: u32,
     /// When all of it is there again. Always in the future when nothing is left.
     pub reset: Wall,
+    /// How long until then, to the nanosecond: `reset` is in whole seconds.
+    pub whole_in: Duration,
     /// How long until one more request is possible; zero if one is possible now.
     pub wait: Duration,
 }
