@@ -4,25 +4,17 @@
 //! share their bytes. The form is chosen by the caller's rights, by type: the full one cannot be had without a
 //! [`PaidRights`]. Items are spliced in as raw bytes: no field is lost, reordered or rounded.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use crate::clock::Wall;
 use crate::keys::{PaidRights, Rights};
 use crate::routes::{API_VERSION, DocumentKey, Route};
 
 use super::encode::{Encoded, Encoding, Representation};
-
-/// The field that only paid callers see.
-const PAID_FIELD: &str = "latestScore";
-/// Deeper nesting is no benchmark data.
-const DEEPEST: u8 = 64;
+use super::paid_field::{DEEPEST, without_paid_field};
 
 /// What the backend sent, checked and cut free of its envelope.
 #[derive(Clone, Debug)]
@@ -170,95 +162,9 @@ fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &Label<'_>) -
     Bytes::from(body)
 }
 
-/// The data without the paid field, wherever in an item it stands; `None` if there is none.
-fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadContent> {
-    let text = std::str::from_utf8(data).map_err(|_| BadContent)?;
-    // Spelled plainly or with an escape: only such data has to be taken apart.
-    if !text.contains(PAID_FIELD) && !text.contains("\\u") {
-        return Ok(None);
-    }
-    let whole: &RawValue = serde_json::from_str(text).map_err(|_| BadContent)?;
-    Ok(match strip(whole, DEEPEST)? {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(stripped) => Some(Bytes::from(stripped)),
-    })
-}
-
-/// The value without the paid field; borrowed if it had none.
-fn strip(value: &RawValue, depth: u8) -> Result<Cow<'_, str>, BadContent> {
-    let text = value.get();
-    let deeper = depth.checked_sub(1).ok_or(BadContent);
-    match text.as_bytes().first() {
-        Some(b'{') => {
-            let Fields(fields) = serde_json::from_str(text).map_err(|_| BadContent)?;
-            strip_object(text, fields, deeper?)
-        }
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| BadContent)?;
-            let depth = deeper?;
-            let kept = items.into_iter().map(|item| strip(item, depth)).collect::<Result<Vec<_>, _>>()?;
-            let unchanged = kept.iter().all(|item| matches!(item, Cow::Borrowed(_)));
-            Ok(if unchanged { Cow::Borrowed(text) } else { Cow::Owned(format!("[{}]", kept.join(","))) })
-        }
-        _ => Ok(Cow::Borrowed(text)),
-    }
-}
-
-fn strip_object<'v>(
-    text: &'v str,
-    fields: Vec<(Cow<'v, str>, &'v RawValue)>,
-    deeper: u8,
-) -> Result<Cow<'v, str>, BadContent> {
-    let mut touched = false;
-    let mut kept = Vec::with_capacity(fields.len());
-    for (name, value) in fields {
-        if name == PAID_FIELD {
-            touched = true;
-            continue;
-        }
-        let value = strip(value, deeper)?;
-        touched |= matches!(value, Cow::Owned(_));
-        kept.push(format!("{}:{value}", serde_json::Value::from(&*name)));
-    }
-    Ok(if touched { Cow::Owned(format!("{{{}}}", kept.join(","))) } else { Cow::Borrowed(text) })
-}
-
-/// The fields of an object in their order. An object that names a field twice is refused: readers would disagree
-/// about which of the two counts.
-struct Fields<'de>(Vec<(Cow<'de, str>, &'de RawValue)>);
-
-impl<'de> serde::Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut fields, mut seen) = (Vec::new(), BTreeSet::new());
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &RawValue>()? {
-                    if !seen.insert(name.clone()) {
-                        return Err(serde::de::Error::custom("a field is named twice"));
-                    }
-                    fields.push((name, value));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
-    }
-}
-
-/// A field's name, decoded, borrowed where it can be.
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
 #[cfg(test)]
 mod tests {
+    use super::super::paid_field::PAID_FIELD;
     use super::*;
     use crate::routes::{ModelId, Period, Query};
     use proptest::prelude::*;
@@ -325,11 +231,31 @@ mod tests {
     }
 
     #[test]
+    fn data_without_the_paid_field_has_the_bytes_of_data_that_never_had_it() {
+        for (with, without) in [
+            (r#"[ { "latestScore": 1, "a" : 1.0 } ]"#, r#"[ { "a" : 1.0 } ]"#),
+            ("[{\n  \"a\": 1,\n  \"latestScore\": [ 2 ],\n  \"b\": 2\n}]", "[{\n  \"a\": 1,\n  \"b\": 2\n}]"),
+            ("[{\n  \"a\": 1,\n  \"latestScore\": null\n}]", "[{\n  \"a\": 1\n}]"),
+            (r#"[{ "latest\u0053core":"}" }, {"\u00e4":"\u00e9"}]"#, r#"[{}, {"\u00e4":"\u00e9"}]"#),
+            (r#"[{"a": {"latestScore":{"b":1}, "c": [ ]}, "latestScore":1}]"#, r#"[{"a": {"c": [ ]}}]"#),
+        ] {
+            let document = build(Route::Model, with, 1, None);
+            assert!(body(&document, Rights::Free).ends_with(&format!("\"data\":{without}}}")), "{with}");
+            assert!(body(&document, Rights::paid()).contains(with));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_one_way_only_is_refused() {
         let key = key(Route::Model);
         let label = Label { key: &key, license: "" };
         let deep = format!("[{}\"latestScore\"{}]", "[".repeat(5_000), "]".repeat(5_000));
-        for data in [r#"[{"latestScore":1,"latestScore":2}]"#, r#"[{"a":1,"a":2,"latestScore":2}]"#, &deep] {
+        for data in [
+            r#"[{"latestScore":1,"latestScore":2}]"#,
+            r#"[{"a":1,"a":2,"latestScore":2}]"#,
+            r#"[{"a":1,"a":2}]"#,
+            &deep,
+        ] {
             assert!(Document::build(content(data, 1), &label, None).is_err());
         }
     }

@@ -8,6 +8,7 @@ mod document;
 mod encode;
 mod flight;
 pub mod freshness;
+mod paid_field;
 
 use std::sync::Arc;
 
