@@ -2,13 +2,14 @@
 //! no header that is not on the list, every header the documents promise, a body that fits `/openapi.json`.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::io::Read as _;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use scoregate::routes::headers::{HEADERS, Value};
 use serde_json::Value as Json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// Headers of the transport, which the documents need not mention.
 const TRANSPORT: &[&str] = &["content-length", "connection"];
@@ -53,6 +54,18 @@ impl Answer {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// The body without its encoding.
+    pub fn decoded(&self) -> Vec<u8> {
+        let mut plain = Vec::new();
+        match self.header("content-encoding") {
+            _ if self.body.is_empty() => {}
+            "gzip" => drop(flate2::read::GzDecoder::new(&*self.body).read_to_end(&mut plain).unwrap()),
+            "br" => brotli::BrotliDecompress(&mut &*self.body, &mut plain).unwrap(),
+            _ => plain.clone_from(&self.body),
+        }
+        plain
+    }
+
     /// Whether the connection ends with it.
     pub fn closes(&self) -> bool {
         self.header("connection").eq_ignore_ascii_case("close")
@@ -85,6 +98,11 @@ impl Ask {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
+    }
+
+    /// Where it goes.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Without a Host.
@@ -126,6 +144,13 @@ impl Connection {
     /// Opens one.
     pub async fn open(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new() }
+    }
+
+    /// Opens one from a local address.
+    pub async fn open_from(local: IpAddr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(local, 0)).unwrap();
+        Self { stream: socket.connect(address).await.unwrap(), buffer: Vec::new() }
     }
 
     /// Sends a request and reads its answer.

@@ -2,7 +2,8 @@
 //!
 //! `world` starts a whole gateway on port 0 with a hand-driven clock; `backend` is a backend that does what a test
 //! tells it; `client` refuses every answer that breaks a rule which holds for all; `raw` is for requests that only bytes
-//! can say, and `queries` is a table of them. No sleeps, no fixed ports, no order.
+//! can say, and `queries` is a table of them; `balances` looks at what is left of a customer's limits. No sleeps, no
+//! fixed ports, no order.
 
 #![expect(
     unreachable_pub,
@@ -20,6 +21,7 @@
 
 mod auth;
 mod backend;
+mod balances;
 mod cli_demo;
 mod cli_keys;
 mod cli_words;

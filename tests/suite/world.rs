@@ -85,7 +85,9 @@ impl World {
         hand: Hand,
         directory: Arc<TempDir>,
     ) -> Self {
-        let upstream = if settings.contains("upstream =") {
+        // A test that has more to say of the backend writes the table itself, with `{backend}` for the address.
+        let settings = &settings.replace("{backend}", &backend.url());
+        let upstream = if settings.contains("upstream =") || settings.contains("[upstream]") {
             String::new()
         } else {
             format!("[upstream]\nurl = \"{}\"\n", backend.url())
@@ -99,6 +101,12 @@ impl World {
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let rules = Rules::of(&connection.read(false).await.unwrap());
         Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
+    }
+
+    /// A world before this backend, on this directory.
+    pub async fn with_backend(settings: &str, backend: Backend, directory: Arc<TempDir>) -> Self {
+        let (clock, hand) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        Self::start(settings, backend, clock, hand, directory).await
     }
 
     /// Stops the program in order and starts it again on the same state.

@@ -1,0 +1,130 @@
+//! What is left of a limit, seen from inside and without a request, so that looking costs nothing; and how a test waits
+//! for what happens behind an answer: by the metric that tells it, never by time.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use scoregate::keys::Digest;
+use scoregate::limits::Rule;
+use scoregate::store::OwnLimits;
+use tempfile::TempDir;
+
+use crate::backend::{Act, Backend, Received};
+use crate::client::{Answer, Ask, Connection};
+use crate::world::{Customer, World};
+
+/// What is left of an application's limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Tokens of the minute.
+    pub minute: u32,
+    /// Units of the day.
+    pub day: u32,
+    /// Tokens of the guard: the application's, and those of the address 127.0.0.1, together.
+    pub guard: u32,
+}
+
+impl Left {
+    /// What was spent since.
+    pub fn spent(self, after: Self) -> (u32, u32, u32) {
+        (self.minute - after.minute, self.day - after.day, self.guard - after.guard)
+    }
+}
+
+/// Limits that no test of something else reaches.
+pub fn wide() -> OwnLimits {
+    own(100_000, 1_000_000)
+}
+
+/// An application's own limits.
+pub fn own(minute: u32, day: u32) -> OwnLimits {
+    OwnLimits { minute: Some(minute), day: Some(day) }
+}
+
+impl World {
+    /// What is left to a customer.
+    pub fn left(&self, customer: &Customer) -> Left {
+        let account = self.running.gateway.roster.find(&Digest::of(&customer.key)).unwrap().account;
+        let (limits, now) = (account.terms().limits, self.clock.now());
+        let left = |rule| account.standing(rule, &limits, now).remaining;
+        let guard = left(Rule::Guard) + self.guard_of(Ipv4Addr::LOCALHOST.into());
+        Left { minute: left(Rule::Minute), day: left(Rule::Day), guard }
+    }
+
+    /// What is left of an address's guard.
+    pub fn guard_of(&self, address: IpAddr) -> u32 {
+        self.running.gateway.guard.standing(address, self.clock.now()).remaining
+    }
+
+    /// A free customer whose limits are wide.
+    pub async fn free(&self) -> Customer {
+        self.customer_with("free", wide()).await
+    }
+
+    /// A paying customer whose limits are wide.
+    pub async fn paid(&self) -> Customer {
+        self.customer_with("pro", wide()).await
+    }
+
+    /// A customer's GET, answered.
+    pub async fn asks(&self, customer: &Customer, target: &str) -> Answer {
+        self.get(target).key(&customer.key).send().await
+    }
+
+    /// Waits until a series of metrics has at least this value.
+    pub async fn reaches(&self, series: &str, value: u32) {
+        while self.counted(series).await < value {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until so many calls of the backend have ended, and what they brought is stored.
+    pub async fn fetched(&self, calls: u32) {
+        self.reaches("scoregate_upstream_duration_seconds_count", calls).await;
+    }
+
+    /// Waits until no fetch is under way.
+    pub async fn settled(&self) {
+        loop {
+            self.running.gateway.larder.sweep();
+            if self.counted("scoregate_flights").await == 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// How many documents were served with this outcome.
+    pub async fn served(&self, outcome: &str) -> u32 {
+        self.counted(&format!("scoregate_documents_served_total{{outcome=\"{outcome}\"}}")).await
+    }
+
+    /// How many requests were refused with this code.
+    pub async fn refused(&self, code: &str) -> u32 {
+        self.counted(&format!("scoregate_refusals_total{{code=\"{code}\"}}")).await
+    }
+
+    /// A world on state that was prepared.
+    pub async fn on(
+        directory: TempDir,
+        settings: &str,
+        script: impl Fn(&Received) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_backend(settings, Backend::start(script).await, Arc::new(directory)).await
+    }
+}
+
+impl Ask {
+    /// Sends it on a connection of its own whose client has this address.
+    pub async fn send_from(self, address: IpAddr) -> Answer {
+        let mut connection = Connection::open_from(address, self.address()).await;
+        connection.ask(self).await
+    }
+
+    /// Sends it and leaves the answer to whoever reads it from the connection, if anybody does.
+    pub async fn begin(self) -> Connection {
+        let mut connection = Connection::open(self.address()).await;
+        connection.write(&self.bytes()).await;
+        connection
+    }
+}
