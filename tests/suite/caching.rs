@@ -1,0 +1,261 @@
+//! What is stored and how it is told: the words of `Cache-Status`, entity tags, encodings, conditional requests.
+
+use std::time::Duration;
+
+use crate::backend::{Act, Received, json};
+use crate::client::Answer;
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const ATLAS: &str = "/api/v1/models/atlas";
+/// Headers that differ between any two answers.
+const MOVING: [&str; 2] = ["date", "x-request-id"];
+
+/// A backend whose answers are long enough to be worth encoding.
+pub fn long(received: &Received) -> Act {
+    let path = received.target();
+    let note = "good ".repeat(200);
+    let item = format!(
+        r#"{{"id":"atlas","path":"{path}","latestScore":81.5,"currentScore":80.25,"note":"{note}"}}"#
+    );
+    let data = vec![item; if path.ends_with("/atlas") { 1 } else { 20 }].join(",");
+    json(&format!(r#"{{"generated_at":"2026-11-21T12:00:00Z","data":[{data}]}}"#))
+}
+
+async fn encoded(world: &World, customer: &Customer, target: &str, accept: &str) -> Answer {
+    world.get(target).key(&customer.key).header("Accept-Encoding", accept).send().await
+}
+
+#[tokio::test]
+async fn cache_status_and_metric_say_where_an_answer_came_from_by_the_same_word() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    let said = async |outcome: &str, expected: &str| {
+        let before = world.served(outcome).await;
+        let answer = world.asks(&customer, MODELS).await;
+        assert_eq!(answer.header("cache-status"), expected);
+        assert_eq!(world.served(outcome).await, before + 1, "{outcome}");
+    };
+    said("miss", "scoregate; fwd=miss; stored; detail=miss").await;
+    said("hit", "scoregate; hit; ttl=3600").await;
+    world.pass(Duration::from_secs(100));
+    said("hit", "scoregate; hit; ttl=3500").await;
+    world.pass(Duration::from_secs(3_517));
+    world.backend.hold();
+    said("stale", "scoregate; hit; ttl=-17; detail=stale").await;
+    said("stale", "scoregate; hit; ttl=-17; detail=stale").await;
+    world.backend.open();
+    world.fetched(2).await;
+    world.pass(Duration::from_hours(48));
+    said("refreshed", "scoregate; fwd=stale; stored; detail=refreshed").await;
+    world.pass(Duration::from_hours(48));
+    world.backend.next(json("nonsense"));
+    let overdue = 48 * 3_600 - 60;
+    said("stale_on_error", &format!("scoregate; hit; ttl=-{overdue}; detail=stale")).await;
+}
+
+#[tokio::test]
+async fn every_encoding_and_form_has_the_same_data_and_a_tag_of_its_own() {
+    let world = World::with("", long).await;
+    let [free, paid] = [world.free().await, world.paid().await];
+    let mut tags = Vec::new();
+    for customer in [&free, &paid] {
+        let plain = encoded(&world, customer, ATLAS, "identity").await;
+        for (accept, encoding) in [("identity", ""), ("gzip", "gzip"), ("br", "br")] {
+            let answer = encoded(&world, customer, ATLAS, accept).await;
+            assert_eq!((answer.status, answer.header("content-encoding")), (200, encoding));
+            assert_eq!(answer.decoded(), plain.body);
+            assert_eq!(answer.number("content-length"), answer.body.len() as u64);
+            assert!(encoding.is_empty() || answer.body.len() < plain.body.len());
+            assert_eq!(encoded(&world, customer, ATLAS, accept).await.header("etag"), answer.header("etag"));
+            tags.push(answer.header("etag").to_owned());
+        }
+    }
+    let unique: std::collections::BTreeSet<_> = tags.iter().collect();
+    assert_eq!(unique.len(), 6, "{tags:?}");
+    assert_eq!(world.backend.received().len(), 1);
+    assert_eq!(world.served("hit").await, 13);
+}
+
+#[tokio::test]
+async fn the_encoding_is_the_one_that_is_wished_for_most() {
+    let world = World::with("", long).await;
+    let customer = world.free().await;
+    let plain = world.asks(&customer, MODELS).await;
+    assert_eq!(plain.header("content-encoding"), "");
+    for (accept, encoding) in [
+        ("gzip, deflate, br", "br"),
+        ("gzip;q=1.0, br;q=0.9", "gzip"),
+        ("gzip;q=0.5, br;q=0.5", "br"),
+        ("br;q=0, gzip;q=0.001", "gzip"),
+        ("GZIP", "gzip"),
+        ("*", "br"),
+        ("*;q=0", ""),
+        ("br;q=0, *;q=0.3", "gzip"),
+        ("identity, gzip;q=0.5", ""),
+        ("identity;q=0.5, gzip", "gzip"),
+        ("zstd, snappy", ""),
+        ("gzip;q=2", ""),
+        ("", ""),
+    ] {
+        let answer = encoded(&world, &customer, MODELS, accept).await;
+        assert_eq!(answer.header("content-encoding"), encoding, "{accept}");
+        assert_eq!(answer.decoded(), plain.body, "{accept}");
+    }
+    let two = world.get(MODELS).key(&customer.key).header("Accept-Encoding", "br;q=0.1");
+    assert_eq!(two.header("Accept-Encoding", "gzip").send().await.header("content-encoding"), "gzip");
+}
+
+#[tokio::test]
+async fn a_conditional_request_is_answered_on_the_representation_it_would_get() {
+    let world = World::with("", long).await;
+    let [free, paid] = [world.free().await, world.paid().await];
+    let tag = async |customer: &Customer, accept: &str| {
+        encoded(&world, customer, ATLAS, accept).await.header("etag").to_owned()
+    };
+    let (plain, gzip, brotli) = (tag(&free, "").await, tag(&free, "gzip").await, tag(&free, "br").await);
+    let full = tag(&paid, "").await;
+    for (accept, given, status) in [
+        ("", plain.clone(), 304),
+        ("gzip", gzip.clone(), 304),
+        ("br", brotli.clone(), 304),
+        ("gzip", plain.clone(), 200),
+        ("", gzip.clone(), 200),
+        ("br", gzip.clone(), 200),
+        ("", full, 200),
+        ("", format!("W/{plain}"), 304),
+        ("", format!("\"x\", {gzip} , {plain}"), 304),
+        ("", "*".into(), 304),
+        ("", plain.trim_matches('"').into(), 200),
+        ("", String::new(), 200),
+        ("", "\"\"".into(), 200),
+    ] {
+        let ask = world.get(ATLAS).key(&free.key).header("Accept-Encoding", accept);
+        let answer = ask.header("If-None-Match", &given).send().await;
+        assert_eq!(answer.status, status, "{accept} {given}");
+        let current = match accept {
+            "gzip" => &gzip,
+            "br" => &brotli,
+            _ => &plain,
+        };
+        assert_eq!(answer.header("etag"), current);
+        assert_eq!(answer.body.is_empty(), status == 304);
+    }
+    let ask = world.get(ATLAS).key(&free.key).header("If-None-Match", "\"x\"");
+    assert_eq!(ask.header("If-None-Match", &plain).send().await.status, 304, "two lines are one list");
+    assert_eq!(world.counted("scoregate_not_modified_total").await, 7);
+}
+
+#[tokio::test]
+async fn head_has_the_headers_of_get_and_no_body() {
+    let world = World::with("", long).await;
+    let customer = world.paid().await;
+    world.asks(&customer, MODELS).await;
+    let steady = |answer: &Answer| {
+        let names = ["x-ratelimit-remaining", "ratelimit"];
+        let differs = |name: &str| MOVING.contains(&name) || names.contains(&name);
+        let fields = answer.headers.iter().filter(|(name, _)| !differs(name));
+        (answer.status, fields.cloned().collect::<Vec<_>>())
+    };
+    for (target, accept) in [
+        (MODELS, "br"),
+        (MODELS, ""),
+        ("/api/v1/me", ""),
+        ("/api/v1/nothing", ""),
+        ("/api/v1/models?period=x", ""),
+        ("/docs", ""),
+    ] {
+        let ask = |method: &str| {
+            world.ask(method, target).key(&customer.key).header("Accept-Encoding", accept).send()
+        };
+        let (get, head) = (ask("GET").await, ask("HEAD").await);
+        assert_eq!(steady(&get), steady(&head), "{target}");
+        assert!(head.body.is_empty() && !get.body.is_empty());
+    }
+    let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
+    let head = world.ask("HEAD", MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
+    assert_eq!(head.status, 304);
+    // A connection on which a body followed a HEAD would be out of step.
+    let mut connection = crate::client::Connection::open(world.address()).await;
+    for method in ["HEAD", "GET", "HEAD", "HEAD", "GET"] {
+        assert_eq!(connection.ask(world.ask(method, MODELS).key(&customer.key)).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn ranges_and_dates_of_a_request_are_ignored_in_favour_of_full_answers() {
+    let world = World::new().await;
+    let customer = world.free().await;
+    let plain = world.asks(&customer, MODELS).await;
+    for (name, value) in [
+        ("Range", "bytes=0-9"),
+        ("If-Range", plain.header("etag")),
+        ("If-Modified-Since", "Sat, 21 Nov 2026 13:00:00 GMT"),
+        ("If-Match", "\"another\""),
+        ("If-Unmodified-Since", "Sat, 21 Nov 1998 13:00:00 GMT"),
+    ] {
+        let answer = world.get(MODELS).key(&customer.key).header(name, value).send().await;
+        assert_eq!((answer.status, &answer.body), (200, &plain.body), "{name}");
+    }
+    let both = world.get(MODELS).key(&customer.key).header("If-None-Match", "\"x\"");
+    let answer = both.header("If-Modified-Since", "Sat, 21 Nov 2026 13:00:00 GMT").send().await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(world.counted("scoregate_not_modified_total").await, 0);
+}
+
+#[tokio::test]
+async fn me_is_never_stored_and_never_the_same_for_two_keys() {
+    let world = World::new().await;
+    let [one, other] = [world.free().await, world.free().await];
+    let mut bodies = Vec::new();
+    for customer in [&one, &other] {
+        let answer = world.asks(customer, "/api/v1/me").await;
+        assert_eq!(answer.header("cache-control"), "private, no-store");
+        for absent in ["etag", "last-modified", "cache-status", "age"] {
+            assert_eq!(answer.header(absent), "", "{absent}");
+        }
+        let item = answer.json()["data"][0].clone();
+        assert_eq!(item["application"]["id"], customer.id.to_string());
+        let prefix = item["key_prefix"].as_str().unwrap();
+        assert!(customer.key.starts_with(prefix) && prefix.len() < customer.key.len() / 2);
+        assert!(!String::from_utf8_lossy(&answer.body).contains(&customer.key));
+        let conditional =
+            world.get("/api/v1/me").key(&customer.key).header("If-None-Match", "*").send().await;
+        assert_eq!(conditional.status, 200);
+        bodies.push(answer.body);
+    }
+    assert_ne!(bodies[0], bodies[1]);
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn no_answer_has_an_age() {
+    let world = World::new().await;
+    let customer = world.free().await;
+    for wait in [0, 60, 3_600, 48 * 3_600] {
+        world.pass(Duration::from_secs(wait));
+        for target in [MODELS, "/api/v1/nothing", "/api/v1/me", "/docs"] {
+            assert_eq!(world.asks(&customer, target).await.header("age"), "", "{target} after {wait} s");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_document_is_stored_once_for_all_who_may_ask_for_it() {
+    let world = World::new().await;
+    let [free, paid] = [world.free().await, world.paid().await];
+    for (customer, target) in [
+        (&free, "/api/v1/models"),
+        (&free, "/api/v1/models?period=24h"),
+        (&paid, "/api/v1/models?sortBy=combined&period=24h"),
+        (&paid, "/api/v1/models?unknown=1&period=%324h"),
+    ] {
+        assert_eq!(world.asks(customer, target).await.status, 200);
+    }
+    assert_eq!(world.backend.received().len(), 1);
+    assert_eq!(world.asks(&paid, "/api/v1/models").await.status, 200);
+    assert_eq!(world.backend.count("/api/v1/models?period=latest&sortBy=combined"), 1);
+    assert_eq!(world.running.gateway.larder.documents(), 2);
+    assert_eq!(world.served("hit").await, 3);
+}

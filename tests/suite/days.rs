@@ -1,0 +1,173 @@
+//! The day: when it begins and ends, to which one a request is charged, and what becomes of it when the clock, the
+//! tier, the key or the process changes.
+
+use std::time::Duration;
+
+use scoregate::clock::Wall;
+
+use crate::backend::json;
+use crate::balances::own;
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+/// From noon to two seconds before midnight.
+const ALMOST_MIDNIGHT: Duration = Duration::from_secs(43_198);
+
+async fn used(world: &World, customer: &Customer, requests: u32) {
+    for _ in 0..requests {
+        assert_eq!(world.asks(customer, MODELS).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn the_day_resets_once_at_midnight_utc() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 3)).await;
+    world.pass(ALMOST_MIDNIGHT);
+    used(&world, &customer, 3).await;
+    let spent = world.asks(&customer, MODELS).await;
+    assert_eq!((spent.code(), spent.header("retry-after")), ("quota_exceeded".into(), "2"));
+    world.pass(Duration::from_secs(2));
+    let first = world.asks(&customer, MODELS).await;
+    assert_eq!((first.status, first.number("x-ratelimit-remaining")), (200, 2));
+    let next_midnight = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
+    assert_eq!(first.number("x-ratelimit-reset"), next_midnight);
+    used(&world, &customer, 2).await;
+    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+    world.pass(Duration::from_hours(23));
+    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+    assert_eq!(world.counted("scoregate_quota_units_total{use=\"delivered\"}").await, 6);
+}
+
+#[tokio::test]
+async fn a_request_that_began_yesterday_is_charged_to_yesterday() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 3)).await;
+    world.pass(ALMOST_MIDNIGHT);
+    used(&world, &customer, 2).await;
+    world.backend.hold();
+    let late = world.get("/api/v1/index").key(&customer.key).send();
+    let (late, ()) = tokio::join!(late, async {
+        world.backend.has_received(2).await;
+        assert_eq!(world.left(&customer).day, 0);
+        world.pass(Duration::from_secs(4));
+        world.backend.open();
+    });
+    assert_eq!((late.status, late.number("x-ratelimit-remaining")), (200, 3));
+    assert_eq!(world.left(&customer).day, 3);
+    used(&world, &customer, 3).await;
+    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+}
+
+#[tokio::test]
+async fn a_unit_given_back_after_midnight_is_worth_nothing() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 3)).await;
+    world.pass(ALMOST_MIDNIGHT);
+    world.backend.hold();
+    world.backend.next(json("nonsense"));
+    let late = world.get("/api/v1/index").key(&customer.key).send();
+    let (late, ()) = tokio::join!(late, async {
+        world.backend.has_received(1).await;
+        world.pass(Duration::from_secs(4));
+        world.backend.release(1);
+    });
+    assert_eq!((late.status, late.number("x-ratelimit-remaining")), (502, 3));
+    world.backend.open();
+    used(&world, &customer, 3).await;
+    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.refused("upstream_invalid").await, 1);
+}
+
+#[tokio::test]
+async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
+    let world = World::new().await;
+    let [customer, idle] =
+        [world.customer_with("free", own(5, 3)).await, world.customer_with("free", own(5, 3)).await];
+    used(&world, &customer, 2).await;
+    used(&world, &idle, 1).await;
+    world.pass(Duration::from_hours(12));
+    used(&world, &customer, 3).await;
+    let yesterday = Wall::parse_rfc3339("2026-11-21T23:59:50Z").unwrap();
+    world.hand.step_to(yesterday);
+    let refused = world.asks(&customer, MODELS).await;
+    assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
+    let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
+    assert_eq!(refused.number("x-ratelimit-reset"), the_day_s_end);
+    assert_eq!(world.left(&customer).minute, 2);
+    // The day that the ledger opened last goes on for who was not there when it began, too.
+    used(&world, &idle, 3).await;
+    assert_eq!(world.asks(&idle, MODELS).await.status, 429);
+    world.pass(Duration::from_secs(10));
+    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.refused("quota_exceeded").await, 3);
+}
+
+#[tokio::test]
+async fn a_change_of_tier_keeps_what_was_used_of_day_and_minute() {
+    let world = World::new().await;
+    let customer = world.customer("free").await;
+    used(&world, &customer, 1).await;
+    let moves = async |tier: &str| {
+        world.running.registrar.set_tier("test", customer.id, tier).await.unwrap();
+        let left = world.left(&customer);
+        (left.minute, left.day)
+    };
+    assert_eq!(moves("pro").await, (59, 9_999));
+    used(&world, &customer, 4).await;
+    assert_eq!(moves("developer").await, (115, 24_995));
+    assert_eq!(moves("free").await, (0, 5));
+    assert_eq!(moves("pro").await.1, 9_995);
+    used(&world, &customer, 7).await;
+    assert_eq!(moves("free").await, (0, 0));
+    world.pass(Duration::from_mins(1));
+    let refused = world.asks(&customer, MODELS).await;
+    assert_eq!((refused.code(), refused.number("x-ratelimit-remaining")), ("quota_exceeded".into(), 0));
+    assert_eq!(refused.number("x-ratelimit-limit"), 10);
+    assert_eq!(moves("pro").await, (60, 9_988));
+    used(&world, &customer, 1).await;
+}
+
+#[tokio::test]
+async fn a_rotation_keeps_the_quota() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 5)).await;
+    used(&world, &customer, 3).await;
+    let issued = world.running.registrar.rotate("test", customer.id, Duration::from_hours(1)).await.unwrap();
+    let second = Customer { id: customer.id, key: issued.key.expose().to_owned() };
+    used(&world, &second, 1).await;
+    used(&world, &customer, 1).await;
+    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.asks(&second, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.left(&second), world.left(&customer));
+}
+
+#[tokio::test]
+async fn a_restart_keeps_the_day_exactly() {
+    let world = World::new().await;
+    let [free, paid] = [world.customer_with("free", own(1_000, 5)).await, world.customer("pro").await];
+    used(&world, &free, 3).await;
+    used(&world, &paid, 7).await;
+    let world = world.restarted().await;
+    assert_eq!((world.left(&free).day, world.left(&paid).day), (2, 9_993));
+    used(&world, &free, 2).await;
+    let world = world.restarted().await;
+    assert_eq!((world.left(&free).day, world.left(&paid).day), (0, 9_993));
+    assert_eq!(world.asks(&free, MODELS).await.code(), "quota_exceeded");
+    world.pass(Duration::from_hours(12));
+    let world = world.restarted().await;
+    assert_eq!((world.left(&free).day, world.left(&paid).day), (5, 10_000));
+    assert_eq!(world.counted("scoregate_lease_failures_total").await, 0);
+}
+
+#[tokio::test]
+async fn a_restart_with_a_clock_that_stepped_back_reopens_no_day() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 2)).await;
+    world.pass(Duration::from_hours(12));
+    used(&world, &customer, 2).await;
+    world.hand.step_to(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
+    let world = world.restarted().await;
+    assert_eq!(world.left(&customer).day, 0);
+    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+}

@@ -1,0 +1,181 @@
+//! Bad answers of the backend: each has its code, none is ever stored, none ever replaces good data.
+
+use std::time::Duration;
+
+use crate::backend::{Act, answer, json};
+use crate::world::World;
+
+const ATLAS: &str = "/api/v1/models/atlas";
+const MODELS: &str = "/api/v1/models?period=24h";
+/// A small cap, so that an answer beyond it is small too.
+const CAPPED: &str = "[upstream]\nurl = \"{backend}\"\nmax_body = \"1KiB\"";
+
+const GOOD: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+
+fn closed(head: &str, body: &str) -> Act {
+    Act::RawThenClose(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}").into_bytes())
+}
+
+fn chunk(data: &str) -> String {
+    format!("{:x}\r\n{data}\r\n", data.len())
+}
+
+/// Answers that end before they say they do.
+fn truncated() -> Vec<(String, Act)> {
+    let mut acts = Vec::new();
+    for cut in [0, 1, GOOD.len() / 2, GOOD.len() - 1] {
+        let told = format!("content-length: {}", GOOD.len());
+        acts.push((format!("cut at {cut} by length"), closed(&told, &GOOD[..cut])));
+        let chunks = if cut == 0 { String::new() } else { chunk(&GOOD[..cut]) };
+        acts.push((format!("cut at {cut} in chunks"), closed("transfer-encoding: chunked", &chunks)));
+    }
+    let all_but_the_end = closed("transfer-encoding: chunked", &chunk(GOOD));
+    acts.push(("all chunks but the last, empty one".into(), all_but_the_end));
+    acts.push(("half a chunk".into(), closed("transfer-encoding: chunked", &chunk(GOOD)[..30])));
+    acts
+}
+
+/// Whole answers that are no data.
+fn unusable() -> Vec<(String, Act)> {
+    let with = |name: &str, act: Act| (name.to_owned(), act);
+    let body = |body: &str| (body.to_owned(), json(body));
+    let large = format!(r#"[{{"id":"{}"}}]"#, "x".repeat(1_100));
+    let mut gzipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    std::io::Write::write_all(&mut gzipped, GOOD.as_bytes()).unwrap();
+    let gzipped = gzipped.finish().unwrap();
+    let mut encoded =
+        format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", gzipped.len())
+            .into_bytes();
+    encoded.extend(gzipped);
+    vec![
+        with("it ends with the connection", closed("content-type: application/json", GOOD)),
+        with("it is encoded", Act::Raw(encoded)),
+        with("it says it is encoded", answer("200 OK", &[("content-encoding", "br")], GOOD)),
+        with("it says it is too large", json(&large)),
+        with("it turns out too large", closed("transfer-encoding: chunked", &(chunk(&large) + "0\r\n\r\n"))),
+        with("it is a page", answer("200 OK", &[("content-type", "text/html")], "<html>it works</html>")),
+        with("it is partial", answer("206 Partial Content", &[("content-range", "bytes 0-9/99")], GOOD)),
+        with("it is elsewhere", answer("301 Moved Permanently", &[("location", "/api/v1/else")], "")),
+        with("it is refused", answer("403 Forbidden", &[], GOOD)),
+        with("it is unchanged, of what is not known", Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into())),
+        with("it is no text", Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n[\"\xff]".into())),
+        body(r#"{"success":false,"data":[{"id":"atlas"}]}"#),
+        body(""),
+        body("null"),
+        body("7"),
+        body(r#"{"error":"x"}"#),
+        body(r#"{"data":null}"#),
+        body(r#"{"data":[1]}"#),
+        body(r#"{"data":[{"id":"a"}]"#),
+        body(r#"[{"id":"a"}] x"#),
+        body(r#"[{"id":"a",}]"#),
+        body(r#"{"data":[],"data":[{"id":"a"}]}"#),
+        body(r#"{"success":true,"success":false,"data":[]}"#),
+        body(r#"[{"id":"atlas","latestScore":1,"latestScore":2}]"#),
+        body(r#"[{"id":"atlas","id":"boreas","latestScore":1}]"#),
+    ]
+}
+
+/// Answers that the backend cannot answer now.
+fn unavailable() -> Vec<(String, Act)> {
+    let with = |name: &str, act: Act| (name.to_owned(), act);
+    vec![
+        with("500", answer("500 Internal Server Error", &[], GOOD)),
+        with("503", answer("503 Service Unavailable", &[("retry-after", "70")], "")),
+        with("429", answer("429 Too Many Requests", &[("retry-after", "70")], GOOD)),
+        with("it closes without a word", Act::RawThenClose(Vec::new())),
+        with("it closes within the head", Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-".into())),
+    ]
+}
+
+fn all() -> Vec<(String, Act, u16)> {
+    let told = |status: u16| move |(name, act)| (name, act, status);
+    let invalid = truncated().into_iter().chain(unusable()).map(told(502));
+    invalid.chain(unavailable().into_iter().map(told(503))).collect()
+}
+
+#[tokio::test]
+async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
+    let world = World::with(CAPPED, |_| json(GOOD)).await;
+    let customer = world.free().await;
+    let (mut invalid, mut away) = (0, 0);
+    for (number, (name, act, status)) in all().into_iter().enumerate() {
+        let unseen = format!("/api/v1/models/m{number}");
+        world.backend.next(act);
+        let refused = world.asks(&customer, &unseen).await;
+        assert_eq!(refused.status, status, "{name}");
+        if status == 502 {
+            invalid += 1;
+            assert_eq!(refused.code(), "upstream_invalid", "{name}");
+        } else {
+            away += 1;
+            assert_eq!(refused.code(), "upstream_unavailable", "{name}");
+            let wait = if name == "503" || name == "429" { "70" } else { "5" };
+            assert_eq!(refused.header("retry-after"), wait, "{name}");
+        }
+        assert_eq!(refused.header("cache-control"), "no-store");
+        let text = String::from_utf8(refused.body).unwrap();
+        assert!(!text.contains("atlas") && !text.contains("127.0.0.1"), "{name}: {text}");
+        let good = world.asks(&customer, &unseen).await;
+        assert_eq!(good.header("cache-status"), "scoregate; fwd=miss; stored; detail=miss", "{name}");
+    }
+    assert_eq!(world.refused("upstream_invalid").await, invalid);
+    assert_eq!(world.refused("upstream_unavailable").await, away);
+    let calls = world.counted("scoregate_upstream_calls_total{fetched=\"invalid\"}").await;
+    assert_eq!(calls, invalid);
+}
+
+#[tokio::test]
+async fn a_bad_answer_never_replaces_good_data() {
+    let world = World::with(CAPPED, |_| json(GOOD)).await;
+    let customer = world.free().await;
+    let good = world.asks(&customer, ATLAS).await;
+    let mut calls = 1;
+    for (name, act, _) in all().into_iter().filter(|(name, ..)| !name.starts_with("it is unchanged")) {
+        world.pass(Duration::from_hours(2));
+        for (hours, outcome) in [(0, "stale"), (25, "stale_on_error")] {
+            world.pass(Duration::from_hours(hours));
+            world.backend.next(act.clone());
+            let served = world.served(outcome).await;
+            let stale = world.asks(&customer, ATLAS).await;
+            assert_eq!((stale.status, &stale.body), (200, &good.body), "{name}");
+            assert!(stale.header("cache-status").ends_with("detail=stale"), "{name}");
+            assert_eq!(stale.header("etag"), good.header("etag"));
+            assert_eq!(world.served(outcome).await, served + 1, "{name} {outcome}");
+            calls += 1;
+            world.fetched(calls).await;
+        }
+        // Each begins with a document that was confirmed just now.
+        let confirmed = world.asks(&customer, ATLAS).await;
+        assert!(confirmed.header("cache-status").ends_with("detail=refreshed"), "{name}");
+        calls += 1;
+        assert_eq!(world.backend.received().len(), calls as usize, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn no_list_is_missing() {
+    let world = World::with("", |_| answer("404 Not Found", &[], "")).await;
+    let customer = world.free().await;
+    for target in [MODELS, "/api/v1/index", "/api/v1/analytics/transparency", "/api/v1/incidents"] {
+        assert_eq!(world.asks(&customer, target).await.code(), "upstream_invalid", "{target}");
+    }
+    for target in [ATLAS, "/api/v1/models/atlas/history", "/api/v1/drift/atlas"] {
+        assert_eq!(world.asks(&customer, target).await.code(), "model_not_found", "{target}");
+    }
+    assert_eq!(world.refused("upstream_invalid").await, 4);
+}
+
+#[tokio::test]
+async fn bytes_after_an_answer_are_served_to_nobody() {
+    let world = World::with("", |_| json(GOOD)).await;
+    let customer = world.free().await;
+    let mut extra = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{GOOD}", GOOD.len());
+    extra.push_str("HTTP/1.1 200 OK\r\ncontent-length: 18\r\n\r\n[{\"id\":\"smuggled\"}]");
+    world.backend.next(Act::Raw(extra.into_bytes()));
+    for target in [ATLAS, MODELS, "/api/v1/index", "/api/v1/alerts"] {
+        let told = world.asks(&customer, target).await;
+        assert_eq!((told.status, &told.json()["data"][0]["id"]), (200, &"atlas".into()), "{target}");
+    }
+    assert_eq!(world.served("miss").await, 4);
+}

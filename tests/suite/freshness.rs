@@ -1,0 +1,231 @@
+//! How long a document serves: until the backend's next refresh, stale while it is overdue, and not for ever.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::backend::{Act, answer, json};
+use crate::client::Answer;
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const HOUR: Duration = Duration::from_hours(1);
+
+fn data(generated_at: &str, score: u64) -> Act {
+    json(&format!(r#"{{"generated_at":"{generated_at}","data":[{{"id":"atlas","currentScore":{score}}}]}}"#))
+}
+
+fn max_age(answer: &Answer) -> u64 {
+    answer.header("cache-control").strip_prefix("private, max-age=").unwrap().parse().unwrap()
+}
+
+fn score(answer: &Answer) -> u64 {
+    answer.json()["data"][0]["currentScore"].as_u64().unwrap()
+}
+
+/// A world whose backend counts up with every answer, and dates its data as it is told.
+async fn counting(settings: &str) -> (World, Customer) {
+    let number = AtomicU64::new(0);
+    let world = World::with(settings, move |_| {
+        data("2026-11-21T12:00:00Z", number.fetch_add(1, Ordering::Relaxed) + 1)
+    });
+    let world = world.await;
+    let customer = world.free().await;
+    (world, customer)
+}
+
+#[tokio::test]
+async fn max_age_is_the_time_to_the_next_refresh_and_a_jitter_that_is_fixed_for_a_key() {
+    let world = World::new().await;
+    let mut jitters = BTreeSet::new();
+    for _ in 0..12 {
+        let customer = world.free().await;
+        let jitter = max_age(&world.asks(&customer, MODELS).await) - 3_600;
+        assert!(jitter <= 120, "{jitter}");
+        assert_eq!(max_age(&world.asks(&customer, "/api/v1/index").await), 3_600 + jitter);
+        let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
+        let current = world.get(MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
+        assert_eq!((current.status, max_age(&current)), (304, 3_600 + jitter));
+        jitters.insert(jitter);
+    }
+    assert!(jitters.len() > 3, "clients are spread: {jitters:?}");
+    let customer = world.free().await;
+    let jitter = max_age(&world.asks(&customer, MODELS).await) - 3_600;
+    world.pass(Duration::from_millis(600_500));
+    assert_eq!(max_age(&world.asks(&customer, MODELS).await), 3_000 + jitter, "rounded up");
+    world.pass(Duration::from_millis(2_999_499));
+    assert_eq!(max_age(&world.asks(&customer, MODELS).await), 1 + jitter);
+}
+
+#[tokio::test]
+async fn once_overdue_it_is_served_at_once_marked_stale_and_clients_come_back_soon() {
+    let (world, customer) = counting("").await;
+    world.asks(&customer, MODELS).await;
+    world.pass(HOUR);
+    world.backend.hold();
+    for _ in 0..3 {
+        let stale = world.asks(&customer, MODELS).await;
+        assert_eq!((stale.status, score(&stale)), (200, 1));
+        assert_eq!(stale.header("cache-status"), "scoregate; hit; ttl=0; detail=stale");
+        assert!((30..=60).contains(&max_age(&stale)));
+    }
+    world.backend.open();
+    world.fetched(2).await;
+    assert_eq!(world.backend.received().len(), 2, "one refresh, however many ask");
+    let fresh = world.asks(&customer, MODELS).await;
+    assert_eq!((score(&fresh), fresh.header("cache-status")), (2, "scoregate; hit; ttl=60"));
+    assert_eq!(world.served("stale").await, 3);
+}
+
+#[tokio::test]
+async fn a_refresh_with_the_same_data_keeps_bytes_tag_and_date() {
+    let world = World::with("", |_| data("2026-11-21T12:00:00Z", 1)).await;
+    let customer = world.free().await;
+    let before = world.asks(&customer, MODELS).await;
+    world.backend.answers(|_| data("2026-11-21T13:00:00Z", 1));
+    world.pass(HOUR);
+    assert!(world.asks(&customer, MODELS).await.header("cache-status").contains("stale"));
+    world.fetched(2).await;
+    let after = world.asks(&customer, MODELS).await;
+    assert_eq!(after.header("cache-status"), "scoregate; hit; ttl=3600", "it was refreshed");
+    for name in ["etag", "last-modified", "content-length"] {
+        assert_eq!(after.header(name), before.header(name));
+    }
+    assert_eq!(after.body, before.body);
+    assert_eq!(after.json()["generated_at"], "2026-11-21T12:00:00Z");
+
+    world.backend.answers(|_| data("2026-11-21T14:00:00Z", 2));
+    world.pass(HOUR);
+    world.asks(&customer, MODELS).await;
+    world.fetched(3).await;
+    let changed = world.asks(&customer, MODELS).await;
+    assert_eq!((score(&changed), &changed.json()["generated_at"]), (2, &"2026-11-21T14:00:00Z".into()));
+    assert_eq!(changed.header("last-modified"), "Sat, 21 Nov 2026 14:00:00 GMT");
+    assert_ne!(changed.header("etag"), before.header("etag"));
+}
+
+#[tokio::test]
+async fn a_backend_that_says_unchanged_keeps_the_document() {
+    let world = World::with("", |_| {
+        answer(
+            "200 OK",
+            &[("etag", "\"v1\""), ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT")],
+            r#"[{"id":"a"}]"#,
+        )
+    })
+    .await;
+    let customer = world.free().await;
+    let before = world.asks(&customer, MODELS).await;
+    assert_eq!(before.json()["generated_at"], "2026-11-21T11:00:00Z");
+    world.backend.answers(|received| {
+        assert!(received.headers.contains(&("if-none-match".into(), "\"v1\"".into())));
+        Act::Raw(b"HTTP/1.1 304 Not Modified\r\ncache-control: max-age=1800\r\n\r\n".into())
+    });
+    world.pass(HOUR);
+    world.asks(&customer, MODELS).await;
+    world.fetched(2).await;
+    let after = world.asks(&customer, MODELS).await;
+    assert_eq!((&after.body, after.header("cache-status")), (&before.body, "scoregate; hit; ttl=1800"));
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2);
+}
+
+#[tokio::test]
+async fn the_data_s_instant_is_the_backend_s_word_then_its_date_then_the_newest_item_then_the_fetch() {
+    let dated = ("last-modified", "Sat, 21 Nov 2026 10:00:00 GMT");
+    let items = r#"[{"lastUpdated":"2026-11-21T08:00:00Z"},{"lastUpdated":"2026-11-21T09:00:00Z"},{"lastUpdated":"soon"}]"#;
+    let stated = format!(r#"{{"generated_at":"2026-11-21T11:00:00Z","data":{items}}}"#);
+    for (headers, body, expected) in [
+        (&[dated][..], &*stated, "2026-11-21T11:00:00Z"),
+        (&[dated], items, "2026-11-21T10:00:00Z"),
+        (&[], items, "2026-11-21T09:00:00Z"),
+        (&[], r#"[{"id":"a"}]"#, "2026-11-21T12:00:00Z"),
+        (&[], r#"{"generated_at":"soon","data":[]}"#, "2026-11-21T12:00:00Z"),
+    ] {
+        let world = World::new().await;
+        let customer = world.free().await;
+        world.backend.next(answer("200 OK", headers, body));
+        let told = world.asks(&customer, MODELS).await;
+        assert_eq!(told.json()["generated_at"], expected, "{body}");
+        let date = scoregate::clock::Wall::parse_rfc3339(expected).unwrap().http_date();
+        assert_eq!(told.header("last-modified"), date);
+    }
+}
+
+#[tokio::test]
+async fn the_backend_s_own_max_age_is_the_time_to_the_next_refresh() {
+    for (said, ttl) in [
+        ("max-age=900", 900),
+        ("public, max-age=5, must-revalidate", 5),
+        ("max-age=0", 3_600),
+        ("no-cache", 3_600),
+        ("max-age=soon", 3_600),
+    ] {
+        let world = World::new().await;
+        let customer = world.free().await;
+        let body = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[]}"#;
+        world.backend.next(answer("200 OK", &[("cache-control", said)], body));
+        world.asks(&customer, MODELS).await;
+        let hit = world.asks(&customer, MODELS).await;
+        assert_eq!(hit.header("cache-status"), format!("scoregate; hit; ttl={ttl}"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_refresh_changes_nothing_while_the_old_document_is_usable_and_then_it_is_gone() {
+    let settings = "freshness.while_refreshed = \"2h\"\nfreshness.on_error = \"10h\"";
+    let (world, customer) = counting(settings).await;
+    world.asks(&customer, MODELS).await;
+    world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
+    let mut calls = 1;
+    for (hours, outcome) in [(1, "stale"), (1, "stale"), (2, "stale_on_error"), (6, "stale_on_error")] {
+        world.pass(HOUR * hours);
+        let before = world.served(outcome).await;
+        let stale = world.asks(&customer, MODELS).await;
+        assert_eq!((stale.status, score(&stale)), (200, 1));
+        assert!(stale.header("cache-status").ends_with("; detail=stale"));
+        assert!((30..=60).contains(&max_age(&stale)));
+        assert_eq!(world.served(outcome).await, before + 1, "{outcome} after {hours} h more");
+        calls += 1;
+        world.fetched(calls).await;
+    }
+    world.pass(HOUR + Duration::from_secs(1));
+    let gone = world.asks(&customer, MODELS).await;
+    assert_eq!((gone.status, gone.code()), (503, "upstream_unavailable".into()));
+    world.backend.answers(|_| data("2026-11-21T23:00:00Z", 9));
+    assert_eq!(score(&world.asks(&customer, MODELS).await), 9);
+}
+
+#[tokio::test]
+async fn after_the_window_a_request_waits_for_the_refresh() {
+    let (world, customer) = counting("freshness.while_refreshed = \"1h\"").await;
+    world.asks(&customer, MODELS).await;
+    world.pass(HOUR * 2 + Duration::from_secs(1));
+    let refreshed = world.asks(&customer, MODELS).await;
+    assert_eq!(score(&refreshed), 2);
+    assert_eq!(refreshed.header("cache-status"), "scoregate; fwd=stale; stored; detail=refreshed");
+    assert_eq!(world.served("refreshed").await, 1);
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_exist_is_404_and_one_that_was_deleted_goes_from_the_cache() {
+    let world = World::new().await;
+    let customer = world.free().await;
+    let unknown = world.asks(&customer, "/api/v1/models/nobody").await;
+    assert_eq!((unknown.status, unknown.code()), (404, "model_not_found".into()));
+    assert_eq!(unknown.header("cache-control"), "no-store");
+    let atlas = "/api/v1/models/atlas";
+    assert_eq!(world.asks(&customer, atlas).await.status, 200);
+    let gone = Arc::new(answer("404 Not Found", &[], "{}"));
+    world.backend.answers(move |_| Act::clone(&gone));
+    assert_eq!(world.asks(&customer, atlas).await.status, 200, "it is fresh");
+    world.pass(HOUR);
+    assert_eq!(world.asks(&customer, atlas).await.status, 200, "it is stale, and asked about");
+    world.fetched(3).await;
+    assert_eq!(world.asks(&customer, atlas).await.code(), "model_not_found");
+    world.backend.answers(crate::world::good);
+    assert_eq!(world.asks(&customer, atlas).await.status, 200, "it is back");
+    assert_eq!(world.refused("model_not_found").await, 2);
+    let counted = world.counted("scoregate_upstream_calls_total{fetched=\"no_such_model\"}").await;
+    assert_eq!(counted, 3);
+}

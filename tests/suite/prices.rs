@@ -1,0 +1,240 @@
+//! What a request costs, by how it ends: the price table walked row by row, and the ends that only happen in company.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use scoregate::gateway::Peer;
+use scoregate::routes::codes::Code;
+use scoregate::routes::prices::{Ending, PRICES};
+
+use crate::backend::{Act, answer, json};
+use crate::balances::{own, wide};
+use crate::client::Ask;
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models";
+
+#[tokio::test]
+async fn every_ending_costs_what_its_row_says_by_get_and_by_head() {
+    let world = World::new().await;
+    for price in &PRICES {
+        for &ending in price.endings {
+            for method in ["GET", "HEAD"] {
+                let customer = customer_for(&world, ending).await;
+                let ask = prepared(&world, ending, method, &customer).await;
+                let (before, refused) = (world.left(&customer), refusals(&world, ending).await);
+                let status = ended(&world, ending, ask, &customer).await;
+                let spent = before.spent(world.left(&customer));
+                let expected = (price.minute.into(), price.day.into(), price.guard.into());
+                assert_eq!(status, status_of(ending), "{method} {ending:?}");
+                assert_eq!(spent, expected, "{method} {ending:?}: minute, day, guard");
+                let counted = refusals(&world, ending).await - refused;
+                assert_eq!(counted, u32::from(status >= 400), "{method} {ending:?}");
+            }
+        }
+    }
+    assert_eq!(world.counted("scoregate_panics_total").await, 2, "GET and HEAD of one ending");
+}
+
+fn status_of(ending: Ending) -> u16 {
+    match ending {
+        Ending::Data | Ending::Me | Ending::Page => 200,
+        Ending::NotModified => 304,
+        Ending::Options => 204,
+        Ending::Error(code) => code.row().status.as_u16(),
+    }
+}
+
+async fn refusals(world: &World, ending: Ending) -> u32 {
+    let Ending::Error(code) = ending else { return 0 };
+    world.refused(code.row().word).await
+}
+
+async fn customer_for(world: &World, ending: Ending) -> Customer {
+    if ending == Ending::Error(Code::QuotaExceeded) {
+        world.customer_with("free", own(5, 1)).await
+    } else if ending == Ending::Error(Code::InternalError) {
+        // Its first lease is of many units, so that its second request asks the ledger for none.
+        world.customer("pro").await
+    } else {
+        world.customer("free").await
+    }
+}
+
+/// A request that will end like this, and everything that has to happen before it.
+async fn prepared(world: &World, ending: Ending, method: &str, customer: &Customer) -> Ask {
+    let ask = |target: &str| world.ask(method, target).key(&customer.key);
+    match ending {
+        Ending::Data => ask(MODELS),
+        Ending::NotModified => {
+            let other = world.free().await;
+            let etag = world.asks(&other, MODELS).await.header("etag").to_owned();
+            ask(MODELS).header("If-None-Match", &etag)
+        }
+        Ending::Me => ask("/api/v1/me"),
+        Ending::Options => world.ask("OPTIONS", MODELS).key(&customer.key),
+        Ending::Page => ask("/docs"),
+        Ending::Error(code) => prepared_error(world, code, method, customer).await,
+    }
+}
+
+async fn prepared_error(world: &World, code: Code, method: &str, customer: &Customer) -> Ask {
+    let ask = |target: &str| world.ask(method, target).key(&customer.key);
+    let unseen = format!("{MODELS}/{method}-{}", code.row().word);
+    match code {
+        Code::BadRequest => ask(MODELS).without_host(),
+        Code::InvalidModelId => ask("/api/v1/models/%00"),
+        Code::InvalidPeriod => ask("/api/v1/models?period=7D"),
+        Code::InvalidSortBy => ask("/api/v1/models?sortBy=size"),
+        Code::InvalidLimit => ask("/api/v1/incidents?limit=0"),
+        Code::ApiKeyRequired => world.ask(method, MODELS),
+        Code::InvalidApiKey => world.ask(method, MODELS).key("sg_live_unknown"),
+        Code::LatestRequiresPlan => ask("/api/v1/models?period=latest"),
+        Code::NotFound => ask("/api/v1/nothing"),
+        Code::ModelNotFound => ask("/api/v1/models/nobody"),
+        Code::MethodNotAllowed => {
+            world.ask(if method == "GET" { "POST" } else { "DELETE" }, MODELS).key(&customer.key)
+        }
+        Code::UriTooLong => ask(&format!("{MODELS}?x={}", "x".repeat(3_000))),
+        Code::HeadersTooLarge => ask(MODELS).header("X-Large", &"x".repeat(17_000)),
+        Code::QuotaExceeded | Code::RateLimitExceeded | Code::InternalError => {
+            assert_eq!(world.asks(customer, MODELS).await.status, 200);
+            ask(&unseen)
+        }
+        Code::TooManyRefusals => {
+            for _ in 0..60 {
+                assert_eq!(world.asks(customer, "/api/v1/nothing").await.status, 404);
+            }
+            ask("/api/v1/nothing")
+        }
+        Code::UpstreamInvalid => {
+            world.backend.next(json("nonsense"));
+            ask(&unseen)
+        }
+        Code::UpstreamUnavailable => {
+            world.backend.next(answer("500 Internal Server Error", &[], ""));
+            ask(&unseen)
+        }
+        Code::UpstreamTimeout => {
+            world.backend.next(Act::Hang);
+            ask(&unseen)
+        }
+        Code::Overloaded => {
+            ledger(
+                world,
+                "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END",
+            );
+            ask(MODELS)
+        }
+    }
+}
+
+/// Sends it, and does what has to happen meanwhile.
+async fn ended(world: &World, ending: Ending, ask: Ask, customer: &Customer) -> u16 {
+    if ending == Ending::Error(Code::InternalError) {
+        return outside_of_any_runtime(world, customer);
+    }
+    let (received, is_late) =
+        (world.backend.received().len(), ending == Ending::Error(Code::UpstreamTimeout));
+    let (answer, ()) = tokio::join!(ask.send(), async {
+        if is_late {
+            world.backend.has_received(received + 1).await;
+            world.pass(Duration::from_secs(15));
+        }
+    });
+    if ending == Ending::Error(Code::Overloaded) {
+        ledger(world, "DROP TRIGGER away");
+    }
+    answer.status
+}
+
+/// No request makes the handling panic; a thread without a runtime does, where the fetch would be started.
+fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
+    let gateway = Arc::clone(&world.running.gateway);
+    let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
+    let request = Request::get(unseen).header("host", "localhost").header("x-api-key", &customer.key);
+    let (head, ()) = request.body(()).unwrap().into_parts();
+    let peer = Peer { address: Ipv4Addr::LOCALHOST.into() };
+    let handled =
+        std::thread::spawn(move || scoregate::store::wait(gateway.handle(&head, false, peer)).status());
+    handled.join().unwrap().as_u16()
+}
+
+/// What an operator could do to the ledger's file.
+fn ledger(world: &World, statement: &str) {
+    let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db")).unwrap();
+    file.execute_batch(statement).unwrap();
+}
+
+#[tokio::test]
+async fn data_costs_a_token_and_a_unit_wherever_it_came_from() {
+    for method in ["GET", "HEAD"] {
+        let world = World::new().await;
+        let customer = world.customer_with("pro", own(1_000, 10_000)).await;
+        let pays = async |outcome: &str| {
+            let (before, served) = (world.left(&customer), world.served(outcome).await);
+            let answer = world.ask(method, MODELS).key(&customer.key).send().await;
+            assert_eq!(answer.status, 200, "{outcome}");
+            assert_eq!(before.spent(world.left(&customer)), (1, 1, 0), "{method} {outcome}");
+            assert!(world.served(outcome).await > served, "{outcome}: {}", answer.header("cache-status"));
+        };
+        pays("miss").await;
+        pays("hit").await;
+        world.pass(Duration::from_hours(1));
+        pays("stale").await;
+        world.fetched(2).await;
+        world.pass(Duration::from_hours(48));
+        pays("refreshed").await;
+        world.pass(Duration::from_hours(48));
+        world.backend.next(answer("500 Internal Server Error", &[], ""));
+        pays("stale_on_error").await;
+        let delivered = world.counted("scoregate_quota_units_total{use=\"delivered\"}").await;
+        assert_eq!(delivered, 5);
+    }
+}
+
+#[tokio::test]
+async fn everybody_who_waits_for_one_fetch_pays_for_it() {
+    let world = World::new().await;
+    let [first, second] = [world.customer("free").await, world.customer("pro").await];
+    // Its first request leases, so that none of those that follow has to wait for that.
+    assert_eq!(world.asks(&second, "/api/v1/index").await.status, 200);
+    world.backend.hold();
+    let target = "/api/v1/models?period=24h";
+    let leader = world.get(target).key(&first.key).send();
+    let waiters = async {
+        world.backend.has_received(2).await;
+        let ask = || world.ask("HEAD", target).key(&second.key).send();
+        tokio::join!(ask(), ask(), async {
+            world.reaches("scoregate_requests_in_progress", 3).await;
+            world.backend.open();
+        })
+    };
+    let (one, (two, three, ())) = tokio::join!(leader, waiters);
+    assert_eq!([one.status, two.status, three.status], [200; 3]);
+    let [first, second] = [world.left(&first), world.left(&second)];
+    assert_eq!((first.minute, first.day), (0, 9));
+    assert_eq!((second.minute, second.day), (57, 9_997));
+    assert_eq!(world.served("shared").await, 2);
+    assert_eq!(world.backend.count(target), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_gives_its_unit_back_and_keeps_its_token_spent() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", wide()).await;
+    let before = world.left(&customer);
+    world.backend.hold();
+    let waiting = world.get(MODELS).key(&customer.key).begin().await;
+    world.backend.has_received(1).await;
+    assert_eq!(before.spent(world.left(&customer)), (1, 1, 0));
+    drop(waiting);
+    world.reaches("scoregate_clients_left_total", 1).await;
+    assert_eq!(before.spent(world.left(&customer)), (1, 0, 0));
+    world.backend.open();
+    world.fetched(1).await;
+    assert_eq!(world.asks(&customer, MODELS).await.header("cache-status"), "scoregate; hit; ttl=3600");
+    assert_eq!(world.backend.received().len(), 1);
+}

@@ -1,0 +1,143 @@
+//! Many at once: what is exact stays exact, one document is one fetch, and nobody goes down with somebody else.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::backend::{answer, json};
+use crate::balances::own;
+use crate::caching::long;
+use crate::client::Answer;
+use crate::world::World;
+
+const MODELS: &str = "/api/v1/models?period=24h";
+
+fn ended(answers: &[Answer], status: u16) -> usize {
+    answers.iter().filter(|answer| answer.status == status).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_five_hundred_at_once_exactly_the_ten_that_are_left_today_are_served() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 10)).await;
+    let answers = join_all((0..500).map(|_| world.asks(&customer, MODELS))).await;
+    assert_eq!((ended(&answers, 200), ended(&answers, 429)), (10, 490));
+    for refused in answers.iter().filter(|answer| answer.status == 429) {
+        assert_eq!(refused.code(), "quota_exceeded");
+        assert_eq!(refused.header("x-ratelimit-resource"), "day");
+        assert_eq!(refused.number("x-ratelimit-remaining"), 0);
+    }
+    let left = world.left(&customer);
+    assert_eq!((left.minute, left.day), (990, 0));
+    assert_eq!(world.refused("quota_exceeded").await, 490);
+    assert_eq!(world.counted("scoregate_quota_units_total{use=\"delivered\"}").await, 10);
+}
+
+#[tokio::test]
+async fn a_thousand_who_miss_one_document_at_once_cost_the_backend_one_request() {
+    let world = World::new().await;
+    let mut customers = Vec::new();
+    for _ in 0..10 {
+        let customer = world.paid().await;
+        // Its first request leases, so that none of the thousand has to wait for that.
+        assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+        customers.push(customer);
+    }
+    world.backend.hold();
+    let all = join_all((0..1_000).map(|number| world.asks(&customers[number % 10], MODELS)));
+    let (answers, ()) = tokio::join!(all, async {
+        world.reaches("scoregate_requests_in_progress", 1_000).await;
+        world.backend.open();
+    });
+    assert_eq!(ended(&answers, 200), 1_000);
+    let marked =
+        |word: &str| answers.iter().filter(|answer| answer.header("cache-status").ends_with(word)).count();
+    assert_eq!((marked("detail=miss"), marked("detail=shared")), (1, 999));
+    assert!(answers.iter().all(|answer| answer.body == answers[0].body));
+    assert_eq!(world.backend.count("/api/v1/models"), 1);
+    assert_eq!(world.served("shared").await, 999);
+}
+
+#[tokio::test]
+async fn a_leader_who_leaves_takes_nobody_down() {
+    let world = World::new().await;
+    let [leader, waiter] = [world.paid().await, world.paid().await];
+    assert_eq!(world.asks(&waiter, "/api/v1/index").await.status, 200);
+    world.backend.hold();
+    let leading = world.get(MODELS).key(&leader.key).begin().await;
+    world.backend.has_received(2).await;
+    let waiting = join_all((0..20).map(|_| world.asks(&waiter, MODELS)));
+    let (answers, ()) = tokio::join!(waiting, async {
+        world.reaches("scoregate_requests_in_progress", 21).await;
+        drop(leading);
+        world.reaches("scoregate_clients_left_total", 1).await;
+        world.backend.open();
+    });
+    assert_eq!(ended(&answers, 200), 20);
+    assert!(answers.iter().all(|answer| answer.header("cache-status").ends_with("detail=shared")));
+    assert_eq!(world.backend.count("/api/v1/models"), 1);
+    assert_eq!(world.served("shared").await, 20);
+}
+
+#[tokio::test]
+async fn a_fetch_that_fails_wakes_all_who_wait_and_the_next_request_tries_again() {
+    for (bad, code) in [
+        (answer("500 Internal Server Error", &[], ""), "upstream_unavailable"),
+        (json("nonsense"), "upstream_invalid"),
+        (answer("404 Not Found", &[], ""), "model_not_found"),
+    ] {
+        let world = World::new().await;
+        let customer = world.paid().await;
+        assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+        world.backend.next(bad);
+        world.backend.hold();
+        let waiting = join_all((0..50).map(|_| world.asks(&customer, "/api/v1/models/atlas")));
+        let (answers, ()) = tokio::join!(waiting, async {
+            world.reaches("scoregate_requests_in_progress", 50).await;
+            world.backend.open();
+        });
+        assert!(answers.iter().all(|answer| answer.code() == code), "{code}");
+        assert_eq!(world.backend.count("/api/v1/models/atlas"), 1);
+        assert_eq!(world.refused(code).await, 50);
+        let next = world.asks(&customer, "/api/v1/models/atlas").await;
+        assert_eq!(
+            (next.status, next.header("cache-status")),
+            (200, "scoregate; fwd=miss; stored; detail=miss")
+        );
+    }
+}
+
+#[tokio::test]
+async fn in_a_thousand_mixed_requests_no_free_caller_sees_the_latest_score() {
+    let world = World::new().await;
+    let [free, paid] = [world.free().await, world.paid().await];
+    let mut number = 0_u64;
+    world.backend.answers(long);
+    for round in 0..50 {
+        let asks = (0..20).map(|_| {
+            number += 1;
+            // Any order will do, as long as it is the same each time.
+            let dice = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+            let is_free = dice.is_multiple_of(2);
+            let method = if dice.is_multiple_of(5) { "HEAD" } else { "GET" };
+            let encoding = ["identity", "gzip", "br", "gzip;q=0.5, br;q=0.1"][(dice / 7 % 4) as usize];
+            let ask = world.ask(method, "/api/v1/models/atlas").header("Accept-Encoding", encoding);
+            let ask = ask.key(if is_free { &free.key } else { &paid.key });
+            async move { (is_free, method, ask.send().await) }
+        });
+        for (is_free, method, answer) in join_all(asks).await {
+            assert_eq!(answer.status, 200);
+            if method == "GET" {
+                let body: Value = serde_json::from_slice(&answer.decoded()).unwrap();
+                let item = &body["data"][0];
+                assert_eq!(item.get("latestScore").is_none(), is_free, "round {round}");
+                assert_eq!(item["currentScore"], 80.25);
+            }
+        }
+        world.settled().await;
+        world.pass(Duration::from_secs(if round % 3 == 0 { 1_800 } else { 7 }));
+    }
+    let (hits, stale) = (world.served("hit").await, world.served("stale").await);
+    assert!(hits > 500 && stale > 10, "{hits} {stale}");
+}

@@ -1,0 +1,225 @@
+//! The two-form rule: two whole systems whose backends differ only in what paying callers may see, driven by one
+//! script, answer their Free callers alike to the last byte.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use scoregate::clock::Wall;
+use scoregate::keys::Digest;
+use scoregate::store::{Change, Embedded, Store as _, StoredKey, What};
+use tempfile::TempDir;
+
+use crate::backend::{Act, Received, answer, json};
+use crate::balances::wide;
+use crate::client::{Answer, Ask};
+use crate::world::{NOON, World};
+
+const ATLAS: &str = "/api/v1/models/atlas";
+const FREE: &str = "an-imported-key-of-a-free-application";
+const PAID: &str = "an-imported-key-of-a-paying-application";
+/// Of a Free application that asks what the script, being the same for all systems, cannot.
+const PROBE: &str = "an-imported-key-of-a-curious-application";
+const SETTINGS: &str = "keys.accept_imported = true";
+
+/// What stands in a detail for paying callers, at each of the backend's refreshes: a field with its comma, or nothing.
+type Secrets = [&'static str; 4];
+
+/// The same data for Free callers, however the field is written and wherever it stands.
+const SYSTEMS: [Secrets; 6] = [
+    ["", "", "", ""],
+    [r#""latestScore": 81.5, "#; 4],
+    [r#""latestScore": 81.5, "#, r#""latestScore": 7, "#, "", r#""latestScore": null, "#],
+    ["", r#""latest\u0053core": "unavailable", "#, "", ""],
+    [r#""\u006catestScore": 99.99999999999999999999, "#, "", r#""latestScore":1,"#, ""],
+    ["\"latestScore\"\n: 0.0e1 ,\t", "", "", r#""latestScore": 1e1, "#],
+];
+
+/// What stands in a part of the detail where the detail itself has the field: deeper down it can be anything.
+const ODD: &str = r#""l\u0061testScore" : {"}, {\"": [1, {"latestScore": "]"}]}, "#;
+
+/// The backend of one system. The refresh it is at decides what paying callers see; Free data changes only at the last.
+fn backend(secrets: Secrets, refresh: Arc<AtomicUsize>) -> impl Fn(&Received) -> Act {
+    move |received| {
+        let at = refresh.load(Ordering::SeqCst);
+        if received.target().ends_with("/nobody") {
+            return answer("404 Not Found", &[], "");
+        }
+        let score = if at == 3 { "80.50" } else { "80.25" };
+        let padding = "steady ".repeat(100);
+        let secret = if received.target().ends_with("/models/atlas") { secrets[at] } else { "" };
+        let odd = if secret.is_empty() { "" } else { ODD };
+        let item = format!(
+            "{{ {secret}\"id\": \"atlas\", \"n\\u00e4me\": \"Atlas\", \"currentScore\": {score}, \"parts\": [ {{{odd}\"part\": \"speed\" }} , 1.50 ], \"note\": \"{padding}\" }}"
+        );
+        json(&format!(r#"{{"generated_at":"2026-11-21T1{}:00:00Z","data":[ {item} ]}}"#, 2 + at))
+    }
+}
+
+/// A directory in which both applications are known, under the same identifiers in every system.
+async fn prepared() -> TempDir {
+    let directory = TempDir::new().unwrap();
+    let store = Embedded::open(directory.path()).unwrap();
+    let at = Wall::parse_rfc3339(NOON).unwrap();
+    for (id, tier, key) in [
+        ("app_00000000001", "free", FREE),
+        ("app_00000000002", "pro", PAID),
+        ("app_00000000003", "free", PROBE),
+    ] {
+        let (digest, shown) = (Digest::of(key), "an-imp".to_owned());
+        let key = StoredKey { digest, shown, created_at: at, expires_at: None, revoked_at: None };
+        let (name, tier) = (tier.to_owned(), tier.to_owned());
+        let what = What::Create { name, tier, own: wide(), contact: None, note: None, key };
+        let application = id.parse().unwrap();
+        store.change(Change { at, who: "test".into(), application, what }).await.unwrap();
+    }
+    directory
+}
+
+/// A system and what its Free callers were answered so far.
+struct System {
+    world: World,
+    refresh: Arc<AtomicUsize>,
+    seen: Vec<(String, Answer)>,
+}
+
+impl System {
+    async fn start(secrets: Secrets) -> Self {
+        let refresh = Arc::new(AtomicUsize::new(0));
+        let world = World::on(prepared().await, SETTINGS, backend(secrets, Arc::clone(&refresh))).await;
+        Self { world, refresh, seen: Vec::new() }
+    }
+
+    fn ask(&self, method: &str, target: &str, key: &str) -> Ask {
+        // Identifiers of requests stand in bodies too, so each is named by its place in the script.
+        self.world
+            .ask(method, target)
+            .key(key)
+            .header("X-Request-Id", &format!("place-{:04}", self.seen.len()))
+    }
+
+    async fn free(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut ask = self.ask(method, target, FREE);
+        for (name, value) in headers {
+            ask = ask.header(name, value);
+        }
+        let answer = ask.send().await;
+        self.seen.push((format!("{method} {target} {headers:?}"), answer.clone()));
+        answer
+    }
+
+    async fn paid(&self, target: &str) {
+        assert_eq!(self.ask("GET", target, PAID).send().await.status, 200);
+    }
+
+    /// The backend's next refresh, after which the documents are asked for anew.
+    async fn refreshed(&mut self, after: Duration, targets: &[&str]) {
+        self.refresh.fetch_add(1, Ordering::SeqCst);
+        self.world.pass(after);
+        for target in targets {
+            self.free("GET", target, &[]).await;
+            self.world.settled().await;
+        }
+    }
+
+    /// Everything a Free caller can ask about the detail at one moment.
+    async fn look_around(&mut self) {
+        let mut tags = vec!["*".to_owned(), "\"unknown\"".to_owned()];
+        for encoding in ["identity", "gzip", "br", "gzip;q=0.2, br;q=0.1", "*;q=0"] {
+            self.paid(ATLAS).await;
+            for method in ["GET", "HEAD"] {
+                let answer = self.free(method, ATLAS, &[("Accept-Encoding", encoding)]).await;
+                assert!(!String::from_utf8(answer.decoded()).unwrap_or_default().contains("latest"));
+                tags.push(answer.header("etag").to_owned());
+            }
+        }
+        let full = self.ask("GET", ATLAS, PAID).send().await.header("etag").to_owned();
+        for (_, earlier) in &self.seen {
+            tags.push(earlier.header("etag").to_owned());
+        }
+        tags.sort();
+        tags.dedup();
+        tags.retain(|tag| !tag.is_empty());
+        for tag in &tags {
+            for method in ["GET", "HEAD"] {
+                self.free(method, ATLAS, &[("If-None-Match", tag), ("Accept-Encoding", "br")]).await;
+            }
+        }
+        let is_free_s_too = tags.contains(&full);
+        for target in [
+            "/api/v1/models/nobody",
+            "/api/v1/models/%00",
+            "/api/v1/models?period=latest",
+            "/api/v1/nothing",
+            "/api/v1/me",
+            "/api/v1/models",
+            "/api/v1/drift/atlas",
+        ] {
+            self.free("GET", target, &[("Accept", "application/problem+json")]).await;
+        }
+        // The paying form's own tag must not be worth more to a Free caller than any other.
+        let probe = self.ask("GET", ATLAS, PROBE).header("If-None-Match", &full).send().await;
+        assert_eq!(probe.status == 304, is_free_s_too);
+        self.world.settled().await;
+    }
+}
+
+/// The script.
+async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
+    let mut system = System::start(secrets).await;
+    // Each one's first request leases, so that none of those that follow has to wait for that.
+    system.paid("/api/v1/index").await;
+    system.free("GET", "/api/v1/index", &[]).await;
+    // A miss with company: the paying caller's fetch is shared.
+    system.world.backend.hold();
+    let company = system.ask("GET", ATLAS, PAID).begin().await;
+    system.world.backend.has_received(2).await;
+    let shared = system.ask("GET", ATLAS, FREE).send();
+    let (shared, ()) = tokio::join!(shared, async {
+        system.world.reaches("scoregate_requests_in_progress", 2).await;
+        system.world.backend.open();
+    });
+    drop(company);
+    system.seen.push(("shared".into(), shared));
+    system.look_around().await;
+    // Two refreshes in which only paying callers' data changes, and one in which everybody's does.
+    for after in [Duration::from_hours(1), Duration::from_hours(26), Duration::from_hours(1)] {
+        system.refreshed(after, &[ATLAS]).await;
+        system.look_around().await;
+    }
+    // The backend is away: stale while it is refreshed, stale on error, gone.
+    system.world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
+    for hours in [2, 30, 24 * 8] {
+        system.world.pass(Duration::from_hours(hours));
+        for encoding in ["identity", "br"] {
+            system.free("GET", ATLAS, &[("Accept-Encoding", encoding)]).await;
+            system.world.settled().await;
+        }
+    }
+    system.seen
+}
+
+#[tokio::test]
+async fn what_only_paying_callers_may_see_moves_no_byte_of_any_free_answer() {
+    let expected = driven(SYSTEMS[0]).await;
+    let statuses: std::collections::BTreeSet<u16> =
+        expected.iter().map(|(_, answer)| answer.status).collect();
+    assert_eq!(statuses, [200, 304, 400, 403, 404, 503].into());
+    for word in ["detail=shared", "hit; ttl=", "detail=stale", "detail=refreshed"] {
+        assert!(expected.iter().any(|(_, answer)| answer.header("cache-status").contains(word)), "{word}");
+    }
+    for secrets in &SYSTEMS[1..] {
+        let seen = driven(*secrets).await;
+        assert_eq!(seen.len(), expected.len(), "{secrets:?}");
+        for ((step, seen), (_, expected)) in seen.iter().zip(&expected) {
+            let text = |answer: &Answer| String::from_utf8_lossy(&answer.decoded()).into_owned();
+            assert_eq!(text(seen), text(expected), "{secrets:?}: {step}");
+            assert!(
+                seen.fingerprint == expected.fingerprint,
+                "{secrets:?}: {step}: {:?}, not {:?}",
+                seen.headers,
+                expected.headers
+            );
+        }
+    }
+}

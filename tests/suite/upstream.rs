@@ -1,0 +1,179 @@
+//! What the backend gets to see, which of its shapes are understood, and how long it is waited for.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::json as object;
+use tokio::net::TcpListener;
+
+use crate::backend::{Act, answer, json};
+use crate::world::{World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+
+fn names(received: &crate::backend::Received) -> BTreeSet<&str> {
+    assert!(received.headers.len() <= 6, "{received:?}");
+    received.headers.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn the_backend_gets_the_listed_headers_and_nothing_of_the_client_s() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    let ask = world.get("/api/v1/models?unknown=x&sortBy=price&period=%37d").key(&customer.key);
+    let ask = ask.header("X-API-Key", &customer.key).header("Cookie", "a=b").header("Accept", "text/html");
+    let ask = ask
+        .header("Accept-Encoding", "br")
+        .header("User-Agent", "canary")
+        .header("X-Forwarded-For", "1.2.3.4");
+    let ask = ask.header("X-Request-Id", "canary-12345").header("If-None-Match", "\"canary\"");
+    assert_eq!(ask.header("Traceparent", "canary").send().await.status, 200);
+    let received = &world.backend.received()[0];
+    assert_eq!(received.line, "GET /api/v1/models?period=7d&sortBy=price HTTP/1.1");
+    assert_eq!(names(received), ["accept", "accept-encoding", "host", "user-agent"].into());
+    let value = |name: &str| received.headers.iter().find(|(known, _)| known == name).unwrap().1.clone();
+    assert_eq!((value("accept"), value("accept-encoding")), ("application/json".into(), "identity".into()));
+    assert_eq!(value("host"), world.backend.address.to_string());
+    let all = format!("{received:?}");
+    assert!(!all.contains(&customer.key) && !all.contains("canary") && !all.contains("1.2.3.4"));
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 1);
+}
+
+#[tokio::test]
+async fn the_service_credential_is_sent_once_and_a_refresh_asks_by_the_backend_s_own_tag() {
+    let settings = "[upstream]\nurl = \"{backend}\"\ncredential = \"service-secret\"";
+    let tags = [("etag", "W/\"v1\""), ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT")];
+    let world = World::with(settings, move |_| answer("200 OK", &tags, "[]")).await;
+    let customer = world.free().await;
+    world.asks(&customer, MODELS).await;
+    world.pass(Duration::from_hours(25 + 1));
+    world.asks(&customer, MODELS).await;
+    let received = world.backend.received();
+    let listed = ["accept", "accept-encoding", "authorization", "host", "user-agent"];
+    assert_eq!(names(&received[0]), listed.into());
+    assert_eq!(names(&received[1]), listed.into_iter().chain(["if-none-match"]).collect());
+    assert!(received[1].headers.contains(&("if-none-match".into(), "W/\"v1\"".into())));
+    for one in &received {
+        let credentials = one.headers.iter().filter(|(name, _)| name == "authorization");
+        assert_eq!(credentials.map(|(_, value)| &**value).collect::<Vec<_>>(), ["Bearer service-secret"]);
+        assert!(!format!("{one:?}").contains(&customer.key));
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_knows_only_a_date_is_asked_by_it() {
+    let dated = ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT");
+    let world = World::with("", move |_| answer("200 OK", &[dated], "[]")).await;
+    let customer = world.free().await;
+    world.asks(&customer, MODELS).await;
+    world.pass(Duration::from_hours(26));
+    world.asks(&customer, MODELS).await;
+    let again = &world.backend.received()[1];
+    assert_eq!(names(again), ["accept", "accept-encoding", "host", "if-modified-since", "user-agent"].into());
+    assert!(again.headers.contains(&("if-modified-since".into(), dated.1.into())));
+}
+
+#[tokio::test]
+async fn an_array_an_object_with_data_an_envelope_and_a_single_object_are_understood() {
+    let item = r#"{"id":"a"}"#;
+    for (body, count) in [
+        (format!("[{item}]"), 1),
+        (format!(" \n[{item},{item}] "), 2),
+        (format!(r#"{{"data":[{item}]}}"#), 1),
+        (format!(r#"{{"data":{item}}}"#), 1),
+        (
+            format!(
+                r#"{{"success":true,"version":"9.9.9","license":"x","period":null,"count":7,"extra":[1],"data":[{item}]}}"#
+            ),
+            1,
+        ),
+        ("[]".into(), 0),
+        (r#"{"data":[]}"#.into(), 0),
+    ] {
+        let world = World::new().await;
+        let customer = world.free().await;
+        world.backend.next(json(&body));
+        let told = world.asks(&customer, MODELS).await.json();
+        assert_eq!((&told["count"], &told["version"]), (&count.into(), &"1.0.0".into()), "{body}");
+        assert_eq!(told["data"], object!(vec![object!({"id": "a"}); count]), "{body}");
+        assert_eq!((&told["success"], &told["period"]), (&true.into(), &"24h".into()));
+    }
+}
+
+#[tokio::test]
+async fn items_pass_through_byte_for_byte() {
+    let items = r#"[ {"z":1.10,"a":1E+2, "unknown":{"deep":[null,true]},"currentScore":"unavailable",
+        "big":12345678901234567890123,"é":"\u00e9\/","n":-0.0},{"currentScore":null},{}]"#;
+    for body in [items.to_owned(), format!(r#"{{"success":true,"data":{items},"later":1}}"#)] {
+        let world = World::new().await;
+        let customer = world.free().await;
+        world.backend.next(json(&body));
+        let answer = world.asks(&customer, MODELS).await;
+        let text = String::from_utf8(answer.body).unwrap();
+        assert!(text.ends_with(&format!(r#","count":3,"data":{items}}}"#)), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_refuses_connections_is_a_503() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = listener.local_addr().unwrap();
+    drop(listener);
+    let settings = format!("[upstream]\nurl = \"http://{closed}\"");
+    let world = World::with(&settings, good).await;
+    let customer = world.free().await;
+    let refused = world.asks(&customer, MODELS).await;
+    assert_eq!((refused.status, refused.code()), (503, "upstream_unavailable".into()));
+    assert_eq!(refused.header("retry-after"), "5");
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"unreachable\"}").await, 1);
+}
+
+#[tokio::test]
+async fn a_backend_that_does_not_begin_to_answer_is_a_504_at_the_first_deadline() {
+    let world = World::new().await;
+    let customer = world.free().await;
+    world.backend.next(Act::Hang);
+    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+        world.backend.has_received(1).await;
+        world.pass(Duration::from_millis(14_999));
+        assert_eq!(world.counted("scoregate_requests_in_progress").await, 1);
+        world.pass(Duration::from_millis(1));
+    });
+    assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
+}
+
+#[tokio::test]
+async fn a_backend_that_does_not_finish_its_answer_is_a_504_at_the_second_deadline() {
+    let settings =
+        "freshness.patience = \"60s\"\n[upstream]\nurl = \"{backend}\"\nfirst_byte_timeout = \"60s\"";
+    let world = World::with(settings, good).await;
+    let customer = world.free().await;
+    world.backend.next(Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{\"id\":".into()));
+    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+        world.backend.has_received(1).await;
+        world.pass(Duration::from_millis(19_999));
+        assert_eq!(world.counted("scoregate_requests_in_progress").await, 1);
+        world.pass(Duration::from_millis(1));
+    });
+    assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
+}
+
+#[tokio::test]
+async fn a_request_that_has_waited_long_enough_is_a_504_and_the_fetch_goes_on() {
+    let world = World::with("freshness.patience = \"5s\"", good).await;
+    let customer = world.free().await;
+    world.backend.hold();
+    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+        world.backend.has_received(1).await;
+        world.pass(Duration::from_secs(5));
+    });
+    assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+    world.backend.open();
+    world.fetched(1).await;
+    assert!(world.asks(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
+    assert_eq!(world.backend.received().len(), 1);
+}
