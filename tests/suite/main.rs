@@ -22,6 +22,7 @@
 mod auth;
 mod backend;
 mod balances;
+mod built_in;
 mod caching;
 mod cli_demo;
 mod cli_keys;
