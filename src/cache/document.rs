@@ -38,6 +38,13 @@ pub struct Source {
     pub last_modified: Option<HeaderValue>,
 }
 
+impl Source {
+    /// Whether the backend can be asked if it has changed.
+    pub fn can_be_asked_about(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+}
+
 /// What the envelope says besides the data.
 #[derive(Clone, Copy, Debug)]
 pub struct Label<'a> {
@@ -66,6 +73,7 @@ pub struct Document {
 pub struct Form {
     data: Bytes,
     encoded: Encoded,
+    generated_at: Wall,
     /// The `Last-Modified` header.
     pub last_modified: HeaderValue,
 }
@@ -94,7 +102,11 @@ impl Document {
         let full = kept(before.map(|b| &b.full), &content.data).unwrap_or_else(|| fresh(&content.data));
         let free = kept(before.map(|b| &b.free), free_data.as_ref().unwrap_or(&content.data))
             .unwrap_or_else(|| free_data.as_ref().map_or_else(|| Arc::clone(&full), fresh));
-        Ok(Self { full, free, source: content.source, generated_at: content.generated_at })
+        // Where there are two forms, a date that only the full one moved would show in what Free callers are told of the
+        // next refresh.
+        let two_forms = label.key.route == Route::Model;
+        let generated_at = if two_forms { free.generated_at } else { content.generated_at };
+        Ok(Self { full, free, source: content.source, generated_at })
     }
 
     /// The form that these rights may see.
@@ -114,8 +126,8 @@ impl Document {
         &self.source
     }
 
-    /// The data's instant as the backend last stated it, from which the next refresh is reckoned. What a form says of
-    /// its own instant may be older.
+    /// The data's instant, from which the next refresh is reckoned: as the backend last stated it; of a document in two
+    /// forms, as the Free form has it.
     pub fn generated_at(&self) -> Wall {
         self.generated_at
     }
@@ -133,7 +145,12 @@ impl Form {
         let last_modified = HeaderValue::try_from(generated_at.http_date()).expect("a date is visible ASCII");
         // The data is kept as a part of the body, not beside it.
         let from = body.len() - data.len() - 1;
-        Self { data: body.slice(from..body.len() - 1), encoded: Encoded::new(body), last_modified }
+        Self {
+            data: body.slice(from..body.len() - 1),
+            encoded: Encoded::new(body),
+            generated_at,
+            last_modified,
+        }
     }
 
     /// The representation to send to a client that prefers `encoding`.
@@ -226,6 +243,7 @@ mod tests {
         let before = build(Route::Model, r#"[{"id":"a","latestScore":1}]"#, 100, None);
         let after = build(Route::Model, r#"[{"id":"a","latestScore":2}]"#, 200, Some(&before));
         assert!(Arc::ptr_eq(&before.free, &after.free) && !Arc::ptr_eq(&before.full, &after.full));
+        assert_eq!(before.generated_at(), after.generated_at());
         let gone = build(Route::Model, r#"[{"id":"a"}]"#, 300, Some(&after));
         assert_eq!(body(&gone, Rights::Free), body(&before, Rights::Free));
     }

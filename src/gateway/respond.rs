@@ -292,14 +292,16 @@ impl LimitHeaders {
     /// By the rule that was hit, if one was; else the day of a known application; else the guard of the address.
     fn of(exchange: &Exchange, hit: Option<Rule>, at: &Circumstances<'_>) -> Self {
         let Some(caller) = &exchange.caller else {
-            let told = at.guard.standing(exchange.peer.address, at.now);
+            let standing = at.guard.standing(exchange.peer.address, at.now);
+            let told = if hit.is_some() { standing.as_hit(at.now) } else { standing };
             let policy = format!("\"guard\";q={};w=60", told.limit);
             let policy = HeaderValue::try_from(policy).expect("a name and a number");
             return Self { told, next_token: std::time::Duration::ZERO, policy, standing: part(&told) };
         };
         let rule = hit.unwrap_or(Rule::Day);
         let terms = caller.account.terms();
-        let [minute, day, told] = caller.account.standings(rule, &terms.limits, at.now);
+        let [minute, day, standing] = caller.account.standings(rule, &terms.limits, at.now);
+        let told = if hit.is_some() { standing.as_hit(at.now) } else { standing };
         let (minute_part, day_part) = (part(&minute), part(&day));
         let standing = format!("{minute_part}, {day_part}");
         Self { told, next_token: minute.wait, policy: terms.policy.clone(), standing }

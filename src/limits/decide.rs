@@ -120,6 +120,14 @@ impl Standing {
     pub fn of_bucket(rule: Rule, bucket: Bucket, limit: u32, now: Now) -> Self {
         bucket_standing(rule, bucket, limit, now)
     }
+
+    /// The standing as a request is told that was refused by this rule: nothing was left for it, whatever has been given
+    /// back or refilled since.
+    pub fn as_hit(self, now: Now) -> Self {
+        let a_moment = std::time::Duration::from_secs(1);
+        let wait = if self.rule == Rule::Day { self.whole_in } else { self.wait };
+        Self { remaining: 0, reset: self.reset.max(now.wall.plus(a_moment).rounded_up()), wait, ..self }
+    }
 }
 
 #[cfg(test)]
@@ -187,6 +195,15 @@ mod tests {
         let (used, _) = used.admit(&FREE, noon(), false);
         assert_eq!(used.standing(Rule::Minute, &PRO, noon()).remaining, 59);
         assert_eq!(used.standing(Rule::Day, &PRO, noon()).remaining, 9_999);
+    }
+
+    #[test]
+    fn a_refused_request_is_told_that_nothing_was_left_even_if_something_came_back_since() {
+        let nearly_spent = opened(&FREE, 9);
+        let told = nearly_spent.standing(Rule::Day, &FREE, noon()).as_hit(noon());
+        assert_eq!((told.remaining, told.wait), (0, Duration::from_hours(12)));
+        let full = opened(&PRO, 0).standing(Rule::Minute, &PRO, noon()).as_hit(noon());
+        assert!(full.remaining == 0 && full.reset > noon().wall);
     }
 
     #[test]

@@ -104,7 +104,9 @@ impl Http {
         let next_refresh = next_refresh(response.headers(), now);
         match response.status() {
             StatusCode::OK => {}
-            StatusCode::NOT_MODIFIED if known.is_some() => return Ok(Fetched::Unchanged { next_refresh }),
+            StatusCode::NOT_MODIFIED if known.is_some_and(Source::can_be_asked_about) => {
+                return Ok(Fetched::Unchanged { next_refresh });
+            }
             StatusCode::NOT_FOUND if key.route.names_a_model() => return Ok(Fetched::NoSuchModel),
             refused => return Err(refusal(refused, response.headers())),
         }

@@ -177,3 +177,17 @@ async fn a_request_that_has_waited_long_enough_is_a_504_and_the_fetch_goes_on() 
     assert!(world.asks(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
     assert_eq!(world.backend.received().len(), 1);
 }
+
+#[tokio::test]
+async fn upstream_a_304_to_a_question_without_conditions_is_no_answer() {
+    let world = World::with("freshness.while_refreshed = \"1s\"", |_| json(r#"[{"id":"atlas"}]"#)).await;
+    let pro = world.customer("pro").await;
+    assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
+    // The document came without validators, so nobody asked whether it has changed.
+    world.backend.answers(|_| answer("304 Not Modified", &[], ""));
+    world.pass(Duration::from_hours(2));
+    let stale = world.get("/api/v1/index").key(&pro.key).send().await;
+    assert_eq!(stale.status, 200);
+    assert_eq!(world.metric("scoregate_upstream_calls_total{fetched=\"invalid\"}").await.to_string(), "1");
+    assert!(stale.header("cache-status").ends_with("detail=stale"));
+}
