@@ -80,7 +80,8 @@ pub(super) async fn admit(
                 return Ok(Admitted::ToLook(Token { account: Arc::clone(&caller.account) }));
             }
             Verdict::Refused(rule) => return Err(Refusal::Limited(rule)),
-            // Every round trip leaves the ledger with fewer units or shows that it has none, so this ends.
+            // Every round trip leaves the ledger with fewer units or shows that it has none. The next turn decides by
+            // the terms of that moment, as the ledger was asked by them: so this ends.
             Verdict::LeaseFirst => {
                 leases.lease(&caller.account).await.map_err(|_| Refusal::LedgerUnavailable)?;
             }
@@ -89,8 +90,9 @@ pub(super) async fn admit(
 }
 
 fn decide(caller: &Caller, conditional: bool, now: Now) -> Verdict {
+    let limits = caller.account.terms().limits;
     let mut books = caller.account.books();
-    let (balance, verdict) = books.balance.admit(&caller.limits, now, conditional);
+    let (balance, verdict) = books.balance.admit(&limits, now, conditional);
     books.balance = balance;
     verdict
 }
@@ -100,8 +102,9 @@ fn decide(caller: &Caller, conditional: bool, now: Now) -> Verdict {
 pub(super) fn ask_guard(guard: &AddressGuard, exchange: &Exchange) -> bool {
     let now = exchange.started;
     let Some(caller) = &exchange.caller else { return guard.take(exchange.peer.address, now) };
+    let limits = caller.account.terms().limits;
     let mut books = caller.account.books();
-    let taken = books.balance.take_guard(&caller.limits, now);
+    let taken = books.balance.take_guard(&limits, now);
     if let Some(balance) = taken {
         books.balance = balance;
     }

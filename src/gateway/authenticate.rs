@@ -10,7 +10,6 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::clock::{Now, Wall};
 use crate::keys::{Digest, KeyForm, Rights, shown_prefix};
-use crate::limits::Limits;
 
 use super::account::Account;
 use super::refusal::Refusal;
@@ -22,8 +21,6 @@ use super::terms::TierIndex;
 pub(super) struct Caller {
     /// The application.
     pub(super) account: Arc<Account>,
-    /// The limits in force.
-    pub(super) limits: Limits,
     /// What it may see.
     pub(super) rights: Rights,
     /// Its tier.
@@ -49,9 +46,9 @@ pub(super) fn authenticate(
     let entry = roster.find(&digest).filter(|entry| entry.ends.is_none_or(|ends| ends > now.wall));
     let entry = entry.ok_or(Refusal::KeyInvalid)?;
     let terms = entry.account.terms();
-    let (limits, rights, tier) = (terms.limits, terms.rights, terms.tier);
+    let (rights, tier) = (terms.rights, terms.tier);
     drop(terms);
-    Ok(Caller { account: entry.account, limits, rights, tier, ends: entry.ends, spread: digest.spread() })
+    Ok(Caller { account: entry.account, rights, tier, ends: entry.ends, spread: digest.spread() })
 }
 
 /// The beginning of the key that was sent, which may be shown to its owner.
@@ -85,10 +82,14 @@ fn text(value: &HeaderValue) -> Result<&str, Refusal> {
 
 /// The token of the Bearer scheme. Another scheme, or no token, is no key.
 fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
-    let text = text(value)?;
-    let (scheme, token) = text.split_once([' ', '\t']).unwrap_or((text, ""));
-    let token = token.trim();
-    Ok((scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token))
+    // The scheme first: what another one carries is none of our business, whatever its bytes.
+    let scheme_end = value.as_bytes().iter().position(|byte| b" \t".contains(byte));
+    let scheme = value.as_bytes().get(..scheme_end.unwrap_or(value.len())).unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case(b"bearer") {
+        return Ok(None);
+    }
+    let token = text(value)?.get(scheme.len()..).unwrap_or_default().trim();
+    Ok((!token.is_empty()).then_some(token))
 }
 
 #[cfg(test)]
@@ -113,6 +114,7 @@ mod tests {
             &[("authorization", "Bearer k1"), ("x-api-key", "k1")],
             &[("authorization", "Basic dTpw"), ("x-api-key", "k1")],
             &[("authorization", "Bearer"), ("x-api-key", "k1")],
+            &[("authorization", "Basic \u{e9}"), ("x-api-key", "k1")],
         ] {
             assert_eq!(presented(&headers(pairs)), Ok("k1"), "{pairs:?}");
         }

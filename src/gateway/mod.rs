@@ -157,7 +157,16 @@ impl Gateway {
         match admitted {
             Admitted::ToFetch(hold) => {
                 let served = self.larder.fetch(&target.key, x.started).await?;
-                let delivery = deliver(&served, &target, &caller, &ask, x, self.clock.now());
+                let now = self.clock.now();
+                let caller = if served.outcome == Outcome::Hit {
+                    caller
+                } else {
+                    // While the request waited its key may have been revoked or moved to another tier.
+                    let caller = authenticate(ask.headers, &self.form, &self.roster, now)?;
+                    resolve::entitle(&target.key, caller.rights)?;
+                    caller
+                };
+                let delivery = deliver(&served, &target, &caller, &ask, x, now);
                 if !delivery.not_modified {
                     hold.keep();
                 }

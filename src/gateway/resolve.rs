@@ -40,10 +40,16 @@ pub(super) fn resolve(
         Rights::Paid(_) => Period::Latest,
     };
     let key = DocumentKey::new(endpoint.route, id, query, default_period);
+    entitle(&key, rights)?;
+    Ok(Target { key, encoding: encoding(ask.headers), conditional: ask.headers.contains_key(IF_NONE_MATCH) })
+}
+
+/// Whether these rights may ask for a document.
+pub(super) fn entitle(key: &DocumentKey, rights: Rights) -> Result<(), Refusal> {
     if key.period == Some(Period::Latest) && !rights.is_paid() {
         return Err(Refusal::LatestRequiresPlan);
     }
-    Ok(Target { key, encoding: encoding(ask.headers), conditional: ask.headers.contains_key(IF_NONE_MATCH) })
+    Ok(())
 }
 
 fn encoding(headers: &HeaderMap) -> Encoding {
