@@ -31,6 +31,8 @@ pub struct Stored {
     pub due: Mono,
     /// When the backend last confirmed it.
     pub confirmed: Mono,
+    /// Whether the cache had room for it.
+    pub kept: bool,
 }
 
 /// The stored documents.
@@ -55,15 +57,16 @@ impl Cache {
         self.documents.get(key)
     }
 
-    /// Stores a document. Only what the table of endpoints lists as stored, and only what leaves room for others, is
-    /// kept: the answer says whether it was.
-    pub fn put(&self, key: DocumentKey, stored: Arc<Stored>) -> bool {
-        let fits = stored.document.bytes() as u64 <= self.most_bytes / 4;
-        let may = key.route.endpoint().stored && fits;
-        if may {
+    /// Whether a document leaves room for others: at most a quarter of it all.
+    pub fn has_room_for(&self, document: &Document) -> bool {
+        document.bytes() as u64 <= self.most_bytes / 4
+    }
+
+    /// Stores a document, if the table of endpoints says that such documents are stored.
+    pub fn put(&self, key: DocumentKey, stored: Arc<Stored>) {
+        if key.route.endpoint().stored {
             self.documents.insert(key, stored);
         }
-        may
     }
 
     /// Forgets a document.

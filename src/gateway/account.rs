@@ -66,6 +66,12 @@ impl Account {
         self.terms.store(terms);
     }
 
+    /// Whether forgetting it loses nothing: its balance is what a fresh start would give, and no unit is on its way.
+    pub(super) fn is_at_rest(&self, now: Now) -> bool {
+        let books = self.books();
+        books.balance.is_at_rest(now) && !books.leasing.as_ref().is_some_and(LeaseCall::is_under_way)
+    }
+
     /// The books, for one step without waiting.
     pub(super) fn books(&self) -> MutexGuard<'_, Books> {
         // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.

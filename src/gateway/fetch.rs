@@ -135,6 +135,12 @@ impl Larder {
         match self.flights.board(key) {
             Seat::Shared(landed) => (landed, Outcome::Shared),
             Seat::First(ticket, landed) => {
+                // Another flight may have landed between the look at the cache and the boarding of this one.
+                let stored = self.cache.get(key);
+                if let Some(stored) = stored.filter(|stored| self.clock.now().mono < stored.due) {
+                    ticket.land(Ok(stored));
+                    return (landed, Outcome::Shared);
+                }
                 let larder = Arc::clone(self);
                 self.tasks.spawn(async move { larder.fly(ticket).await });
                 (landed, Outcome::Miss)
@@ -210,8 +216,11 @@ impl Larder {
         let due_at = next_refresh(stated, document.generated_at(), cadence, now.wall);
         let due = now.mono.plus(due_at.since(now.wall));
         self.next_refresh.store(due_at.seconds(), Ordering::Relaxed);
-        let stored = Arc::new(Stored { document: Arc::clone(document), due, confirmed: now.mono });
-        if !self.cache.put(key.clone(), Arc::clone(&stored)) {
+        let kept = self.cache.has_room_for(document);
+        let stored = Arc::new(Stored { document: Arc::clone(document), due, confirmed: now.mono, kept });
+        if kept {
+            self.cache.put(key.clone(), Arc::clone(&stored));
+        } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
         }
         stored

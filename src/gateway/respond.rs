@@ -50,6 +50,7 @@ pub(super) struct Delivery {
     max_age: u64,
     ttl: i64,
     outcome: Outcome,
+    kept: bool,
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -87,6 +88,7 @@ impl Delivery {
             max_age: freshness::max_age(served.stored.due, spread, now.mono),
             ttl: freshness::ttl(served.stored.due, now.mono),
             outcome: served.outcome,
+            kept: served.stored.kept,
             representation,
         }
     }
@@ -94,6 +96,7 @@ impl Delivery {
     fn cache_status(&self) -> String {
         match self.outcome {
             Outcome::Hit => format!("scoregate; hit; ttl={}", self.ttl),
+            Outcome::Miss if !self.kept => "scoregate; fwd=miss; detail=miss".into(),
             Outcome::Miss => "scoregate; fwd=miss; stored; detail=miss".into(),
             Outcome::Shared => "scoregate; fwd=miss; collapsed; detail=shared".into(),
             Outcome::Refreshed => "scoregate; fwd=stale; stored; detail=refreshed".into(),
@@ -293,7 +296,7 @@ impl LimitHeaders {
     fn of(exchange: &Exchange, hit: Option<Rule>, at: &Circumstances<'_>) -> Self {
         let Some(caller) = &exchange.caller else {
             let standing = at.guard.standing(exchange.peer.address, at.now);
-            let told = if hit.is_some() { standing.as_hit(at.now) } else { standing };
+            let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
             let policy = format!("\"guard\";q={};w=60", told.limit);
             let policy = HeaderValue::try_from(policy).expect("a name and a number");
             return Self { told, next_token: std::time::Duration::ZERO, policy, standing: part(&told) };
@@ -301,7 +304,7 @@ impl LimitHeaders {
         let rule = hit.unwrap_or(Rule::Day);
         let terms = caller.account.terms();
         let [minute, day, standing] = caller.account.standings(rule, &terms.limits, at.now);
-        let told = if hit.is_some() { standing.as_hit(at.now) } else { standing };
+        let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
         let (minute_part, day_part) = (part(&minute), part(&day));
         let standing = format!("{minute_part}, {day_part}");
         Self { told, next_token: minute.wait, policy: terms.policy.clone(), standing }

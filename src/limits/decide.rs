@@ -60,18 +60,21 @@ impl Balance {
     pub fn admit(self, limits: &Limits, now: Now, conditional: bool) -> (Self, Verdict) {
         let before = self.current(limits, now);
         let day_is_spent = before.day.available(limits.day) == 0 && before.day.unleased(limits.day) == 0;
+        // Where nothing is taken, only the day moves on: a minute that was re-based and not used would forget, under a
+        // small tier, what was used under a large one.
+        let untouched = Self { day: before.day, ..self };
         let Some(minute) = before.minute.take(limits.minute, now.mono) else {
             let rule = if day_is_spent { Rule::Day } else { Rule::Minute };
-            return (before, Verdict::Refused(rule));
+            return (untouched, Verdict::Refused(rule));
         };
         if day_is_spent {
             return if conditional {
                 (Self { minute, ..before }, Verdict::MayLook)
             } else {
-                (before, Verdict::Refused(Rule::Day))
+                (untouched, Verdict::Refused(Rule::Day))
             };
         }
-        let Some(day) = before.day.hold(limits.day) else { return (before, Verdict::LeaseFirst) };
+        let Some(day) = before.day.hold(limits.day) else { return (untouched, Verdict::LeaseFirst) };
         let runs_low = day.runs_low(limits.day);
         (Self { minute, day, ..before }, Verdict::Admitted { day: day.day(), runs_low })
     }
@@ -103,7 +106,9 @@ impl Balance {
 
     /// Whether a fresh start would give the same balance, so that forgetting this one loses nothing.
     pub fn is_at_rest(self, now: Now) -> bool {
-        self.minute.is_full(now.mono) && self.guard.is_full(now.mono) && self.day.is_at_rest()
+        self.minute.is_full(now.mono)
+            && self.guard.is_full(now.mono)
+            && self.day.on(now.wall.day()).is_at_rest()
     }
 }
 
@@ -122,11 +127,13 @@ impl Standing {
     }
 
     /// The standing as a request is told that was refused by this rule: nothing was left for it, whatever has been given
-    /// back or refilled since.
-    pub fn as_hit(self, now: Now) -> Self {
-        let a_moment = std::time::Duration::from_secs(1);
-        let wait = if self.rule == Rule::Day { self.whole_in } else { self.wait };
-        Self { remaining: 0, reset: self.reset.max(now.wall.plus(a_moment).rounded_up()), wait, ..self }
+    /// back or refilled since it was `decided`. After a midnight in between it may try again at once.
+    pub fn as_hit(self, decided: Now, now: Now) -> Self {
+        let soon = now.wall.plus(std::time::Duration::from_secs(1)).rounded_up();
+        let day_is_over = self.rule == Rule::Day && now.wall >= decided.wall.day().end();
+        let reset = if day_is_over { soon } else { self.reset.max(soon) };
+        let wait = if self.rule == Rule::Day { reset.since(now.wall) } else { self.wait };
+        Self { remaining: 0, reset, whole_in: reset.since(now.wall), wait, ..self }
     }
 }
 
@@ -198,11 +205,26 @@ mod tests {
     }
 
     #[test]
+    fn a_detour_through_a_small_tier_refills_nothing() {
+        let mut balance = opened(&PRO, 0);
+        balance.day = balance.day.grant(noon().wall.day(), 100, 100);
+        for _ in 0..41 {
+            balance = balance.admit(&PRO, noon(), false).0;
+        }
+        let (detour, verdict) = balance.admit(&FREE, noon(), false);
+        assert_eq!(verdict, Verdict::Refused(Rule::Day));
+        assert_eq!(detour.standing(Rule::Minute, &PRO, noon()).remaining, 19);
+    }
+
+    #[test]
     fn a_refused_request_is_told_that_nothing_was_left_even_if_something_came_back_since() {
         let nearly_spent = opened(&FREE, 9);
-        let told = nearly_spent.standing(Rule::Day, &FREE, noon()).as_hit(noon());
+        let told = nearly_spent.standing(Rule::Day, &FREE, noon()).as_hit(noon(), noon());
         assert_eq!((told.remaining, told.wait), (0, Duration::from_hours(12)));
-        let full = opened(&PRO, 0).standing(Rule::Minute, &PRO, noon()).as_hit(noon());
+        let full = opened(&PRO, 0).standing(Rule::Minute, &PRO, noon()).as_hit(noon(), noon());
+        let midnight = after(noon(), 12 * 3600);
+        let told = opened(&FREE, 10).standing(Rule::Day, &FREE, midnight).as_hit(noon(), midnight);
+        assert_eq!((told.remaining, told.wait), (0, Duration::from_secs(1)));
         assert!(full.remaining == 0 && full.reset > noon().wall);
     }
 
