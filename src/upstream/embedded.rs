@@ -44,7 +44,7 @@ impl Embedded {
         }
         let body = Bytes::from(answer.data);
         let content =
-            read_content(&body, source, Some(answer.generated_at), now).map_err(Failure::Invalid)?;
+            read_content(key, &body, source, Some(answer.generated_at), now).map_err(Failure::Invalid)?;
         Ok(Fetched::Content { content, next_refresh })
     }
 }

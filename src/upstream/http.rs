@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HeaderMap,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
+    ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING,
+    USER_AGENT,
 };
 use ::http::{HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::{Bytes, BytesMut};
@@ -107,7 +108,9 @@ impl Http {
             StatusCode::NOT_MODIFIED if known.is_some_and(Source::can_be_asked_about) => {
                 return Ok(Fetched::Unchanged { next_refresh });
             }
-            StatusCode::NOT_FOUND if key.route.names_a_model() => return Ok(Fetched::NoSuchModel),
+            StatusCode::NOT_FOUND if key.route.names_a_model() && speaks_of_data(response.headers()) => {
+                return Ok(Fetched::NoSuchModel);
+            }
             refused => return Err(refusal(refused, response.headers())),
         }
         let source = Source {
@@ -117,7 +120,7 @@ impl Http {
         let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
         let body = read.map_err(|_| Failure::Late("finish its answer"))??;
-        let content = read_content(&body, source, dated, now).map_err(Failure::Invalid)?;
+        let content = read_content(key, &body, source, dated, now).map_err(Failure::Invalid)?;
         Ok(Fetched::Content { content, next_refresh })
     }
 
@@ -203,6 +206,16 @@ fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
         cause = deeper.source();
     }
     Failure::Unreachable(reason)
+}
+
+/// Whether an answer is the backend's own: JSON, or of no type at all. A page in HTML is some proxy's, and says nothing
+/// of models.
+fn speaks_of_data(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = media_type.split(';').next().unwrap_or("").trim();
+    ["", "application/json", "application/problem+json"]
+        .iter()
+        .any(|known| essence.eq_ignore_ascii_case(known))
 }
 
 fn refusal(status: StatusCode, headers: &HeaderMap) -> Failure {

@@ -45,7 +45,8 @@ pub(super) fn target(key: &DocumentKey) -> String {
 #[derive(Deserialize)]
 struct Envelope<'b> {
     success: Option<bool>,
-    generated_at: Option<String>,
+    #[serde(borrow)]
+    generated_at: Option<&'b RawValue>,
     #[serde(borrow)]
     data: Option<&'b RawValue>,
 }
@@ -59,7 +60,13 @@ struct Dated {
 
 /// Cuts the data out of a body. `dated` is what the transport says of the data's instant, `now` stands in if nobody
 /// says anything. The reason is for the operator.
-pub fn read_content(body: &Bytes, source: Source, dated: Option<Wall>, now: Wall) -> Result<Content, String> {
+pub fn read_content(
+    key: &DocumentKey,
+    body: &Bytes,
+    source: Source,
+    dated: Option<Wall>,
+    now: Wall,
+) -> Result<Content, String> {
     let text = std::str::from_utf8(body).map_err(|_| "it is not UTF-8".to_owned())?;
     let (data, stated) = match text.trim_start().as_bytes().first() {
         Some(b'[') => (raw(text)?, None),
@@ -67,6 +74,9 @@ pub fn read_content(body: &Bytes, source: Source, dated: Option<Wall>, now: Wall
         _ => return Err("it is neither a JSON object nor a JSON array".into()),
     };
     let (array, count) = as_array(body, data)?;
+    if key.route.endpoint().one && count != 1 {
+        return Err(format!("it is about one thing, and its `data` has {count} items"));
+    }
     let generated_at = stated.or(dated).or_else(|| newest_update(data)).unwrap_or(now);
     Ok(Content { data: array, count, generated_at, source })
 }
@@ -82,7 +92,9 @@ fn from_envelope(text: &str) -> Result<(&RawValue, Option<Wall>), String> {
         return Err("it says success: false".into());
     }
     let data = envelope.data.ok_or("its object has no `data`")?;
-    Ok((data, envelope.generated_at.as_deref().and_then(Wall::parse_rfc3339)))
+    // An instant that cannot be read is none: the next best stands in for it.
+    let stated = envelope.generated_at.and_then(|instant| serde_json::from_str::<String>(instant.get()).ok());
+    Ok((data, stated.as_deref().and_then(Wall::parse_rfc3339)))
 }
 
 /// The data as an array, and how many items it has.
@@ -119,7 +131,8 @@ mod tests {
 
     fn read(body: &str) -> Result<Content, String> {
         let now = Wall::from_seconds(1_000_000_000);
-        read_content(&Bytes::copy_from_slice(body.as_bytes()), Source::default(), None, now)
+        let key = DocumentKey::new(Route::Models, None, Query::default(), Period::Day);
+        read_content(&key, &Bytes::copy_from_slice(body.as_bytes()), Source::default(), None, now)
     }
 
     #[test]
@@ -173,6 +186,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_about_one_thing_has_exactly_one_item() {
+        let key = DocumentKey::new(Route::Index, None, Query::default(), Period::Day);
+        let read =
+            |body| read_content(&key, &Bytes::from_static(body), Source::default(), None, Wall::default());
+        assert!(read(b"[{}]").is_ok() && read(b"[]").is_err() && read(b"[{},{}]").is_err());
+    }
+
+    #[test]
     fn the_data_s_instant_is_what_the_backend_states_and_the_next_best_where_it_does_not() {
         let stated = read(
             r#"{"generated_at":"2026-11-21T10:00:00Z","data":[{"lastUpdated":"2026-11-21T09:00:00Z"}]}"#,
@@ -181,6 +202,7 @@ mod tests {
         assert_eq!(stated.generated_at.rfc3339(), "2026-11-21T10:00:00Z");
         let newest = read(r#"[{"lastUpdated":"2026-11-21T09:00:00Z"},{"lastUpdated":7},{},{"lastUpdated":"2026-11-21T09:30:00Z"}]"#).unwrap();
         assert_eq!(newest.generated_at.rfc3339(), "2026-11-21T09:30:00Z");
+        assert!(read(r#"{"generated_at":1763726400,"data":[]}"#).is_ok());
         assert_eq!(read("[{}]").unwrap().generated_at, Wall::from_seconds(1_000_000_000));
     }
 }
