@@ -31,6 +31,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Each histogram sample holds eight bytes until it is folded: at a hundred thousand requests a second this keeps them
 /// to a few hundred kilobytes.
 const FOLD_EVERY: Duration = Duration::from_millis(250);
+/// So long a stop waits for open connections of the side port.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// After a failure to accept, so long is waited.
 const BREATHE: Duration = Duration::from_millis(100);
 
@@ -94,7 +96,10 @@ pub async fn run(
         }
     }
     connections.close();
-    connections.wait().await;
+    // Whoever does not read an answer cannot hold the stop up.
+    if clock.within(LAST_WORDS, connections.wait()).await.is_err() {
+        tracing::warn!("connections of the side port were cut off");
+    }
     Ok(())
 }
 

@@ -34,6 +34,7 @@ mod faults;
 mod framing;
 mod freshness;
 mod limits;
+mod meanwhile;
 mod order;
 mod pages;
 mod params;

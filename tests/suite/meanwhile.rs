@@ -1,0 +1,89 @@
+//! What changes while a request waits: its key, its tier, the backend's mind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scoregate::clock::Wall;
+use scoregate::store::OwnLimits;
+
+use crate::backend::{answer, json};
+use crate::world::World;
+
+const DETAIL: &str = "/api/v1/models/atlas";
+
+#[tokio::test]
+async fn meanwhile_a_key_that_becomes_free_while_it_waits_is_sent_the_free_form() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    world.backend.hold();
+    let asked = tokio::spawn(world.get(DETAIL).key(&customer.key).send());
+    world.backend.has_received(1).await;
+    world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
+    world.backend.open();
+    let told = asked.await.unwrap();
+    assert_eq!(told.status, 200);
+    assert!(told.json()["data"][0].get("latestScore").is_none());
+}
+
+#[tokio::test]
+async fn meanwhile_a_key_that_is_revoked_while_it_waits_is_refused() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    world.backend.hold();
+    let asked = tokio::spawn(world.get(DETAIL).key(&customer.key).send());
+    world.backend.has_received(1).await;
+    world.running.registrar.revoke("test", customer.id, None).await.unwrap();
+    world.backend.open();
+    let told = asked.await.unwrap();
+    assert_eq!((told.status, told.code()), (401, "invalid_api_key".into()));
+}
+
+#[tokio::test]
+async fn meanwhile_a_key_stays_revoked_wherever_the_wall_clock_is_stepped_to() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    world.running.registrar.revoke("test", customer.id, None).await.unwrap();
+    world.hand.step_to(Wall::parse_rfc3339("2026-11-21T11:00:00Z").unwrap());
+    let told = world.get("/api/v1/me").key(&customer.key).send().await;
+    assert_eq!((told.status, told.code()), (401, "invalid_api_key".into()));
+}
+
+#[tokio::test]
+async fn meanwhile_a_change_of_tier_under_a_burst_leaves_every_request_answered() {
+    let world = World::new().await;
+    let own = OwnLimits { minute: None, day: Some(800) };
+    let customer = world.customer_with("enterprise", own).await;
+    world.get("/api/v1/index").key(&customer.key).send().await;
+    let burst: Vec<_> =
+        (0..300).map(|_| tokio::spawn(world.get("/api/v1/index").key(&customer.key).send())).collect();
+    world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
+    for asked in burst {
+        let told = asked.await.unwrap();
+        assert!(matches!(told.status, 200 | 429), "{}", told.status);
+    }
+}
+
+#[tokio::test]
+async fn meanwhile_a_page_of_some_proxy_says_nothing_of_models() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    assert_eq!(world.get(DETAIL).key(&customer.key).send().await.status, 200);
+    let page = Arc::new(answer("404 Not Found", &[("content-type", "text/html")], "<h1>nothing here</h1>"));
+    world.backend.answers(move |_| page.as_ref().clone());
+    let told = world.get("/api/v1/models/other").key(&customer.key).send().await;
+    assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()));
+    world.pass(Duration::from_hours(30));
+    let stale = world.get(DETAIL).key(&customer.key).send().await;
+    assert!(stale.status == 200 && stale.header("cache-status").ends_with("detail=stale"));
+}
+
+#[tokio::test]
+async fn meanwhile_what_is_about_one_thing_is_not_answered_with_two_or_none() {
+    for data in ["[]", r#"[{"id":"a"},{"id":"b"}]"#] {
+        let body = Arc::new(json(data));
+        let world = World::with("", move |_| body.as_ref().clone()).await;
+        let customer = world.customer("pro").await;
+        let told = world.get(DETAIL).key(&customer.key).send().await;
+        assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()), "{data}");
+    }
+}
