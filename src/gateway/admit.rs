@@ -43,6 +43,12 @@ impl Hold {
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
+
+    /// The request is refused after all, and a refused one costs no work.
+    pub(super) fn give_token_back(&self) {
+        let mut books = self.account.books();
+        books.balance = books.balance.give_back_token();
+    }
 }
 
 impl Drop for Hold {

@@ -34,6 +34,7 @@ use http_body_util::Full;
 
 use crate::clock::{Clock, Now};
 use crate::keys::KeyForm;
+use crate::limits::Rule;
 use crate::pages::Pages;
 use crate::routes::Route;
 
@@ -161,10 +162,7 @@ impl Gateway {
                 let caller = if served.outcome == Outcome::Hit {
                     caller
                 } else {
-                    // While the request waited its key may have been revoked or moved to another tier.
-                    let caller = authenticate(ask.headers, &self.form, &self.roster, now)?;
-                    resolve::entitle(&target.key, caller.rights)?;
-                    caller
+                    self.again(&ask, &target, now).inspect_err(|_| hold.give_token_back())?
                 };
                 let delivery = deliver(&served, &target, &caller, &ask, x, now);
                 if !delivery.not_modified {
@@ -180,9 +178,17 @@ impl Gateway {
                     return Ok(Answer::Document(delivery));
                 }
                 token.give_back();
-                Err(Refusal::Limited(crate::limits::Rule::Day))
+                Err(Refusal::Limited(Rule::Day))
             }
         }
+    }
+
+    /// Who asks, and whether they may, once more: while a request waited its key may have been revoked or moved to
+    /// another tier.
+    fn again(&self, ask: &Ask<'_>, target: &Target, now: Now) -> Result<Caller, Refusal> {
+        let caller = authenticate(ask.headers, &self.form, &self.roster, now)?;
+        resolve::entitle(&target.key, caller.rights)?;
+        Ok(caller)
     }
 
     /// The one endpoint that the gateway answers itself. It costs a token of the guard.

@@ -26,9 +26,10 @@ async fn meanwhile_a_key_that_becomes_free_while_it_waits_is_sent_the_free_form(
 }
 
 #[tokio::test]
-async fn meanwhile_a_key_that_is_revoked_while_it_waits_is_refused() {
+async fn meanwhile_a_key_that_is_revoked_while_it_waits_is_refused_and_pays_as_the_refused_do() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
+    let before = world.left(&customer);
     world.backend.hold();
     let asked = tokio::spawn(world.get(DETAIL).key(&customer.key).send());
     world.backend.has_received(1).await;
@@ -36,6 +37,7 @@ async fn meanwhile_a_key_that_is_revoked_while_it_waits_is_refused() {
     world.backend.open();
     let told = asked.await.unwrap();
     assert_eq!((told.status, told.code()), (401, "invalid_api_key".into()));
+    assert_eq!(before.spent(world.left(&customer)), (0, 0, 1));
 }
 
 #[tokio::test]
