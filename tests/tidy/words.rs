@@ -4,13 +4,9 @@
 use crate::{File, found, none, tree};
 
 /// What is forbidden, and why.
-const FORBIDDEN: [(&str, &str); 8] = [
+const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("/wo", "rk/"), "a path of one machine"),
-    (concat!("/tmp/", "wt-"), "a path of one machine"),
     (concat!("/ro", "ot/"), "a path of one machine"),
-    (concat!("work", "tree"), "a word of the workplace"),
-    (concat!("co-auth", "ored-by"), "a word of the workplace"),
-    (concat!("ai assis", "tant"), "a word of the workplace"),
     (concat!("crates", ".io"), "a registry's host"),
     (concat!("pypi", ".org"), "a registry's host"),
 ];
