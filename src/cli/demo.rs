@@ -18,7 +18,7 @@ use crate::telemetry::log;
 use super::Where;
 use super::exit::Exit;
 use super::printer;
-use super::serve::{runtime, until_told_to_stop};
+use super::serve::{StopSignals, runtime};
 
 const WHO: &str = "demo";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
@@ -49,12 +49,13 @@ pub(super) fn run(place: &Where) -> Exit {
 }
 
 async fn demonstrate(config: Config) -> anyhow::Result<Exit> {
+    let signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
     let running = app::start(config, Clock::system()).await?;
     let exit = tell(&running, &data_dir).await.map(|text| printer::data(&text));
     if exit.is_ok() {
         printer::say("serving; stop with Ctrl-C");
-        until_told_to_stop().await?;
+        signals.wait().await;
     }
     running.stop().await;
     exit

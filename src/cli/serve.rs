@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app;
 use crate::clock::Clock;
@@ -21,8 +22,9 @@ pub(super) fn run(config: Option<&Path>, place: &Where) -> Exit {
     log::start(&config.log);
     let served = runtime(config.workers).and_then(|runtime| {
         runtime.block_on(async {
+            let signals = StopSignals::listen()?;
             let running = app::start(config, Clock::system()).await?;
-            until_told_to_stop().await?;
+            signals.wait().await;
             Ok(running.stop().await)
         })
     });
@@ -72,13 +74,25 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
     builder.enable_all().build().context("the threads that serve cannot be started")
 }
 
-/// Waits for SIGTERM or Ctrl-C.
-pub(super) async fn until_told_to_stop() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+/// SIGTERM and Ctrl-C, listened to from the moment this is made: before anything is started, so that a signal that comes
+/// early is a stop in order as well.
+pub(super) struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Begins to listen. Needs a runtime.
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("the stop signals cannot be listened to");
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// Waits for one of them.
+    pub(super) async fn wait(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
