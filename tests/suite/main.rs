@@ -40,7 +40,6 @@ mod pages;
 mod params;
 mod paths;
 mod prices;
-mod process;
 mod queries;
 mod races;
 mod raw;

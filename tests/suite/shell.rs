@@ -127,8 +127,21 @@ impl Program {
 
     /// Waits until it serves, and answers where: from the log's line about it.
     pub fn public(&self) -> SocketAddr {
+        self.ports().0
+    }
+
+    /// Waits until it serves, and answers where its public port and its side port are.
+    pub fn ports(&self) -> (SocketAddr, SocketAddr) {
         let line = self.says("serving");
-        line.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+        let port = |name: &str| line.split(name).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        (port("public="), port("side="))
+    }
+
+    /// Its resident memory, in bytes.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     /// Sends it a signal, such as `TERM`.

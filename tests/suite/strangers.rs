@@ -1,16 +1,18 @@
 //! What strangers cannot do: grow anything.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 
 use scoregate::keys::KeyForm;
+use tempfile::TempDir;
 
-use crate::process::Process;
+use crate::client::Connection;
+use crate::shell::Program;
 
 /// Sends requests with random keys over one connection, a batch at a time, and reads all answers.
-fn flood(process: &Process, requests: usize) {
+fn flood(public: SocketAddr, requests: usize) {
     let form = KeyForm::new("sg_live", false);
-    let mut stream = TcpStream::connect(process.public).unwrap();
+    let mut stream = TcpStream::connect(public).unwrap();
     let mut answers = vec![0u8; 1 << 20];
     for batch in 0..requests / 100 {
         let mut text = String::new();
@@ -39,8 +41,8 @@ fn flood(process: &Process, requests: usize) {
     }
 }
 
-async fn keys_and_documents(process: &Process) -> (String, String) {
-    let mut connection = crate::client::Connection::open(process.side).await;
+async fn keys_and_documents(side: SocketAddr) -> (String, String) {
+    let mut connection = Connection::open(side).await;
     connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let text = String::from_utf8(connection.read(false).await.unwrap().body).unwrap();
     let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
@@ -50,12 +52,16 @@ async fn keys_and_documents(process: &Process) -> (String, String) {
 #[tokio::test]
 async fn random_keys_grow_no_map_and_no_memory() {
     let requests = 1_000_000;
-    let process = Process::serve(&[("guard.per_minute", "100000000")]);
+    let directory = TempDir::new().unwrap();
+    let settings = [("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000")];
+    let program = Program::serve(directory.path(), &settings);
+    let (public, side) = program.ports();
     // The first requests warm up what is allocated once: threads, buffers, pages of code.
-    flood(&process, 20_000);
-    let (before, maps) = (process.resident(), keys_and_documents(&process).await);
-    flood(&process, requests);
-    let (after, maps_after) = (process.resident(), keys_and_documents(&process).await);
+    flood(public, 20_000);
+    let (before, maps) = (program.resident(), keys_and_documents(side).await);
+    flood(public, requests);
+    let (after, maps_after) = (program.resident(), keys_and_documents(side).await);
     assert_eq!(maps, maps_after);
     assert!(after <= before + (2 << 20), "{requests} random keys: {before} bytes before, {after} after");
+    program.stop().with(0);
 }
