@@ -7,7 +7,8 @@
 
 use crate::secret::Secret;
 
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+use super::BASE62;
+
 const RANDOM: usize = 30;
 const CHECK: usize = 6;
 /// How many characters of a key are kept and shown, so that people can tell their keys apart.
@@ -36,7 +37,7 @@ impl KeyForm {
             getrandom::fill(&mut noise)?;
             // Bytes of 248 and more are thrown away: 248 = 4 × 62, so what is left is uniform.
             for byte in noise.into_iter().filter(|byte| *byte < 248).take(end - text.len()) {
-                text.push(char::from(ALPHABET[usize::from(byte % 62)]));
+                text.push(char::from(BASE62[usize::from(byte % 62)]));
             }
         }
         let check = checksum(&text);
@@ -66,7 +67,7 @@ fn checksum(body: &str) -> String {
     let mut left = crc32fast::hash(body.as_bytes()) as usize;
     let mut digits = [b'0'; CHECK];
     for digit in digits.iter_mut().rev() {
-        *digit = ALPHABET[left % 62];
+        *digit = BASE62[left % 62];
         left /= 62;
     }
     digits.into_iter().map(char::from).collect()

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+use super::BASE62;
+
 const DIGITS: usize = 11;
 
 /// Which application.
@@ -33,7 +34,7 @@ impl fmt::Display for ApplicationId {
         let mut digits = [0u8; DIGITS];
         for digit in digits.iter_mut().rev() {
             let index = usize::try_from(left % 62).unwrap_or(0);
-            *digit = ALPHABET.get(index).copied().unwrap_or(b'0');
+            *digit = BASE62.get(index).copied().unwrap_or(b'0');
             left /= 62;
         }
         f.write_str("app_")?;
@@ -49,7 +50,7 @@ impl FromStr for ApplicationId {
         digits
             .bytes()
             .try_fold(0u64, |sum, digit| {
-                let value = ALPHABET.iter().position(|known| *known == digit)? as u64;
+                let value = BASE62.iter().position(|known| *known == digit)? as u64;
                 sum.checked_mul(62)?.checked_add(value)
             })
             .map(Self)
