@@ -18,7 +18,7 @@ use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig};
 use crate::gateway::{
-    AddressGuard, Gateway, Instruments, Larder, Leases, Notice, Registrar, Roster, TermsByTier,
+    AddressGuard, Gateway, Instruments, Larder, Leases, Notice, Registrar, Roster, Spawn, TermsByTier,
 };
 use crate::keys::KeyForm;
 use crate::pages::{Pages, PagesConfig};
@@ -33,6 +33,9 @@ pub use data_dir::{DataDir, SOCKET};
 
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// How often it is written down which keys were used, and tried to charge what was delivered on grace.
+const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
 
 /// A program that runs.
 pub struct Running {
@@ -89,6 +92,12 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
     let server = Server::new(listener, Arc::clone(&gateway), config.server, clock.clone(), &registry);
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(sweep(Arc::clone(&gateway), clock.clone(), stop_side.clone()));
+    background.spawn(keep_accounts(
+        Arc::clone(&registrar),
+        Arc::clone(&gateway.leases),
+        clock.clone(),
+        stop_side.clone(),
+    ));
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.roster.len(), "serving");
     Ok(Running {
@@ -131,7 +140,9 @@ async fn build(
     );
     registrar.load().await.context("the stored applications and keys cannot be read")?;
     let node = getrandom::u64().context("the operating system gave no randomness")?;
-    let leases = Leases::new(store, node, ledger_calls.clone(), clock.clone(), Arc::clone(&instruments));
+    let calls = ledger_calls.clone();
+    let spawn: Spawn = Box::new(move |work| drop(calls.spawn(work)));
+    let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(&instruments));
     let larder = Larder::new(
         Cache::new(config.cache_bytes),
         upstream(config, clock)?,
@@ -165,10 +176,12 @@ impl Running {
         self.ready.store(false, Ordering::Release);
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
+        self.gateway.leases.collect();
         self.ledger_calls.close();
         // A fetch that nobody waits for any more may end with the process; a lease under way may not.
         let settled = self.clock.within(self.grace, self.ledger_calls.wait()).await.is_ok();
         self.gateway.leases.drain(&self.gateway.roster).await;
+        self.registrar.remember_uses().await;
         self.stop_side.cancel();
         if let Some(thread) = self.side_thread.take() {
             let joined = tokio::task::spawn_blocking(move || thread.join());
@@ -229,6 +242,22 @@ fn side_thread(
         }
     };
     Ok(std::thread::Builder::new().name("side-port".into()).spawn(serve)?)
+}
+
+async fn keep_accounts(
+    registrar: Arc<Registrar>,
+    leases: Arc<Leases>,
+    clock: Clock,
+    stop: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(ACCOUNT_EVERY) => {}
+        }
+        leases.collect();
+        registrar.remember_uses().await;
+    }
 }
 
 async fn sweep(gateway: Arc<Gateway>, clock: Clock, stop: CancellationToken) {

@@ -31,6 +31,8 @@ pub(super) struct Books {
     pub(super) balance: Balance,
     /// The ledger call under way for it, if any.
     pub(super) leasing: Option<LeaseCall>,
+    /// Whether it is on the list of those that delivered on grace.
+    pub(super) is_owing: bool,
 }
 
 /// A ledger call under way: `true` once it succeeded, `false` once it failed, nothing before.
@@ -52,7 +54,7 @@ impl Account {
             id: stored.id,
             name: stored.name.as_str().into(),
             terms: ArcSwap::new(terms),
-            books: Mutex::new(Books { balance, leasing: None }),
+            books: Mutex::new(Books { balance, leasing: None, is_owing: false }),
         }
     }
 

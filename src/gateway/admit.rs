@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::clock::{Day, Now};
-use crate::limits::Verdict;
+use crate::limits::{Ledger, Verdict};
 
 use super::account::Account;
 use super::authenticate::Caller;
@@ -73,14 +73,22 @@ pub(super) async fn admit(
     conditional: bool,
     now: Now,
 ) -> Result<Admitted, Refusal> {
+    let hold = |day| {
+        let account = Arc::clone(&caller.account);
+        Ok(Admitted::ToFetch(Hold { account, day, kept: false }))
+    };
+    let mut ledger = Ledger::Near;
     loop {
-        match decide(caller, conditional, now) {
+        match decide(caller, conditional, now, ledger) {
             Verdict::Admitted { day, runs_low } => {
                 if runs_low {
                     leases.lease_ahead(&caller.account);
                 }
-                let account = Arc::clone(&caller.account);
-                return Ok(Admitted::ToFetch(Hold { account, day, kept: false }));
+                return hold(day);
+            }
+            Verdict::OnGrace { day } => {
+                leases.owes(&caller.account);
+                return hold(day);
             }
             Verdict::MayLook => {
                 return Ok(Admitted::ToLook(Token { account: Arc::clone(&caller.account) }));
@@ -89,16 +97,21 @@ pub(super) async fn admit(
             // Every round trip leaves the ledger with fewer units or shows that it has none. The next turn decides by
             // the terms of that moment, as the ledger was asked by them: so this ends.
             Verdict::LeaseFirst => {
-                leases.lease(&caller.account).await.map_err(|_| Refusal::LedgerUnavailable)?;
+                let answered = leases.lease(&caller.account).await.is_ok();
+                ledger = if answered { Ledger::Near } else { Ledger::Away };
+            }
+            Verdict::NoUnits => {
+                leases.refused();
+                return Err(Refusal::LedgerUnavailable);
             }
         }
     }
 }
 
-fn decide(caller: &Caller, conditional: bool, now: Now) -> Verdict {
+fn decide(caller: &Caller, conditional: bool, now: Now, ledger: Ledger) -> Verdict {
     let limits = caller.account.terms().limits;
     let mut books = caller.account.books();
-    let (balance, verdict) = books.balance.admit(&limits, now, conditional);
+    let (balance, verdict) = books.balance.admit(&limits, now, conditional, ledger);
     books.balance = balance;
     verdict
 }

@@ -43,12 +43,13 @@ pub(super) fn authenticate(
         return Err(Refusal::KeyInvalid);
     }
     let digest = Digest::of(key);
-    let entry = roster.find(&digest).filter(|entry| entry.ends.is_none_or(|ends| ends > now.wall));
-    let entry = entry.ok_or(Refusal::KeyInvalid)?;
-    let terms = entry.account.terms();
+    let found = roster.find(&digest).filter(|found| found.ends.is_none_or(|ends| ends > now.wall));
+    let found = found.ok_or(Refusal::KeyInvalid)?;
+    roster.mark_used(&digest, &found, now.wall);
+    let terms = found.account.terms();
     let (rights, tier) = (terms.rights, terms.tier);
     drop(terms);
-    Ok(Caller { account: entry.account, rights, tier, ends: entry.ends, spread: digest.spread() })
+    Ok(Caller { account: found.account, rights, tier, ends: found.ends, spread: digest.spread() })
 }
 
 /// The beginning of the key that was sent, which may be shown to its owner.

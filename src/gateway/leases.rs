@@ -3,20 +3,22 @@
 //!
 //! Not for: how much to lease (`limits::DayBalance`), nor what the ledger promises (`store`).
 
-use std::sync::Arc;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::store::{Lease, LeaseAsk, Store};
+use crate::store::{Lease, LeaseAsk, Store, StoreError};
 
 use super::account::{Account, LeaseCall};
-use super::observe::{Instruments, Units};
+use super::observe::{Instruments, StoreWork, Units, WhileAway};
+use super::reach::Reach;
 use super::roster::Roster;
 
-/// How long a request waits for a lease before it is told that the ledger is away.
+/// How long a request waits for a lease before the ledger counts as away.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The ledger could not be asked in time, or could not write.
@@ -24,35 +26,50 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[error("the ledger gave no lease")]
 pub(super) struct NoLease;
 
+/// A ledger call on its way, to be run to its end by somebody.
+pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs work in the background: it goes on whatever becomes of the request that began it.
+pub type Spawn = Box<dyn Fn(Work) + Send + Sync>;
+
 /// The way to the ledger.
 pub struct Leases {
     store: Arc<dyn Store>,
     /// This life of this gateway.
     node: u64,
-    tasks: TaskTracker,
+    spawn: Spawn,
     clock: Clock,
     instruments: Arc<Instruments>,
+    reach: Reach,
+    /// Accounts that delivered on grace what the ledger is still owed.
+    owing: Mutex<Vec<Arc<Account>>>,
 }
 
 impl Leases {
-    /// Leases from `store` in the name of `node`; calls run as tasks of `tasks`.
+    /// Leases from `store` in the name of `node`; calls are run by `spawn`.
     pub fn new(
         store: Arc<dyn Store>,
         node: u64,
-        tasks: TaskTracker,
+        spawn: Spawn,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        Self { store, node, tasks, clock, instruments }
+        let (reach, owing) = (Reach::default(), Mutex::default());
+        Self { store, node, spawn, clock, instruments, reach, owing }
     }
 
-    /// Waits until a ledger call for the account has succeeded: the one under way, or a new one.
+    /// Waits until a ledger call for the account has succeeded: the one under way, or a new one. While the ledger is
+    /// away there is no waiting.
     pub(super) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), NoLease> {
-        let LeaseCall(mut call) = self.call(account);
-        let ended = self.clock.within(PATIENCE, call.wait_for(Option::is_some)).await;
-        match ended {
+        let LeaseCall(mut call) = self.call(account).ok_or(NoLease)?;
+        self.instruments.lease_waited();
+        match self.clock.within(PATIENCE, call.wait_for(Option::is_some)).await {
             Ok(Ok(granted)) if *granted == Some(true) => Ok(()),
-            Ok(_) | Err(_) => Err(NoLease),
+            Ok(_) => Err(NoLease),
+            Err(_) => {
+                self.failed(&"it did not answer in time");
+                Err(NoLease)
+            }
         }
     }
 
@@ -61,72 +78,146 @@ impl Leases {
         drop(self.call(account));
     }
 
-    fn call(self: &Arc<Self>, account: &Arc<Account>) -> LeaseCall {
-        let quota = account.terms().limits.day;
+    /// Remembers that the account delivers what the ledger will be owed for.
+    pub(super) fn owes(&self, account: &Arc<Account>) {
+        self.instruments.while_away(WhileAway::Grace);
+        if !std::mem::replace(&mut account.books().is_owing, true) {
+            self.owing().push(Arc::clone(account));
+        }
+    }
+
+    /// A request found no unit, no ledger and no grace.
+    pub(super) fn refused(&self) {
+        self.instruments.while_away(WhileAway::Refused);
+    }
+
+    /// Charges what was delivered on grace, once the ledger is back. Called every few seconds.
+    pub fn collect(self: &Arc<Self>) {
+        let today = self.clock.now().wall.day();
+        let owing = std::mem::take(&mut *self.owing());
+        for account in owing {
+            let mut books = account.books();
+            // What is owed for a day that is over can no longer be charged: the ledger has closed it.
+            books.is_owing = books.balance.day.on(today).owed() > 0;
+            let is_owing = books.is_owing;
+            drop(books);
+            if is_owing {
+                self.lease_ahead(&account);
+                self.owing().push(account);
+            }
+        }
+    }
+
+    /// The call for the account: the one under way, or a new one. `None` if the ledger is away and is not to be asked.
+    fn call(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
+        let limits = account.terms().limits;
         let mut books = account.books();
         if let Some(call) = books.leasing.as_ref().filter(|call| call.is_under_way()) {
-            return call.clone();
+            return (!self.reach.is_away()).then(|| call.clone());
+        }
+        let now = self.clock.now();
+        if !self.reach.may_ask(now.mono) {
+            return None;
         }
         let (ended, call) = watch::channel(None);
         let call = LeaseCall(call);
         books.leasing = Some(call.clone());
-        let day = books.balance.day.on(self.clock.now().wall.day());
+        let day = books.balance.day.on(now.wall.day());
         let ask = LeaseAsk {
             application: account.id,
             node: self.node,
             day: day.day(),
-            want: day.wish(quota),
-            quota,
+            known: day.leased(),
+            want: day.wish(limits.day),
+            quota: limits.day,
+            grace: day.wish_for_grace(limits.grace),
         };
         drop(books);
         let (leases, account) = (Arc::clone(self), Arc::clone(account));
-        self.tasks.spawn(async move {
+        (self.spawn)(Box::pin(async move {
             let granted = leases.ask(&account, ask).await;
             // The call is over before anybody is woken, so that whoever is can make the next one.
             account.books().leasing = None;
             ended.send_replace(Some(granted));
-        });
-        call
+        }));
+        Some(call)
     }
 
     async fn ask(&self, account: &Account, ask: LeaseAsk) -> bool {
         let started = self.clock.now().mono;
         let answer = self.store.lease(ask).await;
         self.instruments.lease_took(self.clock.now().mono.since(started));
-        let mut books = account.books();
         match answer {
-            Ok(Lease::Granted { units, total }) => {
-                books.balance.day = books.balance.day.grant(ask.day, units, total);
-                self.instruments.units(Units::Leased, units);
+            Ok(lease) => {
+                self.take_in(account, ask, lease);
+                if self.reach.answered() {
+                    self.instruments.ledger_is_away(false);
+                    tracing::info!("the ledger is back");
+                }
                 true
             }
-            Ok(Lease::Closed { newest }) => {
-                // The wall clock went backwards; the day that was opened last goes on.
-                books.balance.day = books.balance.day.on(newest);
-                true
+            // An application that is not in the store has no units; the ledger is well.
+            Err(StoreError::UnknownApplication(id)) => {
+                tracing::error!(application = %id, "the ledger does not know an application that has a key");
+                false
             }
             Err(error) => {
-                drop(books);
-                self.instruments.lease_failed();
-                tracing::error!(%error, application = %account.id, "the ledger granted nothing");
+                self.instruments.store_failed(StoreWork::Lease);
+                self.failed(&error);
                 false
             }
         }
     }
 
+    fn take_in(&self, account: &Account, ask: LeaseAsk, lease: Lease) {
+        let mut books = account.books();
+        match lease {
+            Lease::Granted { units, total, grace } => {
+                books.balance.day = books.balance.day.grant(ask.day, units, grace, total);
+                let is_late = books.balance.day.day() != ask.day;
+                drop(books);
+                self.instruments.units(Units::Leased, units);
+                if is_late {
+                    self.instruments.units(Units::Lost, units);
+                }
+            }
+            // The wall clock went backwards; the day that was opened last goes on.
+            Lease::Closed { newest } => books.balance.day = books.balance.day.on(newest),
+        }
+    }
+
+    fn failed(&self, reason: &dyn std::fmt::Display) {
+        if self.reach.failed(self.clock.now().mono) {
+            self.instruments.ledger_is_away(true);
+            tracing::error!(
+                %reason,
+                "the ledger is away: what is leased goes on being spent, then paid applications run on grace and all \
+                 others get 503"
+            );
+        } else {
+            tracing::debug!(%reason, "the ledger is still away");
+        }
+    }
+
     /// Gives every leased and unspent unit back. What cannot be given back is lost to its caller until midnight.
     pub async fn drain(&self, roster: &Roster) {
-        let units = roster.drain(self.node);
-        let count = units.iter().map(|back| back.units).sum();
-        if count == 0 {
+        let back = roster.drain(self.node);
+        if back.is_empty() {
             return;
         }
-        match self.store.give_back(units).await {
+        let count = back.iter().map(|back| back.units).sum();
+        match self.store.give_back(back).await {
             Ok(()) => self.instruments.units(Units::Returned, count),
             Err(error) => {
+                self.instruments.store_failed(StoreWork::GiveBack);
                 self.instruments.units(Units::Lost, count);
                 tracing::error!(%error, units = count, "leased units could not be given back");
             }
         }
+    }
+
+    fn owing(&self) -> MutexGuard<'_, Vec<Arc<Account>>> {
+        // A list of accounts is whole at every step.
+        self.owing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,6 +16,7 @@ mod me;
 mod observe;
 mod outcome;
 mod parse;
+mod reach;
 mod refusal;
 mod registrar;
 mod resolve;
@@ -51,12 +52,12 @@ pub use account::Account;
 pub use exchange::Peer;
 pub use fetch::{Keeping, Larder};
 pub use guard::AddressGuard;
-pub use leases::Leases;
+pub use leases::{Leases, Spawn, Work};
 pub use observe::Instruments;
 pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Refusal};
 pub use registrar::{Issued, NewApplication, Registrar, RegistrarError};
-pub use roster::Roster;
+pub use roster::{Found, Roster};
 pub use terms::{Terms, TermsByTier, TierIndex};
 
 /// The page that says nothing but that the process is alive.

@@ -34,7 +34,10 @@ pub struct Instruments {
     upstream_calls: Family<Counter, FetchEnd>,
     upstream_durations: Histogram,
     units: Family<Counter, Units>,
-    lease_failures: Counter,
+    store_failures: Family<Counter, StoreWork>,
+    ledger_away: Gauge,
+    while_away: Family<Counter, WhileAway>,
+    lease_waits: Counter,
     lease_durations: Histogram,
     skipped: Gauge,
     keys: Gauge,
@@ -105,6 +108,22 @@ pub(super) enum Units {
     Lost,
 }
 
+/// What the store is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StoreWork {
+    Lease,
+    GiveBack,
+    Change,
+    Uses,
+}
+
+/// What is decided about a request that finds no unit while the ledger is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhileAway {
+    Grace,
+    Refused,
+}
+
 impl Instruments {
     /// Makes all handles. `tiers` are the configured tiers' names, in their order.
     pub fn new(registry: &Registry, tiers: &[String]) -> Self {
@@ -115,6 +134,8 @@ impl Instruments {
         let outcomes = Outcome::ALL.map(|outcome| outcome.word().to_owned());
         let rules = Rule::ALL.map(|rule| rule.name().to_owned());
         let ends = ["good", "no_such_model", "unreachable", "refused", "late", "invalid"].map(String::from);
+        let works = ["lease", "give_back", "change", "uses"].map(String::from);
+        let decided = ["grace", "refused"].map(String::from);
         let uses = ["leased", "delivered", "returned", "lost"].map(String::from);
         Self {
             requests: registry.table("scoregate_requests_total", &subjects, &classes),
@@ -135,7 +156,10 @@ impl Instruments {
             upstream_calls: registry.counters("scoregate_upstream_calls_total", &ends),
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
             units: registry.counters("scoregate_quota_units_total", &uses),
-            lease_failures: registry.counter("scoregate_lease_failures_total"),
+            store_failures: registry.counters("scoregate_store_failures_total", &works),
+            ledger_away: registry.gauge("scoregate_ledger_away"),
+            while_away: registry.counters("scoregate_ledger_away_decisions_total", &decided),
+            lease_waits: registry.counter("scoregate_lease_waits_total"),
             lease_durations: registry.histogram("scoregate_lease_duration_seconds"),
             skipped: registry.gauge("scoregate_store_skipped_records"),
             keys: registry.gauge("scoregate_keys"),
@@ -205,9 +229,24 @@ impl Instruments {
         self.units.add(what, u64::from(count));
     }
 
-    /// The ledger failed.
-    pub(super) fn lease_failed(&self) {
-        self.lease_failures.increment(1);
+    /// The store failed at some work.
+    pub(super) fn store_failed(&self, work: StoreWork) {
+        self.store_failures.count(work);
+    }
+
+    /// The ledger went away, or came back.
+    pub(super) fn ledger_is_away(&self, away: bool) {
+        self.ledger_away.set(f64::from(u8::from(away)));
+    }
+
+    /// A request found no unit while the ledger was away.
+    pub(super) fn while_away(&self, decided: WhileAway) {
+        self.while_away.count(decided);
+    }
+
+    /// A request has to wait for a lease.
+    pub(super) fn lease_waited(&self) {
+        self.lease_waits.increment(1);
     }
 
     /// The ledger answered, well or not.
@@ -311,6 +350,20 @@ impl Label for Rule {
 
 impl Label for FetchEnd {
     const NAME: &'static str = "fetched";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for StoreWork {
+    const NAME: &'static str = "work";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for WhileAway {
+    const NAME: &'static str = "decided";
     fn index(self) -> usize {
         self as usize
     }

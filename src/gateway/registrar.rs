@@ -11,12 +11,14 @@ use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What};
 
-use super::observe::Instruments;
+use super::observe::{Instruments, StoreWork};
 use super::roster::Roster;
 use super::terms::TermsByTier;
 
 /// How many applications are read at a time.
 const PAGE: usize = 10_000;
+/// How many uses of keys are remembered in one go: leases must not wait behind more.
+const USES: usize = 500;
 /// The longest name, contact or note.
 const LONGEST_TEXT: usize = 200;
 
@@ -212,6 +214,19 @@ impl Registrar {
         Ok(self.store.page(after, most.clamp(1, PAGE), day).await?)
     }
 
+    /// Has the store remember which keys were used since the last time. What it cannot take now, it is told again.
+    pub async fn remember_uses(&self) {
+        let uses = self.roster.take_used();
+        for (number, some) in uses.chunks(USES).enumerate() {
+            if let Err(error) = self.store.used(some.to_vec()).await {
+                self.instruments.store_failed(StoreWork::Uses);
+                tracing::warn!(%error, "it cannot be remembered which keys were used");
+                self.roster.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
+                return;
+            }
+        }
+    }
+
     async fn change(
         &self,
         who: &str,
@@ -221,7 +236,11 @@ impl Registrar {
         let turn = self.turn.lock().await;
         let now = self.clock.now().wall;
         let change = Change { at: now, who: who.to_owned(), application: id, what };
-        let application = self.store.change(change).await?;
+        let application = self.store.change(change).await.inspect_err(|error| {
+            if error.is_failure() {
+                self.instruments.store_failed(StoreWork::Change);
+            }
+        })?;
         self.roster.apply(&application, &self.terms, now.day());
         self.instruments.keys(self.roster.len());
         drop(turn);
@@ -234,7 +253,10 @@ impl Registrar {
         }
         let secret = self.form.mint()?;
         let (digest, shown) = (Digest::of(secret.expose()), shown_prefix(secret.expose()).to_owned());
-        Ok((secret, StoredKey { digest, shown, created_at: now, expires_at, revoked_at: None }))
+        Ok((
+            secret,
+            StoredKey { digest, shown, created_at: now, expires_at, revoked_at: None, last_used_at: None },
+        ))
     }
 
     fn check(&self, new: &NewApplication) -> Result<(), RegistrarError> {

@@ -4,30 +4,47 @@
 //! key that is not known. Not for: what is durable (`store`), nor for making changes (`gateway::registrar`).
 
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 
 use crate::clock::{Day, Now, Wall};
 use crate::keys::Digest;
-use crate::store::{GiveBack, StoredApplication};
+use crate::limits::Drained;
+use crate::store::{GiveBack, StoredApplication, Used};
 
 use super::account::Account;
 use super::terms::TermsByTier;
 
-/// A key's entry.
+/// What is known of a key.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct Found {
     /// Its application.
     pub account: Arc<Account>,
     /// From when on it is refused; `None` if it does not end.
     pub ends: Option<Wall>,
+    /// The hour in which it was last used.
+    used: Hour,
 }
+
+#[derive(Debug)]
+struct Entry {
+    account: Arc<Account>,
+    ends: Option<Wall>,
+    used: AtomicU32,
+}
+
+/// Hours since 1970: fine enough to find keys that nobody uses, and coarse enough to cost nothing. 0 is never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Hour(u32);
 
 /// All entries, by digest.
 #[derive(Debug, Default)]
 pub struct Roster {
     entries: DashMap<Digest, Entry, BuildHasherDefault<DigestHasher>>,
+    /// Keys that were used in another hour than before: at most one mention for each key and hour.
+    used: Mutex<Vec<Used>>,
     /// Keys that end some day: all that a sweep has to look at.
     ending: Mutex<Vec<Digest>>,
 }
@@ -52,9 +69,35 @@ impl Hasher for DigestHasher {
 }
 
 impl Roster {
-    /// The entry of a key.
-    pub fn find(&self, digest: &Digest) -> Option<Entry> {
-        self.entries.get(digest).map(|entry| entry.value().clone())
+    /// What is known of a key.
+    pub fn find(&self, digest: &Digest) -> Option<Found> {
+        self.entries.get(digest).map(|entry| Found {
+            account: Arc::clone(&entry.account),
+            ends: entry.ends,
+            used: Hour(entry.used.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// Remembers that a key that was found is used now. Costs something once an hour.
+    pub(super) fn mark_used(&self, digest: &Digest, found: &Found, now: Wall) {
+        let hour = Hour::of(now);
+        if hour <= found.used {
+            return;
+        }
+        let before = self.entries.get(digest).map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
+        if before.is_some_and(|before| before < hour.0) {
+            lock(&self.used).push(Used { digest: *digest, at: hour.start() });
+        }
+    }
+
+    /// The uses to be remembered, which are handed over.
+    pub(super) fn take_used(&self) -> Vec<Used> {
+        std::mem::take(&mut *lock(&self.used))
+    }
+
+    /// Uses that could not be remembered, for another time.
+    pub(super) fn put_used_back(&self, mut uses: Vec<Used>) {
+        lock(&self.used).append(&mut uses);
     }
 
     /// How many keys are known.
@@ -82,9 +125,12 @@ impl Roster {
         for key in &stored.keys {
             // What is revoked stays so, wherever the wall clock is stepped to.
             let ends = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
-            self.entries.insert(key.digest, Entry { account: Arc::clone(&account), ends });
+            let used = self.find(&key.digest).map_or(Hour(0), |found| found.used);
+            let used = used.max(key.last_used_at.map_or(Hour(0), Hour::of));
+            let entry = Entry { account: Arc::clone(&account), ends, used: AtomicU32::new(used.0) };
+            self.entries.insert(key.digest, entry);
             if ends.is_some() {
-                self.ending().push(key.digest);
+                lock(&self.ending).push(key.digest);
             }
         }
         true
@@ -97,7 +143,7 @@ impl Roster {
             let has_ended = entry.ends.is_some_and(|ends| ends <= now.wall);
             has_ended && entry.account.is_at_rest(now)
         };
-        let mut ending = self.ending();
+        let mut ending = lock(&self.ending);
         ending.sort_unstable();
         ending.dedup();
         ending.retain(|digest| {
@@ -106,22 +152,39 @@ impl Roster {
         });
     }
 
-    fn ending(&self) -> MutexGuard<'_, Vec<Digest>> {
-        // A list of digests is whole at every step.
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes every leased and unspent unit out of the books, to be given back to the ledger.
     pub fn drain(&self, node: u64) -> Vec<GiveBack> {
         let drained = self.entries.iter().filter_map(|entry| {
             let account = &entry.value().account;
             let mut books = account.books();
-            let (day, units) = books.balance.day.drain();
+            let (day, drained) = books.balance.day.drain();
             books.balance.day = day;
-            (units > 0).then(|| GiveBack { application: account.id, node, day: day.day(), units })
+            let Drained { units, grace } = drained;
+            (drained != Drained::default()).then(|| GiveBack {
+                application: account.id,
+                node,
+                day: day.day(),
+                units,
+                grace,
+            })
         });
         drained.collect()
     }
+}
+
+impl Hour {
+    fn of(at: Wall) -> Self {
+        Self(u32::try_from(at.seconds() / 3_600).unwrap_or(u32::MAX))
+    }
+
+    fn start(self) -> Wall {
+        Wall::from_seconds(u64::from(self.0) * 3_600)
+    }
+}
+
+/// A list is whole at every step, so one that a panic left locked is as good as any.
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -139,6 +202,7 @@ mod tests {
             created_at: Wall::default(),
             expires_at: None,
             revoked_at: None,
+            last_used_at: None,
         };
         StoredApplication {
             id: "app_00000000001".parse().unwrap(),
@@ -165,6 +229,21 @@ mod tests {
     }
 
     #[test]
+    fn a_use_is_mentioned_once_an_hour_and_a_change_of_the_application_forgets_none() {
+        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (key, noon) = (Digest::of("a"), Wall::from_seconds(12 * 3_600 + 5));
+        let uses = |at: Wall| {
+            roster.mark_used(&key, &roster.find(&key).unwrap(), at);
+            roster.take_used().into_iter().map(|used| used.at.seconds()).collect::<Vec<_>>()
+        };
+        roster.apply(&stored("free", &["a"]), &terms, DAY);
+        assert_eq!(uses(noon), [12 * 3_600]);
+        roster.apply(&stored("pro", &["a"]), &terms, DAY);
+        assert!(uses(noon).is_empty() && uses(Wall::from_seconds(0)).is_empty());
+        assert_eq!(uses(noon.plus(std::time::Duration::from_hours(1))), [13 * 3_600]);
+    }
+
+    #[test]
     fn an_unknown_tier_leaves_its_keys_unknown() {
         let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
         assert!(roster.apply(&stored("free", &["a"]), &terms, DAY));
@@ -182,7 +261,7 @@ mod tests {
         let now = Now { wall: DAY.end().minus(std::time::Duration::from_secs(1)), ..Now::default() };
         let account = roster.find(&Digest::of("a")).unwrap().account;
         let mut books = account.books();
-        books.balance.day = books.balance.day.grant(DAY, 5, 5);
+        books.balance.day = books.balance.day.grant(DAY, 5, 0, 5);
         drop(books);
         // With a request under way the account is held once more: that makes no difference.
         roster.sweep(now);

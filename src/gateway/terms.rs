@@ -37,7 +37,12 @@ impl TermsByTier {
     /// The terms of these tiers, under this guard.
     pub fn new(tiers: &[Tier], guard: u32) -> Self {
         let make = |(index, tier): (usize, &Tier)| {
-            let limits = Limits { minute: tier.limits.minute, day: tier.limits.day, guard };
+            let limits = Limits {
+                minute: tier.limits.minute,
+                day: tier.limits.day,
+                guard,
+                grace: grace(tier.rights, tier.limits.day),
+            };
             Arc::new(Terms::new(TierIndex(index), tier.name.clone(), tier.rights, limits))
         };
         Self { each: tiers.iter().enumerate().map(make).collect() }
@@ -49,10 +54,12 @@ impl TermsByTier {
         if own == OwnLimits::default() {
             return Some(Arc::clone(common));
         }
+        let day = own.day.unwrap_or(common.limits.day);
         let limits = Limits {
             minute: own.minute.unwrap_or(common.limits.minute),
-            day: own.day.unwrap_or(common.limits.day),
+            day,
             guard: common.limits.guard,
+            grace: grace(common.rights, day),
         };
         Some(Arc::new(Terms::new(common.tier, common.tier_name.clone(), common.rights, limits)))
     }
@@ -61,6 +68,12 @@ impl TermsByTier {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.each.iter().map(|terms| terms.tier_name.as_str())
     }
+}
+
+/// What may be delivered before it is leased while the ledger is away: a hundredth of a day that is paid for. With
+/// several gateways on one ledger each would get its part of that.
+fn grace(rights: Rights, day: u32) -> u32 {
+    if rights.is_paid() { day / 100 } else { 0 }
 }
 
 impl Terms {

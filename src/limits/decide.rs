@@ -33,6 +33,22 @@ pub enum Verdict {
     Refused(Rule),
     /// Nothing is taken: units must be leased from the ledger first.
     LeaseFirst,
+    /// A token is taken and a unit of `day` is held that the ledger is owed, since it cannot be reached.
+    OnGrace {
+        /// The day the unit belongs to.
+        day: Day,
+    },
+    /// Nothing is taken: there is no unit, the ledger cannot be reached, and there is no grace left.
+    NoUnits,
+}
+
+/// Whether more units can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ledger {
+    /// As far as is known.
+    Near,
+    /// It cannot be reached or written.
+    Away,
 }
 
 impl Balance {
@@ -57,9 +73,9 @@ impl Balance {
     }
 
     /// Decides on a request. With `conditional` (it sent `If-None-Match`) a spent day still lets it look.
-    pub fn admit(self, limits: &Limits, now: Now, conditional: bool) -> (Self, Verdict) {
+    pub fn admit(self, limits: &Limits, now: Now, conditional: bool, ledger: Ledger) -> (Self, Verdict) {
         let before = self.current(limits, now);
-        let day_is_spent = before.day.available(limits.day) == 0 && before.day.unleased(limits.day) == 0;
+        let day_is_spent = before.day.remaining(limits.day) == 0;
         // Where nothing is taken, only the day moves on: a minute that was re-based and not used would forget, under a
         // small tier, what was used under a large one.
         let untouched = Self { day: before.day, ..self };
@@ -74,9 +90,17 @@ impl Balance {
                 (untouched, Verdict::Refused(Rule::Day))
             };
         }
-        let Some(day) = before.day.hold(limits.day) else { return (untouched, Verdict::LeaseFirst) };
-        let runs_low = day.runs_low(limits.day);
-        (Self { minute, day, ..before }, Verdict::Admitted { day: day.day(), runs_low })
+        if let Some(day) = before.day.hold(limits.day) {
+            let runs_low = day.runs_low(limits.day);
+            return (Self { minute, day, ..before }, Verdict::Admitted { day: day.day(), runs_low });
+        }
+        match ledger {
+            Ledger::Near => (untouched, Verdict::LeaseFirst),
+            Ledger::Away => match before.day.hold_on_grace(limits.day) {
+                Some(day) => (Self { minute, day, ..before }, Verdict::OnGrace { day: day.day() }),
+                None => (untouched, Verdict::NoUnits),
+            },
+        }
     }
 
     /// Puts back the minute token of a request that was admitted and then cost nothing.
@@ -143,8 +167,8 @@ mod tests {
     use crate::clock::{Mono, Wall};
     use std::time::Duration;
 
-    const FREE: Limits = Limits { minute: 1, day: 10, guard: 60 };
-    const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60 };
+    const FREE: Limits = Limits { minute: 1, day: 10, guard: 60, grace: 0 };
+    const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60, grace: 100 };
 
     fn noon() -> Now {
         Now {
@@ -165,25 +189,25 @@ mod tests {
     #[test]
     fn admission_takes_a_token_and_holds_a_unit_or_takes_nothing() {
         let empty = opened(&FREE, 0);
-        let (same, verdict) = empty.admit(&FREE, noon(), false);
+        let (same, verdict) = empty.admit(&FREE, noon(), false, Ledger::Near);
         assert_eq!((same, verdict), (empty, Verdict::LeaseFirst));
 
-        let leased = Balance { day: empty.day.grant(noon().wall.day(), 1, 1), ..empty };
-        let (held, verdict) = leased.admit(&FREE, noon(), false);
+        let leased = Balance { day: empty.day.grant(noon().wall.day(), 1, 0, 1), ..empty };
+        let (held, verdict) = leased.admit(&FREE, noon(), false, Ledger::Near);
         assert_eq!(verdict, Verdict::Admitted { day: noon().wall.day(), runs_low: false });
         assert_eq!(held.standing(Rule::Minute, &FREE, noon()).remaining, 0);
         assert_eq!(held.standing(Rule::Day, &FREE, noon()).remaining, 9);
-        assert_eq!(held.admit(&FREE, noon(), false).1, Verdict::Refused(Rule::Minute));
+        assert_eq!(held.admit(&FREE, noon(), false, Ledger::Near).1, Verdict::Refused(Rule::Minute));
     }
 
     #[test]
     fn if_both_rules_are_empty_the_day_is_named() {
         let spent = opened(&FREE, 10);
-        assert_eq!(spent.admit(&FREE, noon(), false).1, Verdict::Refused(Rule::Day));
-        let (looking, verdict) = spent.admit(&FREE, noon(), true);
+        assert_eq!(spent.admit(&FREE, noon(), false, Ledger::Near).1, Verdict::Refused(Rule::Day));
+        let (looking, verdict) = spent.admit(&FREE, noon(), true, Ledger::Near);
         assert_eq!(verdict, Verdict::MayLook);
-        assert_eq!(looking.admit(&FREE, noon(), true).1, Verdict::Refused(Rule::Day));
-        assert_eq!(looking.give_back_token().admit(&FREE, noon(), true).1, Verdict::MayLook);
+        assert_eq!(looking.admit(&FREE, noon(), true, Ledger::Near).1, Verdict::Refused(Rule::Day));
+        assert_eq!(looking.give_back_token().admit(&FREE, noon(), true, Ledger::Near).1, Verdict::MayLook);
     }
 
     #[test]
@@ -191,15 +215,16 @@ mod tests {
         let spent = opened(&FREE, 10);
         let tomorrow = after(noon(), 12 * 3600);
         assert_eq!(spent.standing(Rule::Day, &FREE, tomorrow).remaining, 10);
-        assert_eq!(spent.admit(&FREE, tomorrow, false).1, Verdict::LeaseFirst);
+        assert_eq!(spent.admit(&FREE, tomorrow, false, Ledger::Near).1, Verdict::LeaseFirst);
         assert_eq!(spent.standing(Rule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
         assert_eq!(spent.standing(Rule::Day, &FREE, noon()).wait, Duration::from_hours(12));
     }
 
     #[test]
     fn a_change_of_tier_keeps_what_was_used() {
-        let used = Balance { day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 10), ..opened(&FREE, 0) };
-        let (used, _) = used.admit(&FREE, noon(), false);
+        let used =
+            Balance { day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 0, 10), ..opened(&FREE, 0) };
+        let (used, _) = used.admit(&FREE, noon(), false, Ledger::Near);
         assert_eq!(used.standing(Rule::Minute, &PRO, noon()).remaining, 59);
         assert_eq!(used.standing(Rule::Day, &PRO, noon()).remaining, 9_999);
     }
@@ -207,11 +232,11 @@ mod tests {
     #[test]
     fn a_detour_through_a_small_tier_refills_nothing() {
         let mut balance = opened(&PRO, 0);
-        balance.day = balance.day.grant(noon().wall.day(), 100, 100);
+        balance.day = balance.day.grant(noon().wall.day(), 100, 0, 100);
         for _ in 0..41 {
-            balance = balance.admit(&PRO, noon(), false).0;
+            balance = balance.admit(&PRO, noon(), false, Ledger::Near).0;
         }
-        let (detour, verdict) = balance.admit(&FREE, noon(), false);
+        let (detour, verdict) = balance.admit(&FREE, noon(), false, Ledger::Near);
         assert_eq!(verdict, Verdict::Refused(Rule::Day));
         assert_eq!(detour.standing(Rule::Minute, &PRO, noon()).remaining, 19);
     }
@@ -226,6 +251,31 @@ mod tests {
         let told = opened(&FREE, 10).standing(Rule::Day, &FREE, midnight).as_hit(noon(), midnight);
         assert_eq!((told.remaining, told.wait), (0, Duration::from_secs(1)));
         assert!(full.remaining == 0 && full.reset > noon().wall);
+    }
+
+    #[test]
+    fn while_the_ledger_is_away_a_request_runs_on_what_is_leased_then_on_grace_then_not_at_all() {
+        let today = noon().wall.day();
+        let mut balance = opened(&PRO, 0);
+        balance.day = balance.day.grant(today, 1, 1, 1);
+        let told = [(); 3].map(|()| {
+            let (next, verdict) = balance.admit(&PRO, noon(), false, Ledger::Away);
+            balance = next;
+            verdict
+        });
+        let expected = [
+            Verdict::Admitted { day: today, runs_low: true },
+            Verdict::OnGrace { day: today },
+            Verdict::NoUnits,
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(balance.standing(Rule::Minute, &PRO, noon()).remaining, 58);
+        assert_eq!(balance.admit(&PRO, noon(), false, Ledger::Near).1, Verdict::LeaseFirst);
+        assert_eq!(opened(&FREE, 0).admit(&FREE, noon(), false, Ledger::Away).1, Verdict::NoUnits);
+        assert_eq!(
+            opened(&FREE, 10).admit(&FREE, noon(), false, Ledger::Away).1,
+            Verdict::Refused(Rule::Day)
+        );
     }
 
     #[test]

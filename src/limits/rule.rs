@@ -24,6 +24,8 @@ pub struct Limits {
     pub day: u32,
     /// Refused requests a minute.
     pub guard: u32,
+    /// Units of a day that may be delivered before they are leased, while the ledger cannot be reached.
+    pub grace: u32,
 }
 
 /// What is left under a rule, at one moment.

@@ -250,6 +250,7 @@ fn import(world: &World, key: &str) {
             created_at: Wall::default(),
             expires_at: None,
             revoked_at: None,
+            last_used_at: None,
         }],
         granted: 0,
     };

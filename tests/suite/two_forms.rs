@@ -67,7 +67,14 @@ async fn prepared() -> TempDir {
         ("app_00000000003", "free", PROBE),
     ] {
         let (digest, shown) = (Digest::of(key), "an-imp".to_owned());
-        let key = StoredKey { digest, shown, created_at: at, expires_at: None, revoked_at: None };
+        let key = StoredKey {
+            digest,
+            shown,
+            created_at: at,
+            expires_at: None,
+            revoked_at: None,
+            last_used_at: None,
+        };
         let (name, tier) = (tier.to_owned(), tier.to_owned());
         let what = What::Create { name, tier, own: wide(), contact: None, note: None, key };
         let application = id.parse().unwrap();

@@ -9,7 +9,7 @@ use super::fault::{Fault, is_conflict};
 use super::records;
 use crate::clock::Wall;
 use crate::keys::Digest;
-use crate::store::{Change, OwnLimits, StoreError, StoredApplication, StoredKey, What};
+use crate::store::{Change, OwnLimits, StoreError, StoredApplication, StoredKey, Used, What};
 
 /// Makes the change and answers with the application as it now is.
 pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApplication, Fault> {
@@ -26,6 +26,10 @@ pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApp
             let own = own_limits(*own);
             format!("tier {tier:?}{own}, key {}", shown(key))
         }
+        What::AddKey { key } => {
+            add_key(connection, &id, key)?;
+            format!("key {}", shown(key))
+        }
         What::Rotate { key, retire_others_at } => {
             let retired = retire(connection, &id, *retire_others_at)?;
             add_key(connection, &id, key)?;
@@ -39,6 +43,25 @@ pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApp
         What::SetTier { tier } => {
             let before = set_tier(connection, &id, tier)?;
             format!("from {before:?} to {tier:?}")
+        }
+        What::SetLimits { own } => {
+            set_limits(connection, &id, *own)?;
+            format!(
+                "own limits{}",
+                if *own == OwnLimits::default() { ": none".into() } else { own_limits(*own) }
+            )
+        }
+        What::SetExpiry { digest, at } => {
+            let changed = set_expiry(connection, &id, *digest, *at)?;
+            if changed == 0 && digest.is_some() {
+                return Err(StoreError::UnknownKey(change.application).into());
+            }
+            let end = at.map_or_else(|| "never".into(), Wall::rfc3339);
+            format!("{changed} keys end {end}")
+        }
+        What::Describe { name, contact, note } => {
+            describe(connection, params![id, name, contact, note])?;
+            format!("name {name:?}, contact {contact:?}, note {note:?}")
         }
     };
     audit(connection, change, &id, &detail)?;
@@ -58,8 +81,8 @@ fn create(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), F
 fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), Fault> {
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
             id,
@@ -68,6 +91,7 @@ fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), Fau
             millis(key.created_at),
             key.expires_at.map(millis),
             key.revoked_at.map(millis),
+            key.last_used_at.map(millis),
         ]);
     unless_there(inserted, "that key")
 }
@@ -113,6 +137,47 @@ fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, Fau
         .query_row([id], |row| row.get(0))?;
     connection.prepare_cached("UPDATE applications SET tier = ?2 WHERE id = ?1")?.execute([id, tier])?;
     Ok(before)
+}
+
+fn set_limits(connection: &Connection, id: &str, own: OwnLimits) -> Result<(), Fault> {
+    connection
+        .prepare_cached("UPDATE applications SET own_minute = ?2, own_day = ?3 WHERE id = ?1")?
+        .execute(params![id, own.minute, own.day])?;
+    Ok(())
+}
+
+/// Gives one key, or all that are not revoked, another end; says how many that were.
+fn set_expiry(
+    connection: &Connection,
+    id: &str,
+    digest: Option<Digest>,
+    at: Option<Wall>,
+) -> Result<usize, Fault> {
+    let digest = digest.as_ref().map(Digest::as_bytes);
+    Ok(connection
+        .prepare_cached(
+            "UPDATE keys SET expires_at = ?3 WHERE application = ?1 AND revoked_at IS NULL
+             AND (?2 IS NULL OR digest = ?2)",
+        )?
+        .execute(params![id, digest, at.map(millis)])?)
+}
+
+fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
+    connection
+        .prepare_cached("UPDATE applications SET name = ?2, contact = ?3, note = ?4 WHERE id = ?1")?
+        .execute(row)?;
+    Ok(())
+}
+
+/// Remembers when keys were last used, in one go.
+pub(super) fn used(connection: &Connection, keys: &[Used]) -> Result<(), Fault> {
+    let mut remember = connection.prepare_cached(
+        "UPDATE keys SET last_used_at = ?2 WHERE digest = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
+    )?;
+    for key in keys {
+        remember.execute(params![key.digest.as_bytes(), millis(key.at)])?;
+    }
+    Ok(())
 }
 
 fn audit(connection: &Connection, change: &Change, id: &str, detail: &str) -> Result<(), Fault> {

@@ -24,8 +24,9 @@ pub(super) fn lease(connection: &Connection, ask: &LeaseAsk) -> Result<Lease, Fa
     }
     let (day, id) = (written(ask.day)?, ask.application.to_string());
     let so_far = granted(connection, &day, &id)?;
-    let before = so_far.unwrap_or(0);
+    let (before, promised) = so_far.unwrap_or((0, 0));
     let units = ask.want.min(ask.quota.saturating_sub(before));
+    let grace = ask.grace.min((ask.quota / 100).saturating_sub(promised));
     let total = u64::from(before) + u64::from(units);
     if so_far.is_none() {
         if !records::is_there(connection, &id)? {
@@ -33,15 +34,17 @@ pub(super) fn lease(connection: &Connection, ask: &LeaseAsk) -> Result<Lease, Fa
         }
         // Even a grant of nothing opens the day.
         connection
-            .prepare_cached("INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)")?
-            .execute(params![day, id, units])?;
+            .prepare_cached("INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![day, id, units, grace])?;
         prune(connection, ask.day)?;
-    } else if units > 0 {
+    } else if units > 0 || grace > 0 {
         connection
-            .prepare_cached("UPDATE ledger SET granted = granted + ?3 WHERE day = ?1 AND application = ?2")?
-            .execute(params![day, id, units])?;
+            .prepare_cached(
+                "UPDATE ledger SET granted = granted + ?3, grace = grace + ?4 WHERE day = ?1 AND application = ?2",
+            )?
+            .execute(params![day, id, units, grace])?;
     }
-    Ok(Lease::Granted { units, total })
+    Ok(Lease::Granted { units, total, grace })
 }
 
 /// Takes units back, where their day is still open.
@@ -50,10 +53,11 @@ pub(super) fn give_back(connection: &Connection, units: &[GiveBack]) -> Result<(
     let day = newest.to_string();
     // A record that was made negative by hand stays as it is: raising it to nothing would free a whole quota.
     let mut take = connection.prepare_cached(
-        "UPDATE ledger SET granted = max(granted - ?3, 0) WHERE day = ?1 AND application = ?2 AND granted > 0",
+        "UPDATE ledger SET granted = max(granted - ?3, 0), grace = max(grace - ?4, 0)
+         WHERE day = ?1 AND application = ?2 AND granted >= 0 AND grace >= 0",
     )?;
     for back in units.iter().filter(|back| back.day == newest) {
-        take.execute(params![day, back.application.to_string(), back.units])?;
+        take.execute(params![day, back.application.to_string(), back.units, back.grace])?;
     }
     Ok(())
 }
@@ -72,14 +76,16 @@ pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, Fault> 
     }
 }
 
-fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<u32>, Fault> {
-    let found: Option<i64> = connection
-        .prepare_cached("SELECT granted FROM ledger WHERE day = ?1 AND application = ?2")?
-        .query_row([day, id], |row| row.get(0))
+/// What is granted, and what is promised for bad times.
+fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<(u32, u32)>, Fault> {
+    let found: Option<(i64, i64)> = connection
+        .prepare_cached("SELECT granted, grace FROM ledger WHERE day = ?1 AND application = ?2")?
+        .query_row([day, id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some(found) = found else { return Ok(None) };
-    let bad = |_| Fault::Record(format!("ledger of {id} for {day}: granted is {found}"));
-    u32::try_from(found).map(Some).map_err(bad)
+    let Some((granted, grace)) = found else { return Ok(None) };
+    let bad = |_| Fault::Record(format!("ledger of {id} for {day}: granted is {granted}, grace is {grace}"));
+    let read = u32::try_from(granted).and_then(|granted| Ok((granted, u32::try_from(grace)?)));
+    read.map(Some).map_err(bad)
 }
 
 fn prune(connection: &Connection, today: Day) -> Result<(), Fault> {

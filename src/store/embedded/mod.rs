@@ -18,7 +18,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Answer, Change, GiveBack, Lease, LeaseAsk, Page, Store, StoreError, StoredApplication};
+use super::{
+    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Page, Store, StoreError,
+    StoredApplication, Used,
+};
 use crate::clock::Day;
 use crate::keys::ApplicationId;
 use worker::Worker;
@@ -77,6 +80,16 @@ impl Store for Embedded {
     fn change(&self, change: Change) -> Answer<'_, StoredApplication> {
         let work = move |file: &rusqlite::Connection| changes::make(file, &change);
         Box::pin(self.writer.ask("make a change", work))
+    }
+
+    fn used(&self, keys: Vec<Used>) -> Answer<'_, ()> {
+        let work = move |file: &rusqlite::Connection| changes::used(file, &keys);
+        Box::pin(self.writer.ask("remember when keys were used", work))
+    }
+
+    fn audit(&self, ask: AuditAsk) -> Answer<'_, Vec<AuditRecord>> {
+        let work = move |file: &rusqlite::Connection| records::audit(file, ask);
+        Box::pin(self.reader.ask("read the audit trail", work))
     }
 
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {

@@ -7,16 +7,17 @@
 use std::cmp::Ordering;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, Rows};
+use rusqlite::{Connection, Row, Rows, params};
 
 use super::fault::Fault;
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
-use crate::store::{OwnLimits, Page, StoredApplication, StoredKey};
+use crate::store::{AuditAsk, AuditRecord, OwnLimits, Page, StoredApplication, StoredKey};
 
 const APPLICATIONS: &str =
     "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM applications";
-const KEYS: &str = "SELECT application, digest, shown, created_at, expires_at, revoked_at FROM keys";
+const KEYS: &str =
+    "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
 
 /// Applications after `after` in the order of their identifiers. The three tables lie in that order and are read in
@@ -73,6 +74,31 @@ pub(super) fn application(
     let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
     drop(snapshot);
     found
+}
+
+/// Changes that were made, newest first. A record that cannot be read is told as far as it can.
+pub(super) fn audit(connection: &Connection, ask: AuditAsk) -> Result<Vec<AuditRecord>, Fault> {
+    let of = ask.application.map(|id| id.to_string());
+    let before = ask.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
+    let mut records = connection.prepare_cached(
+        "SELECT id, at, who, what, application, detail FROM audit
+         WHERE id < ?1 AND (?2 IS NULL OR application = ?2) ORDER BY id DESC LIMIT ?3",
+    )?;
+    let mut rows = records.query(params![before, of, most])?;
+    let mut told = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());
+        told.push(AuditRecord {
+            number: row.get::<_, i64>(0).map_or(0, |number| u64::try_from(number).unwrap_or(0)),
+            at: instant(row, 1, "at").unwrap_or(None).unwrap_or_default(),
+            who: word(2),
+            what: word(3),
+            application: word(4),
+            detail: word(5),
+        });
+    }
+    Ok(told)
 }
 
 /// Whether there is such an application, readable or not.
@@ -135,6 +161,8 @@ fn key(row: &Row<'_>) -> Result<StoredKey, Fault> {
         created_at: instant(row, 3, "created_at")?.ok_or_else(|| missing("created_at"))?,
         expires_at: instant(row, 4, "expires_at")?,
         revoked_at: instant(row, 5, "revoked_at")?,
+        // Of no weight: one that cannot be read must not cost the key.
+        last_used_at: instant(row, 6, "last_used_at").unwrap_or(None),
     })
 }
 

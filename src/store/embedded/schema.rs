@@ -10,7 +10,7 @@
 //! so that all three tables are read in step.
 
 /// The steps; a file's format is the number of steps taken.
-pub(super) const STEPS: &[&str] = &[FIRST];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -51,4 +51,9 @@ CREATE TABLE audit (
     detail      TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX audit_by_application ON audit (application, at);
+";
+
+const SECOND: &str = "
+ALTER TABLE keys ADD COLUMN last_used_at INTEGER; -- the hour in which it was last used, milliseconds since 1970
+ALTER TABLE ledger ADD COLUMN grace INTEGER NOT NULL DEFAULT 0; -- units promised to gateways for when they cannot write here
 ";

@@ -1,7 +1,8 @@
 //! What the engine on one file promises beyond the door: its durability, its file, and what it makes of a bad one.
 
+mod opening;
+
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -98,96 +99,6 @@ async fn sqlite3_reads_the_file_while_it_is_open() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), wanted);
 }
 
-#[test]
-fn the_file_and_its_directory_are_for_their_owner_alone() {
-    let above = TempDir::new().unwrap();
-    let directory = above.path().join("new").join("data");
-    let store = Embedded::open(&directory).unwrap();
-    wait(created(&store));
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&directory), 0o700);
-    for entry in fs::read_dir(&directory).unwrap() {
-        let path = entry.unwrap().path();
-        assert_eq!(mode(&path), 0o600, "{}", path.display());
-    }
-}
-
-#[test]
-fn a_newer_file_is_refused_and_left_alone() {
-    let (directory, store) = fresh();
-    drop(store);
-    edit(&directory, "PRAGMA user_version = 7");
-    // What is newer still lies in the log, as after a crash: it must not be moved into the file either.
-    let by_hand = Connection::open(file(&directory)).unwrap();
-    by_hand.pragma_update(None, "user_version", 7).unwrap();
-    let left = crashed(&directory);
-    let before = fs::read(file(&left)).unwrap();
-    let refused = refusal(left.path());
-    assert!(matches!(refused, StoreError::Newer { found: 7, known: 1, .. }), "{refused}");
-    assert_eq!(fs::read(file(&left)).unwrap(), before);
-    assert!(fs::metadata(left.path().join("scoregate.db-wal")).unwrap().len() > 0);
-}
-
-#[test]
-fn a_damaged_or_foreign_file_is_named_and_left_alone() {
-    let spoil: [fn(&TempDir); 4] = [
-        |directory| fs::write(file(directory), "dear diary, ".repeat(1000)).unwrap(),
-        |directory| {
-            let mut bytes = fs::read(file(directory)).unwrap();
-            bytes[5000..9000].fill(0xA5);
-            fs::write(file(directory), bytes).unwrap();
-        },
-        |directory| {
-            let bytes = fs::read(file(directory)).unwrap();
-            fs::write(file(directory), &bytes[..bytes.len() / 2]).unwrap();
-        },
-        |directory| {
-            fs::remove_file(file(directory)).unwrap();
-            edit(directory, "CREATE TABLE recipes (name TEXT)");
-        },
-    ];
-    for (number, spoil) in spoil.into_iter().enumerate() {
-        let (directory, store) = fresh();
-        drop(store);
-        spoil(&directory);
-        let before = fs::read(file(&directory)).unwrap();
-        let refused = refusal(directory.path());
-        let StoreError::Damaged { path, .. } = &refused else { panic!("{number}: {refused}") };
-        assert_eq!(*path, file(&directory).display().to_string());
-        assert_eq!(fs::read(file(&directory)).unwrap(), before, "{number}");
-    }
-}
-
-#[tokio::test]
-async fn an_upgrade_keeps_the_content_and_leaves_a_whole_backup() {
-    let (directory, store) = fresh();
-    let id = created(&store).await;
-    drop(store);
-    let next = [schema::STEPS, &["ALTER TABLE applications ADD COLUMN colour TEXT"]].concat();
-    let path = file(&directory);
-    let (writer, _reader) = file::open_steps(directory.path(), &path, &next).unwrap();
-    let colour: Option<String> =
-        writer.query_row("SELECT colour FROM applications", [], |row| row.get(0)).unwrap();
-    assert_eq!(colour, None);
-    assert!(matches!(refusal(directory.path()), StoreError::Newer { found: 2, known: 1, .. }));
-
-    let backup = directory.path().join("scoregate.db.v1.bak");
-    assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
-    let restored = TempDir::new().unwrap();
-    fs::copy(&backup, file(&restored)).unwrap();
-    let old = Embedded::open(restored.path()).unwrap();
-    assert_eq!(old.application(id, TODAY).await.unwrap().unwrap().id, id);
-}
-
-#[test]
-fn an_upgrade_that_fails_changes_nothing() {
-    let (directory, store) = fresh();
-    drop(store);
-    let next = [schema::STEPS, &["CREATE TABLE half (a TEXT)"], &["CREATE TABEL"]].concat();
-    file::open_steps(directory.path(), &file(&directory), &next).map(drop).unwrap_err();
-    drop(Embedded::open(directory.path()).unwrap());
-}
-
 #[tokio::test]
 async fn records_that_a_hand_made_unreadable_are_named_and_passed_over() {
     let (directory, store) = fresh();
@@ -201,14 +112,15 @@ async fn records_that_a_hand_made_unreadable_are_named_and_passed_over() {
         format!("UPDATE applications SET own_day = -1 WHERE id = '{}'", ids[0]),
         format!("UPDATE applications SET own_minute = 9223372036854775807 WHERE id = '{}'", ids[1]),
         format!("UPDATE applications SET created_at = -5 WHERE id = '{}'", ids[2]),
-        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', -1)", ids[3]),
-        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807)", ids[4]),
+        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', -1, 0)", ids[3]),
+        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807, 0)", ids[4]),
         format!("UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'", ids[5]),
         format!("UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'", ids[6]),
         "INSERT INTO applications VALUES ('nobody', '', '', NULL, NULL, NULL, NULL, 0)".to_owned(),
-        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL)".to_owned(),
-        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL)".to_owned(),
-        "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1), ('ZZZ', 'x', 1), ('zzz', 'x', 1)".to_owned(),
+        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL)".to_owned(),
+        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL)".to_owned(),
+        "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1, 0), ('ZZZ', 'x', 1, 0), ('zzz', 'x', 1, 0)"
+            .to_owned(),
     ];
     edit(&directory, &spoilt.join(";\n"));
 
@@ -232,7 +144,7 @@ async fn records_that_a_hand_made_unreadable_are_named_and_passed_over() {
         }
     }
     assert_eq!(store.newest_day().await.unwrap(), Some(TODAY));
-    let back = GiveBack { application: ids[3], node: 1, day: TODAY, units: 1 };
+    let back = GiveBack { application: ids[3], node: 1, day: TODAY, units: 1, grace: 0 };
     store.give_back(vec![back]).await.unwrap();
     for id in &ids[3..5] {
         let lease = store.lease(asking(*id, TODAY, 1, 10)).await;
@@ -254,7 +166,7 @@ async fn leases_that_come_together_share_commits_and_a_refused_one_spoils_no_oth
     let refused = (0..8).map(|_| store.lease(asking(an_id(), TODAY, 1, 10)));
     let (given, refused) = tokio::join!(join_all(asks), join_all(refused));
     assert!(
-        given.iter().all(|lease| matches!(lease, Ok(Lease::Granted { units: 1, total: 1 }))),
+        given.iter().all(|lease| matches!(lease, Ok(Lease::Granted { units: 1, total: 1, grace: 0 }))),
         "{given:?}"
     );
     assert!(refused.iter().all(|lease| matches!(lease, Err(StoreError::UnknownApplication(_)))));
@@ -272,7 +184,7 @@ async fn a_commit_that_fails_is_told_to_the_whole_group_and_the_next_group_is_so
         wait_for_go.recv().unwrap();
         file.execute_batch(
             "PRAGMA defer_foreign_keys = ON;
-             INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL)",
+             INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL, NULL)",
         )?;
         Ok(())
     });
@@ -281,7 +193,7 @@ async fn a_commit_that_fails_is_told_to_the_whole_group_and_the_next_group_is_so
     assert!(matches!(spoiler, Err(StoreError::Unavailable { .. })), "{spoiler:?}");
     assert!(matches!(lease, Err(StoreError::Unavailable { .. })), "{lease:?}");
     let next = store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
-    assert_eq!(next, Lease::Granted { units: 1, total: 1 });
+    assert_eq!(next, Lease::Granted { units: 1, total: 1, grace: 0 });
 }
 
 #[tokio::test]
@@ -331,7 +243,10 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
 
     limit_pages(100_000).await.unwrap();
     created(&store).await;
-    assert_eq!(store.lease(asking(id, TODAY, 1, 10)).await.unwrap(), Lease::Granted { units: 1, total: 1 });
+    assert_eq!(
+        store.lease(asking(id, TODAY, 1, 10)).await.unwrap(),
+        Lease::Granted { units: 1, total: 1, grace: 0 }
+    );
 }
 
 #[tokio::test]

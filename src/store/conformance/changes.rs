@@ -1,0 +1,180 @@
+//! The checks on applications, keys and the audit trail.
+
+use super::*;
+
+pub(in crate::store) async fn what_is_created_is_read_back(store: &dyn Store) {
+    let id = an_id();
+    let own = OwnLimits { minute: Some(7), day: Some(u32::MAX) };
+    let (contact, note) = (Some("ops@example.org".to_owned()), Some("line one\nline two '; --".to_owned()));
+    let key = StoredKey { expires_at: Some(NOON.plus(HOUR)), ..a_key("first") };
+    let wanted = StoredApplication {
+        id,
+        name: "Wetter, Ünïcode 🌦".into(),
+        tier: "a tier nobody configured".into(),
+        own,
+        contact: contact.clone(),
+        note: note.clone(),
+        created_at: NOON,
+        keys: vec![key.clone()],
+        granted: 0,
+    };
+    let (name, tier) = (wanted.name.clone(), wanted.tier.clone());
+    let what = What::Create { name, tier, own, contact, note, key };
+    assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
+    assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted.clone()));
+    let page = store.page(None, 10, NOON.day()).await.unwrap();
+    assert_eq!((page.applications, page.skipped, page.next), (vec![wanted], vec![], None));
+}
+
+pub(in crate::store) async fn what_is_there_is_not_made_again_and_a_failed_change_leaves_nothing(
+    store: &dyn Store,
+) {
+    let (first, second) = (created(store).await, an_id());
+    assert!(matches!(store.change(creating(first)).await, Err(StoreError::Exists(_))));
+    let mut same_key = creating(second);
+    let What::Create { key, .. } = &mut same_key.what else { unreachable!() };
+    key.digest = Digest::of(&first.to_string());
+    assert!(matches!(store.change(same_key).await, Err(StoreError::Exists(_))));
+    assert_eq!(store.application(second, NOON.day()).await.unwrap(), None, "half a creation stayed");
+
+    let again = What::Rotate { key: a_key(&first.to_string()), retire_others_at: NOON };
+    assert!(matches!(store.change(changing(first, again)).await, Err(StoreError::Exists(_))));
+    let application = store.application(first, NOON.day()).await.unwrap().unwrap();
+    assert_eq!(application.keys, [a_key(&first.to_string())], "half a rotation stayed");
+}
+
+pub(in crate::store) async fn what_is_not_there_is_named(store: &dyn Store) {
+    let (there, gone) = (created(store).await, an_id());
+    let other = created(store).await;
+    assert_eq!(store.application(gone, NOON.day()).await.unwrap(), None);
+    let unknown = |outcome| matches!(outcome, Err(StoreError::UnknownApplication(id)) if id == gone);
+    assert!(unknown(store.change(changing(gone, What::RevokeAll)).await));
+    assert!(unknown(store.change(changing(gone, What::SetTier { tier: "pro".into() })).await));
+    let lease = store.lease(asking(gone, NOON.day(), 1, 1)).await;
+    assert!(matches!(lease, Err(StoreError::UnknownApplication(id)) if id == gone), "{lease:?}");
+    assert_eq!(store.newest_day().await.unwrap(), None, "a refused lease opened a day");
+    for digest in [Digest::of("never"), Digest::of(&other.to_string())] {
+        let refused = store.change(changing(there, What::RevokeKey { digest })).await;
+        assert!(matches!(refused, Err(StoreError::UnknownKey(id)) if id == there), "{refused:?}");
+    }
+}
+
+pub(in crate::store) async fn pages_meet_every_application_once_in_order(store: &dyn Store) {
+    assert!(store.page(None, 3, NOON.day()).await.unwrap().applications.is_empty());
+    let mut wanted = Vec::new();
+    for _ in 0..7 {
+        wanted.push(created(store).await);
+    }
+    wanted.sort();
+    for most in [1, 3, 7, 100] {
+        let (mut met, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.page(after, most, NOON.day()).await.unwrap();
+            assert!(page.applications.len() <= most);
+            met.extend(page.applications.iter().map(|application| application.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(met, wanted, "{most} a page");
+    }
+}
+
+pub(in crate::store) async fn a_rotation_ends_the_older_keys_then_and_never_later(store: &dyn Store) {
+    let id = created(store).await;
+    let rotate = |key: StoredKey, at| changing(id, What::Rotate { key, retire_others_at: at });
+    let soon = StoredKey { expires_at: Some(NOON.plus(HOUR)), created_at: NOON.plus(HOUR), ..a_key("soon") };
+    store.change(rotate(soon, NOON.plus(3 * HOUR))).await.unwrap();
+    let last = StoredKey { created_at: NOON.plus(2 * HOUR), ..a_key("last") };
+    let now = store.change(rotate(last, NOON.plus(2 * HOUR))).await.unwrap();
+    let ends: Vec<_> = now.keys.iter().map(|key| key.expires_at).collect();
+    assert_eq!(ends, [Some(NOON.plus(2 * HOUR)), Some(NOON.plus(HOUR)), None], "oldest first");
+    assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(now));
+}
+
+pub(in crate::store) async fn a_revocation_holds_and_keeps_its_first_time(store: &dyn Store) {
+    let (id, other) = (created(store).await, created(store).await);
+    let later = StoredKey { created_at: NOON.plus(HOUR), ..a_key("later") };
+    store.change(changing(id, What::Rotate { key: later, retire_others_at: NOON.plus(HOUR) })).await.unwrap();
+    let first = What::RevokeKey { digest: Digest::of(&id.to_string()) };
+    let now = store.change(changing(id, first)).await.unwrap();
+    let revoked = |now: &StoredApplication| now.keys.iter().map(|key| key.revoked_at).collect::<Vec<_>>();
+    assert_eq!(revoked(&now), [Some(NOON), None]);
+    let all = Change { at: NOON.plus(HOUR), ..changing(id, What::RevokeAll) };
+    let now = store.change(all).await.unwrap();
+    assert_eq!(revoked(&now), [Some(NOON), Some(NOON.plus(HOUR))]);
+    let untouched = store.application(other, NOON.day()).await.unwrap().unwrap();
+    assert_eq!(revoked(&untouched), [None]);
+}
+
+pub(in crate::store) async fn a_change_of_tier_leaves_the_rest(store: &dyn Store) {
+    let id = created(store).await;
+    let before = store.application(id, NOON.day()).await.unwrap().unwrap();
+    units(store, asking(id, NOON.day(), 4, 10)).await;
+    let after = store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
+    assert_eq!(after, StoredApplication { tier: "pro".into(), granted: 4, ..before });
+}
+
+pub(in crate::store) async fn a_key_is_added_and_the_others_go_on(store: &dyn Store) {
+    let id = created(store).await;
+    let added =
+        StoredKey { created_at: NOON.plus(HOUR), expires_at: Some(NOON.plus(2 * HOUR)), ..a_key("added") };
+    let now = store.change(changing(id, What::AddKey { key: added.clone() })).await.unwrap();
+    assert_eq!(now.keys, [a_key(&id.to_string()), added.clone()]);
+    let again = store.change(changing(id, What::AddKey { key: added.clone() })).await;
+    assert!(matches!(again, Err(StoreError::Exists(_))));
+    let nowhere = store.change(changing(an_id(), What::AddKey { key: a_key("nowhere") })).await;
+    assert!(matches!(nowhere, Err(StoreError::UnknownApplication(_))));
+}
+
+pub(in crate::store) async fn limits_words_and_ends_change_and_nothing_else_does(store: &dyn Store) {
+    let id = created(store).await;
+    let mut wanted = store.application(id, NOON.day()).await.unwrap().unwrap();
+    for own in [OwnLimits { minute: Some(3), day: Some(5) }, OwnLimits { minute: None, day: Some(1) }] {
+        wanted.own = own;
+        assert_eq!(store.change(changing(id, What::SetLimits { own })).await.unwrap(), wanted);
+    }
+    (wanted.name, wanted.contact, wanted.note) = ("Other".into(), Some("a@example.org".into()), None);
+    let (name, contact) = (wanted.name.clone(), wanted.contact.clone());
+    let words = What::Describe { name, contact, note: None };
+    assert_eq!(store.change(changing(id, words)).await.unwrap(), wanted);
+    let digest = wanted.keys[0].digest;
+    for (digest, at) in [(Some(digest), Some(NOON.plus(HOUR))), (None, None), (None, Some(NOON))] {
+        wanted.keys[0].expires_at = at;
+        assert_eq!(store.change(changing(id, What::SetExpiry { digest, at })).await.unwrap(), wanted);
+    }
+    let unknown = What::SetExpiry { digest: Some(Digest::of("unknown")), at: None };
+    assert!(matches!(store.change(changing(id, unknown)).await, Err(StoreError::UnknownKey(_))));
+    store.change(changing(id, What::RevokeAll)).await.unwrap();
+    let now = store.change(changing(id, What::SetExpiry { digest: None, at: None })).await.unwrap();
+    assert_eq!(now.keys[0].expires_at, Some(NOON), "a revoked key was given another end");
+}
+
+pub(in crate::store) async fn every_change_is_in_the_audit_trail_newest_first(store: &dyn Store) {
+    let (id, other) = (created(store).await, created(store).await);
+    store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
+    store.change(changing(id, What::RevokeAll)).await.unwrap();
+    assert!(store.change(creating(id)).await.is_err());
+    let whole = AuditAsk { most: 10, ..AuditAsk::default() };
+    let all = store.audit(whole).await.unwrap();
+    let words: Vec<&str> = all.iter().map(|record| record.what.as_str()).collect();
+    assert_eq!(words, ["revoke_all", "set_tier", "create", "create"]);
+    assert!(all.iter().all(|record| record.who == "a test" && record.at == NOON));
+    assert_eq!(all[2].application, other.to_string());
+    let its_own = store.audit(AuditAsk { application: Some(id), most: 2, ..whole }).await.unwrap();
+    assert_eq!(its_own, all[..2]);
+    let older = store.audit(AuditAsk { before: Some(all[1].number), ..whole }).await.unwrap();
+    assert_eq!(older, all[2..]);
+}
+
+pub(in crate::store) async fn a_use_is_remembered_and_never_goes_back(store: &dyn Store) {
+    let id = created(store).await;
+    let digest = Digest::of(&id.to_string());
+    for (at, remembered) in [(HOUR, HOUR), (2 * HOUR, 2 * HOUR), (HOUR, 2 * HOUR)] {
+        let unknown = Used { digest: Digest::of("unknown"), at: NOON };
+        store.used(vec![unknown, Used { digest, at: NOON.plus(at) }]).await.unwrap();
+        let known = store.application(id, NOON.day()).await.unwrap().unwrap();
+        assert_eq!(known.keys[0].last_used_at, Some(NOON.plus(remembered)));
+    }
+}

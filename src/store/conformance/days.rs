@@ -1,0 +1,169 @@
+//! The checks on the ledger of the days.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::*;
+
+pub(in crate::store) async fn a_lease_gives_what_the_quota_leaves(store: &dyn Store) {
+    let (id, other, day) = (created(store).await, created(store).await, NOON.day());
+    let granted = |units, total| Lease::Granted { units, total, grace: 0 };
+    assert_eq!(store.newest_day().await.unwrap(), None);
+    for (want, quota, given) in [
+        (0, 10, granted(0, 0)),
+        (4, 10, granted(4, 4)),
+        (u32::MAX, 10, granted(6, 10)),
+        (1, 10, granted(0, 10)),
+        (5, 3, granted(0, 10)), // a smaller tier since
+        (5, 12, granted(2, 12)),
+        (u32::MAX, u32::MAX, granted(u32::MAX - 12, u64::from(u32::MAX))),
+        (u32::MAX, u32::MAX, granted(0, u64::from(u32::MAX))),
+    ] {
+        assert_eq!(store.lease(asking(id, day, want, quota)).await.unwrap(), given, "{want} of {quota}");
+    }
+    assert_eq!(units(store, asking(other, day, 1, 10)).await, 1, "quotas are apart");
+    let told = store.application(id, day).await.unwrap().unwrap();
+    assert_eq!(told.granted, u64::from(u32::MAX));
+    let yesterday = Day::from_number(day.number() - 1);
+    assert_eq!(store.application(id, yesterday).await.unwrap().unwrap().granted, 0);
+    let page = store.page(None, 10, day).await.unwrap();
+    let granted: u64 = page.applications.iter().map(|application| application.granted).sum();
+    assert_eq!(granted, u64::from(u32::MAX) + 1);
+}
+
+pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store) {
+    let (id, other) = (created(store).await, created(store).await);
+    let (today, tomorrow) = (NOON.day(), Day::from_number(NOON.day().number() + 1));
+    assert_eq!(units(store, asking(id, today, 3, 10)).await, 3);
+    // A wish for nothing opens it as well, and for every application.
+    assert_eq!(units(store, asking(other, tomorrow, 0, 0)).await, 0);
+    assert_eq!(store.newest_day().await.unwrap(), Some(tomorrow));
+    let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
+    assert_eq!(closed, Lease::Closed { newest: tomorrow });
+    store.give_back(giving(id, today, 3)).await.unwrap();
+    assert_eq!(store.application(id, today).await.unwrap().unwrap().granted, 3, "a closed day moved");
+    assert_eq!(units(store, asking(id, tomorrow, 99, 10)).await, 10);
+}
+
+pub(in crate::store) async fn units_given_back_are_leased_again_and_never_below_nothing(store: &dyn Store) {
+    let (id, day) = (created(store).await, NOON.day());
+    let later = Day::from_number(day.number() + 1);
+    store.give_back(giving(id, day, 1)).await.unwrap();
+    assert_eq!(units(store, asking(id, day, 10, 10)).await, 10);
+    let mut back = giving(id, day, 4);
+    back.extend(giving(an_id(), day, 4));
+    back.extend(giving(id, later, 4));
+    store.give_back(back).await.unwrap();
+    assert_eq!(store.newest_day().await.unwrap(), Some(day), "units given back opened a day");
+    assert_eq!(units(store, asking(id, day, 10, 10)).await, 4);
+    store.give_back(giving(id, day, u32::MAX)).await.unwrap();
+    assert_eq!(units(store, asking(id, day, 99, 10)).await, 10);
+}
+
+pub(in crate::store) async fn many_leases_at_once_never_exceed_the_quota(store: &dyn Store) {
+    let (id, day) = (created(store).await, NOON.day());
+    let asks = (0..300).map(|node| store.lease(LeaseAsk { node, ..asking(id, day, 3, 500) }));
+    let given: u64 = join_all(asks)
+        .await
+        .into_iter()
+        .map(|lease| match lease.unwrap() {
+            Lease::Granted { units, .. } => u64::from(units),
+            Lease::Closed { newest } => panic!("closed by {newest}"),
+        })
+        .sum();
+    assert_eq!(given, 500);
+    assert_eq!(store.application(id, day).await.unwrap().unwrap().granted, 500);
+}
+
+pub(in crate::store) async fn what_is_promised_for_bad_times_is_a_hundredth_of_the_quota_in_all(
+    store: &dyn Store,
+) {
+    let (id, day) = (created(store).await, NOON.day());
+    let promised = |grace, want| async move {
+        let asked = store.lease(LeaseAsk { grace, ..asking(id, day, want, 1_000) }).await.unwrap();
+        let Lease::Granted { grace, total, .. } = asked else { panic!("{asked:?}") };
+        (grace, total)
+    };
+    assert_eq!(promised(6, 5).await, (6, 5));
+    assert_eq!(promised(6, 0).await, (4, 5), "another node was promised as much as was left");
+    assert_eq!(promised(6, 1_000).await, (0, 1_000), "a promise is no grant");
+    let back = GiveBack { application: id, node: 1, day, units: 0, grace: 3 };
+    store.give_back(vec![back]).await.unwrap();
+    assert_eq!(promised(6, 0).await, (3, 1_000));
+    let free = store.lease(LeaseAsk { grace: 1, ..asking(created(store).await, day, 1, 10) }).await.unwrap();
+    assert_eq!(free, Lease::Granted { units: 1, total: 1, grace: 0 });
+}
+
+/// One call of a schedule; `day` counts from the schedule's first, back or forth.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Lease { day: u32, want: u32, quota: u32 },
+    GiveBack { day: u32, units: u32 },
+}
+
+pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(store: &dyn Store) {
+    let call = prop_oneof![
+        3 => (0u32..4, 0u32..9, prop_oneof![Just(10u32), 0u32..20])
+            .prop_map(|(day, want, quota)| Call::Lease { day, want, quota }),
+        1 => (0u32..4, 1u32..6).prop_map(|(day, units)| Call::GiveBack { day, units }),
+    ];
+    // Calls of one round are under way together; rounds follow each other.
+    let schedules = prop::collection::vec(prop::collection::vec(call, 1..6), 1..10);
+    let next = AtomicU32::new(NOON.day().number());
+    let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
+    let held = TestRunner::new(config).run(&schedules, |rounds| {
+        let first = next.fetch_add(10, Relaxed); // the days of earlier schedules are closed
+        wait(schedule_holds(store, first, rounds));
+        Ok(())
+    });
+    held.unwrap();
+}
+
+async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<Call>>) {
+    let id = created(store).await;
+    let (mut held, mut largest) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
+    let mut newest = None;
+    for round in rounds {
+        // Only what is held is given back: a gateway has no other units.
+        let mut back = Vec::new();
+        for call in &round {
+            if let Call::GiveBack { day, units } = *call {
+                let of_day = held.entry(day).or_default();
+                let units = u64::from(units).min(*of_day);
+                *of_day -= units;
+                let (day, units) = (Day::from_number(first + day), u32::try_from(units).unwrap());
+                back.push(store.give_back(giving(id, day, units)));
+            }
+        }
+        let asks = round.iter().filter_map(|call| match *call {
+            Call::Lease { day, want, quota } => Some((day, want, quota)),
+            Call::GiveBack { .. } => None,
+        });
+        let leases = join_all(asks.map(|(day, want, quota)| async move {
+            (day, want, quota, store.lease(asking(id, Day::from_number(first + day), want, quota)).await)
+        }));
+        let (leases, back) = tokio::join!(leases, join_all(back));
+        back.into_iter().collect::<Result<(), _>>().unwrap();
+        let before = newest;
+        for (day, want, quota, lease) in leases {
+            let most = largest.entry(day).or_default();
+            *most = u64::from(quota).max(*most);
+            match lease.unwrap() {
+                Lease::Granted { units, total, .. } => {
+                    assert!(before.is_none_or(|before| day >= before), "a closed day was opened again");
+                    assert!(units <= want && total <= u64::from(quota).max(total - u64::from(units)));
+                    *held.entry(day).or_default() += u64::from(units);
+                    newest = newest.max(Some(day));
+                }
+                Lease::Closed { newest } => assert!(newest.number() > first + day),
+            }
+        }
+        assert!(held.iter().all(|(day, held)| *held <= largest.get(day).copied().unwrap_or(0)), "{held:?}");
+        let told = store.newest_day().await.unwrap();
+        assert!(newest.is_none_or(|newest| told == Some(Day::from_number(first + newest))));
+    }
+}
