@@ -72,9 +72,9 @@ impl DayBalance {
     /// How many units to lease next: what is owed, and what fills the balance up to one lease, requests that run
     /// included. With more than that running at once it is one by one.
     pub fn wish(self, quota: u32) -> u32 {
-        let least = u32::from(self.idle() == 0);
-        let ahead = self.one_lease(quota).saturating_sub(self.in_hand()).max(least);
-        self.owed().saturating_add(ahead).min(self.unleased(quota))
+        let filled = self.spent.saturating_add(self.one_lease(quota));
+        let enough_for_one_more = self.in_use().saturating_add(u32::from(self.idle() == 0));
+        filled.max(enough_for_one_more).saturating_sub(self.leased).min(self.unleased(quota))
     }
 
     /// How much grace to ask for: what is missing of the application's.

@@ -8,6 +8,8 @@ mod bucket;
 mod decide;
 mod lease;
 mod rule;
+#[cfg(test)]
+mod schedules;
 
 pub use bucket::{Bucket, Level};
 pub use decide::{Balance, Ledger, Verdict};

@@ -1,0 +1,383 @@
+//! Random schedules of everything that can happen to an application's day on one machine: requests, leases whose answers
+//! come late, crashes, restarts, midnights, stepped clocks, changes of tier, a ledger that goes away. After each step
+//! the promises must hold.
+//!
+//! Not for: two threads at once (`gateway::schedules`), nor for an engine (`store::conformance`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::clock::{Day, Mono, Now, Wall};
+
+const CASES: u32 = 20_000;
+const START: Wall = Wall::from_seconds(1_763_769_590); // ten seconds before a midnight
+/// As wide as a minute can be: this is about days.
+const MINUTE: u32 = 1_000_000;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A request asks to be admitted.
+    Ask,
+    /// A request that runs ends: its data is delivered, or not.
+    Settle {
+        which: usize,
+        kept: bool,
+    },
+    /// The ledger writes down a lease whose answer is on its way.
+    LeaseBegins,
+    /// That answer arrives.
+    LeaseEnds,
+    /// What is idle goes back.
+    Drain,
+    Crash,
+    /// A stop in order, and a start.
+    Restart,
+    Pass {
+        seconds: u32,
+    },
+    /// The wall clock is set.
+    StepClock {
+        seconds: i32,
+    },
+    SetTier {
+        day: u32,
+        paid: bool,
+    },
+    LedgerGoesAway(bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let quota = prop_oneof![Just(0u32), 1u32..12, 90u32..320, Just(10_000u32)];
+    let clock = prop_oneof![Just(-3_600), Just(-10), Just(86_400), Just(-86_400), -5i32..20];
+    prop_oneof![
+        20 => Just(Step::Ask),
+        14 => (0usize..8, prop::bool::weighted(0.8)).prop_map(|(which, kept)| Step::Settle { which, kept }),
+        4 => Just(Step::LeaseBegins),
+        4 => Just(Step::LeaseEnds),
+        1 => Just(Step::Drain),
+        1 => Just(Step::Crash),
+        1 => Just(Step::Restart),
+        1 => (0u32..15).prop_map(|seconds| Step::Pass { seconds }),
+        1 => clock.prop_map(|seconds| Step::StepClock { seconds }),
+        1 => (quota, any::<bool>()).prop_map(|(day, paid)| Step::SetTier { day, paid }),
+        2 => any::<bool>().prop_map(Step::LedgerGoesAway),
+    ]
+}
+
+/// The ledger as the door describes it.
+#[derive(Default)]
+struct TheLedger {
+    granted: BTreeMap<Day, u64>,
+    promised: BTreeMap<Day, u32>,
+}
+
+enum Lease {
+    Granted { units: u32, grace: u32, total: u64 },
+    Closed(Day),
+}
+
+impl TheLedger {
+    fn newest(&self) -> Option<Day> {
+        self.granted.keys().next_back().copied()
+    }
+
+    fn lease(&mut self, day: Day, want: u32, grace: u32, quota: u32) -> Lease {
+        if let Some(newest) = self.newest().filter(|newest| day < *newest) {
+            return Lease::Closed(newest);
+        }
+        let granted = self.granted.entry(day).or_default();
+        let units = u64::from(want).min(u64::from(quota).saturating_sub(*granted));
+        *granted += units;
+        let promised = self.promised.entry(day).or_default();
+        let grace = grace.min((quota / 100).saturating_sub(*promised));
+        *promised += grace;
+        Lease::Granted { units: u32::try_from(units).unwrap(), grace, total: *granted }
+    }
+
+    fn take_back(&mut self, day: Day, drained: Drained) {
+        if self.newest() == Some(day) {
+            *self.granted.get_mut(&day).unwrap() -= u64::from(drained.units);
+            *self.promised.get_mut(&day).unwrap() -= drained.grace;
+        }
+    }
+}
+
+/// What happened on one day, as callers and the ledger saw it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    delivered: u64,
+    /// Leased, and gone with a crash.
+    lost: u64,
+    /// Delivered on grace, and not charged before a crash or the day's end.
+    forgotten: u64,
+    largest_quota: u32,
+    /// The next day was begun, perhaps by a clock that was then set back.
+    is_over: bool,
+}
+
+struct World {
+    now: Now,
+    limits: Limits,
+    balance: Balance,
+    ledger: TheLedger,
+    is_away: bool,
+    /// Requests that run, by the day of their hold.
+    running: Vec<Day>,
+    most_running: usize,
+    pending: Option<(Day, Lease)>,
+    days: BTreeMap<Day, Told>,
+    /// What the ledger had granted, and callers had got, of the balance's day before this life.
+    granted_before: u64,
+    delivered_before: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let now = Now { wall: START, mono: Mono::from_nanos(1_000_000_000) };
+        let limits = Limits { minute: MINUTE, day: 300, guard: 60, grace: 3 };
+        let balance = Balance::opened(&limits, now.wall.day(), 0);
+        Self {
+            now,
+            limits,
+            balance,
+            ledger: TheLedger::default(),
+            is_away: false,
+            running: Vec::new(),
+            most_running: 0,
+            pending: None,
+            days: BTreeMap::new(),
+            granted_before: 0,
+            delivered_before: 0,
+        }
+    }
+
+    /// The balance's day, rolled as a request at this moment would roll it.
+    fn day(&mut self) -> Day {
+        self.roll(self.now.wall.day())
+    }
+
+    fn roll(&mut self, today: Day) -> Day {
+        let before = self.balance.day;
+        self.balance.day = before.on(today);
+        if self.balance.day.day() != before.day() {
+            // What was owed can no longer be charged, and what was idle is worth nothing.
+            let told = self.told(before.day());
+            told.forgotten += u64::from(before.owed());
+            told.is_over = true;
+            (self.granted_before, self.delivered_before) = (0, 0);
+        }
+        self.balance.day.day()
+    }
+
+    fn told(&mut self, day: Day) -> &mut Told {
+        self.days.entry(day).or_default()
+    }
+
+    fn remaining(&mut self) -> (Day, u32) {
+        (self.day(), self.balance.day.remaining(self.limits.day))
+    }
+
+    /// The ledger's part of a lease; `None` if it is away.
+    fn begin_lease(&mut self) -> Option<(Day, Lease)> {
+        let (day, quota) = (self.day(), self.limits.day);
+        let (want, grace) =
+            (self.balance.day.wish(quota), self.balance.day.wish_for_grace(self.limits.grace));
+        (!self.is_away).then(|| (day, self.ledger.lease(day, want, grace, quota)))
+    }
+
+    fn end_lease(&mut self, (day, lease): (Day, Lease)) {
+        match lease {
+            Lease::Granted { units, grace, total } => {
+                self.balance.day = self.balance.day.grant(day, units, grace, total);
+            }
+            Lease::Closed(newest) => {
+                self.roll(newest);
+            }
+        }
+    }
+
+    fn ask(&mut self) {
+        let mut state = Ledger::Near;
+        for _ in 0..4 {
+            let (balance, verdict) = self.balance.admit(&self.limits, self.now, false, state);
+            self.balance = balance;
+            match verdict {
+                Verdict::Admitted { day, .. } | Verdict::OnGrace { day } => {
+                    self.running.push(day);
+                    self.most_running = self.most_running.max(self.running.len());
+                    return;
+                }
+                // A call that is under way is shared, so its answer comes first.
+                Verdict::LeaseFirst => match self.pending.take().or_else(|| self.begin_lease()) {
+                    Some(answer) => self.end_lease(answer),
+                    None => state = Ledger::Away,
+                },
+                Verdict::MayLook | Verdict::Refused(_) | Verdict::NoUnits => return,
+            }
+        }
+        panic!("a request went round and round");
+    }
+
+    fn settle(&mut self, which: usize, kept: bool) {
+        if self.running.is_empty() {
+            return;
+        }
+        let day = self.running.swap_remove(which % self.running.len());
+        self.balance.day = self.balance.day.settle(day, kept);
+        self.told(day).delivered += u64::from(kept);
+    }
+
+    fn drain(&mut self) {
+        // Never while a lease is on its way: a stop waits for those first.
+        if !self.is_away && self.pending.is_none() {
+            let day = self.balance.day.day();
+            let (left, drained) = self.balance.day.drain();
+            self.balance.day = left;
+            self.ledger.take_back(day, drained);
+        }
+    }
+
+    /// A life ends without a word.
+    fn crash(&mut self) {
+        let day = self.balance.day.day();
+        self.running.clear();
+        self.pending = None;
+        let granted = self.granted(day) - self.granted_before;
+        let delivered = self.told(day).delivered - self.delivered_before;
+        let most_running = self.most_running as u64;
+        let told = self.told(day);
+        told.forgotten += delivered.saturating_sub(granted);
+        let gone = granted.saturating_sub(delivered);
+        told.lost += gone;
+        let one_lease = u64::from(largest_lease(told.largest_quota)).max(most_running + 1);
+        assert!(gone <= one_lease, "a crash lost {gone} units, more than a lease of {one_lease}");
+        self.start();
+    }
+
+    fn granted(&self, day: Day) -> u64 {
+        self.ledger.granted.get(&day).copied().unwrap_or(0)
+    }
+
+    fn restart(&mut self) {
+        if self.is_away {
+            return;
+        }
+        if let Some(answer) = self.pending.take() {
+            self.end_lease(answer);
+        }
+        while !self.running.is_empty() {
+            self.settle(0, true);
+        }
+        if self.balance.day.owed() > 0
+            && let Some(answer) = self.begin_lease()
+        {
+            self.end_lease(answer);
+        }
+        self.drain();
+        assert!(
+            self.balance.day.is_at_rest() || self.balance.day.owed() > 0,
+            "a hold was lost: {:?}",
+            self.balance
+        );
+        self.crash();
+    }
+
+    fn start(&mut self) {
+        let today = self.now.wall.day();
+        let day = self.ledger.newest().map_or(today, |newest| newest.max(today));
+        self.granted_before = self.granted(day);
+        self.delivered_before = self.told(day).delivered;
+        self.balance = Balance::opened(&self.limits, day, self.granted_before);
+        self.most_running = 0;
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Ask => self.ask(),
+            Step::Settle { which, kept } => self.settle(which, kept),
+            Step::LeaseBegins if self.pending.is_none() => self.pending = self.begin_lease(),
+            Step::LeaseEnds => {
+                if let Some(answer) = self.pending.take() {
+                    self.end_lease(answer);
+                }
+            }
+            Step::LeaseBegins => {}
+            Step::Drain => self.drain(),
+            Step::Crash => self.crash(),
+            Step::Restart => self.restart(),
+            Step::Pass { seconds } => {
+                let by = Duration::from_secs(seconds.into());
+                self.now = Now { wall: self.now.wall.plus(by), mono: self.now.mono.plus(by) };
+            }
+            Step::StepClock { seconds } => {
+                let by = Duration::from_secs(seconds.unsigned_abs().into());
+                let wall = self.now.wall;
+                self.now.wall = if seconds < 0 { wall.minus(by) } else { wall.plus(by) };
+            }
+            Step::SetTier { day, paid } => {
+                let grace = if paid { day / 100 } else { 0 };
+                self.limits = Limits { day, grace, ..self.limits };
+            }
+            Step::LedgerGoesAway(away) => self.is_away = away,
+        }
+        let (day, quota) = (self.day(), self.limits.day);
+        let told = self.told(day);
+        told.largest_quota = told.largest_quota.max(quota);
+    }
+
+    /// What callers were promised.
+    fn check(&self, step: Step) {
+        for (day, told) in &self.days {
+            let (quota, grace) = (u64::from(told.largest_quota), u64::from(told.largest_quota / 100));
+            assert!(told.forgotten <= grace, "{step:?}: {day}: {told:?}: more grace than a hundredth");
+            assert!(told.delivered <= quota + told.forgotten, "{step:?}: {day}: {told:?}: over-granted");
+            let charged = self.granted(*day);
+            assert!(charged <= quota, "{step:?}: {day}: {told:?}: the ledger granted {charged}");
+        }
+    }
+}
+
+/// Whether a step may raise what is left of a day in the eyes of the caller.
+fn may_raise(step: Step) -> bool {
+    match step {
+        Step::Settle { kept, .. } => !kept,
+        Step::Drain | Step::Restart | Step::SetTier { .. } => true,
+        Step::Crash // it forgets what was delivered on grace, and nothing else: held against `forgotten`
+        | Step::Ask
+        | Step::LeaseBegins
+        | Step::LeaseEnds
+        | Step::Pass { .. }
+        | Step::StepClock { .. }
+        | Step::LedgerGoesAway(_) => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_schedule_delivers_more_than_the_quota_loses_a_hold_or_more_than_a_lease(
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            let ((day, before), owed) = (world.remaining(), world.balance.day.owed());
+            world.take(step);
+            world.check(step);
+            let (same, after) = world.remaining();
+            if same == day && !may_raise(step) {
+                let forgotten = if matches!(step, Step::Crash) { owed } else { 0 };
+                prop_assert!(after <= before.saturating_add(forgotten), "{:?}: {} after {}", step, after, before);
+            }
+        }
+        // In the end all of it adds up: what the ledger granted was delivered, lost with a crash, or given back.
+        world.is_away = false;
+        world.restart();
+        let day = world.balance.day.day();
+        let (told, granted) = (*world.told(day), world.granted(day));
+        prop_assert!(told.is_over || granted + told.forgotten == told.delivered + told.lost, "{:?}", told);
+    }
+}
