@@ -76,6 +76,8 @@ impl Account {
 
     /// The books, for one step without waiting.
     pub(super) fn books(&self) -> MutexGuard<'_, Books> {
+        #[cfg(test)]
+        super::schedules::switch_here();
         // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -28,7 +28,7 @@ pub(super) enum Admitted {
 #[derive(Debug)]
 pub(super) struct Hold {
     account: Arc<Account>,
-    day: Day,
+    pub(super) day: Day,
     kept: bool,
 }
 

@@ -22,6 +22,8 @@ mod registrar;
 mod resolve;
 mod respond;
 mod roster;
+#[cfg(test)]
+mod schedules;
 mod terms;
 
 use std::panic::AssertUnwindSafe;

@@ -1,0 +1,307 @@
+//! The part that threads share, under random schedules: real requests, real leases and real accounts before a ledger
+//! that is slow, fails and comes back, across a midnight and changes of tier. A thread may be stopped before every look
+//! into the books.
+//!
+//! Not for: one life after the other (`limits::schedules`), nor for sockets.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use shuttle::future::{JoinHandle, block_on, yield_now};
+
+use super::account::Account;
+use super::admit::{Admitted, admit};
+use super::authenticate::Caller;
+use super::leases::{Leases, Spawn, Work};
+use super::observe::Instruments;
+use super::refusal::Refusal;
+use super::roster::Roster;
+use super::terms::TermsByTier;
+use crate::clock::{Clock, Day, Hand, Wall};
+use crate::keys::{ApplicationId, Digest, standard_tiers};
+use crate::store::{
+    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, OwnLimits, Page, Store, StoreError,
+    StoredApplication, StoredKey, Used,
+};
+use crate::telemetry::metrics::Registry;
+
+/// How many schedules are tried.
+const SCHEDULES: usize = 1_500;
+const BEFORE_MIDNIGHT: Wall = Wall::from_seconds(1_763_769_590);
+const KEY: &str = "a key";
+
+thread_local! {
+    static SCHEDULED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A place at which another thread may go on, where a schedule is being tried.
+pub(super) fn switch_here() {
+    if SCHEDULED.get() {
+        shuttle::thread::yield_now();
+    }
+}
+
+static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
+    let tiers: Vec<String> = standard_tiers().into_iter().map(|tier| tier.name).collect();
+    Arc::new(Instruments::new(&Registry::default(), &tiers))
+});
+
+/// A ledger for one application.
+#[derive(Default)]
+struct OneLedger {
+    granted: Mutex<BTreeMap<Day, u64>>,
+    promised: Mutex<u32>,
+    is_away: AtomicBool,
+    is_asked: AtomicBool,
+}
+
+impl OneLedger {
+    async fn answer(&self, ask: LeaseAsk) -> Result<Lease, StoreError> {
+        assert!(!self.is_asked.swap(true, Ordering::SeqCst), "two calls at once for one application");
+        yield_now().await;
+        let written = self.write(ask);
+        yield_now().await;
+        self.is_asked.store(false, Ordering::SeqCst);
+        written
+    }
+
+    fn write(&self, ask: LeaseAsk) -> Result<Lease, StoreError> {
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(away());
+        }
+        let mut granted = self.granted.lock().unwrap();
+        if let Some(newest) = granted.keys().next_back().copied().filter(|newest| ask.day < *newest) {
+            return Ok(Lease::Closed { newest });
+        }
+        let mut promised = self.promised.lock().unwrap();
+        if !granted.contains_key(&ask.day) {
+            *promised = 0;
+        }
+        let total = granted.entry(ask.day).or_default();
+        let units = ask.want.min(ask.quota.saturating_sub(u32::try_from(*total).unwrap()));
+        let grace = ask.grace.min((ask.quota / 100).saturating_sub(*promised));
+        *total += u64::from(units);
+        *promised += grace;
+        Ok(Lease::Granted { units, total: *total, grace })
+    }
+}
+
+fn away() -> StoreError {
+    StoreError::Unavailable { doing: "work", reason: "it is away".into() }
+}
+
+impl Store for OneLedger {
+    fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {
+        Box::pin(self.answer(ask))
+    }
+
+    fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()> {
+        let mut granted = self.granted.lock().unwrap();
+        for back in units {
+            *granted.get_mut(&back.day).unwrap() -= u64::from(back.units);
+        }
+        Box::pin(async { Ok(()) })
+    }
+
+    fn page(&self, _: Option<ApplicationId>, _: usize, _: Day) -> Answer<'_, Page> {
+        Box::pin(async { Err(away()) })
+    }
+
+    fn application(&self, _: ApplicationId, _: Day) -> Answer<'_, Option<StoredApplication>> {
+        Box::pin(async { Err(away()) })
+    }
+
+    fn newest_day(&self) -> Answer<'_, Option<Day>> {
+        Box::pin(async { Err(away()) })
+    }
+
+    fn change(&self, _: Change) -> Answer<'_, StoredApplication> {
+        Box::pin(async { Err(away()) })
+    }
+
+    fn used(&self, _: Vec<Used>) -> Answer<'_, ()> {
+        Box::pin(async { Err(away()) })
+    }
+
+    fn audit(&self, _: AuditAsk) -> Answer<'_, Vec<AuditRecord>> {
+        Box::pin(async { Err(away()) })
+    }
+}
+
+/// What the threads of a schedule share.
+struct Stage {
+    ledger: Arc<OneLedger>,
+    leases: Arc<Leases>,
+    roster: Roster,
+    account: Arc<Account>,
+    terms: TermsByTier,
+    clock: Clock,
+    hand: Hand,
+    calls: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// Units delivered, by day.
+    delivered: Mutex<BTreeMap<Day, u64>>,
+}
+
+impl Stage {
+    /// A paying application with this quota.
+    fn new(quota: u32) -> Self {
+        let (clock, hand) = Clock::hand_driven(BEFORE_MIDNIGHT);
+        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let day = BEFORE_MIDNIGHT.day();
+        assert!(roster.apply(&stored(quota), &terms, day));
+        let account = roster.find(&Digest::of(KEY)).unwrap().account;
+        let ledger = Arc::new(OneLedger::default());
+        let calls: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
+        let begun = Arc::clone(&calls);
+        let spawn: Spawn =
+            Box::new(move |work: Work| begun.lock().unwrap().push(shuttle::future::spawn(work)));
+        let store: Arc<dyn Store> = Arc::clone(&ledger) as Arc<dyn Store>;
+        let leases = Arc::new(Leases::new(store, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
+        let delivered = Mutex::default();
+        Self { ledger, leases, roster, account, terms, clock, hand, calls, delivered }
+    }
+
+    async fn request(&self, is_delivered: bool) {
+        let terms = self.account.terms();
+        let (rights, tier) = (terms.rights, terms.tier);
+        drop(terms);
+        let caller = Caller { account: Arc::clone(&self.account), rights, tier, ends: None, spread: 0 };
+        match admit(&self.leases, &caller, false, self.clock.now()).await {
+            Ok(Admitted::ToFetch(hold)) => {
+                yield_now().await;
+                if is_delivered {
+                    *self.delivered.lock().unwrap().entry(hold.day).or_default() += 1;
+                    hold.keep();
+                }
+            }
+            Ok(Admitted::ToLook(_)) => panic!("nobody asked to look"),
+            Err(Refusal::Limited(_) | Refusal::LedgerUnavailable) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    fn set_quota(&self, quota: u32) {
+        assert!(self.roster.apply(&stored(quota), &self.terms, self.clock.now().wall.day()));
+    }
+
+    /// Ends as a stop does: calls under way first, then what is owed, then what is idle goes back.
+    async fn stop(&self) {
+        self.ledger.is_away.store(false, Ordering::SeqCst);
+        self.hand.advance(Duration::from_secs(5));
+        for _ in 0..2 {
+            loop {
+                let Some(call) = self.calls.lock().unwrap().pop() else { break };
+                call.await.unwrap();
+            }
+            self.leases.collect();
+        }
+        self.leases.drain(&self.roster).await;
+    }
+}
+
+fn stored(quota: u32) -> StoredApplication {
+    let key = StoredKey {
+        digest: Digest::of(KEY),
+        shown: String::new(),
+        created_at: Wall::default(),
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    StoredApplication {
+        id: "app_00000000001".parse().unwrap(),
+        name: "one".into(),
+        tier: "pro".into(),
+        own: OwnLimits { minute: Some(1_000), day: Some(quota) },
+        contact: None,
+        note: None,
+        created_at: Wall::default(),
+        keys: vec![key],
+        granted: 0,
+    }
+}
+
+fn try_schedules(act: fn()) {
+    let scheduled = move || {
+        SCHEDULED.set(true);
+        act();
+    };
+    shuttle::check_random(scheduled, SCHEDULES);
+    shuttle::check_pct(scheduled, SCHEDULES, 3);
+    SCHEDULED.set(false);
+}
+
+/// Three callers at once, beside whatever else is going on.
+fn with_callers(stage: &Arc<Stage>, beside: impl FnOnce(&Stage) + Send + 'static) {
+    let callers = (0..3).map(|caller| {
+        let stage = Arc::clone(stage);
+        shuttle::thread::spawn(move || {
+            block_on(async {
+                for request in 0..3 {
+                    stage.request((caller + request) % 4 != 0).await;
+                }
+            });
+        })
+    });
+    let mut threads: Vec<_> = callers.collect();
+    let shared = Arc::clone(stage);
+    threads.push(shuttle::thread::spawn(move || beside(&shared)));
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    block_on(stage.stop());
+}
+
+#[test]
+fn whatever_the_threads_do_what_is_delivered_is_what_the_ledger_granted() {
+    try_schedules(|| {
+        let stage = Arc::new(Stage::new(6));
+        with_callers(&stage, |stage| {
+            for quota in [2, 6] {
+                switch_here();
+                stage.set_quota(quota);
+            }
+        });
+        let delivered = stage.delivered.lock().unwrap().clone();
+        assert!(delivered.values().all(|units| *units <= 6), "{delivered:?}");
+        let mut granted = stage.ledger.granted.lock().unwrap().clone();
+        granted.retain(|_, units| *units > 0);
+        assert_eq!(granted, delivered);
+    });
+}
+
+#[test]
+fn across_midnight_each_unit_is_charged_to_one_day() {
+    try_schedules(|| {
+        let stage = Arc::new(Stage::new(3));
+        with_callers(&stage, |stage| {
+            switch_here();
+            stage.hand.advance(Duration::from_secs(10));
+        });
+        let granted = stage.ledger.granted.lock().unwrap().clone();
+        for (day, units) in stage.delivered.lock().unwrap().iter() {
+            assert!(*units <= granted[day] && granted[day] <= 3, "{day}: {units} of {granted:?}");
+        }
+    });
+}
+
+#[test]
+fn while_the_ledger_comes_and_goes_grace_is_bounded_and_charged() {
+    try_schedules(|| {
+        let stage = Arc::new(Stage::new(200));
+        block_on(stage.request(true));
+        with_callers(&stage, |stage| {
+            for is_away in [true, false] {
+                switch_here();
+                stage.ledger.is_away.store(is_away, Ordering::SeqCst);
+                stage.hand.advance(Duration::from_secs(1));
+            }
+        });
+        let delivered: u64 = stage.delivered.lock().unwrap().values().sum();
+        let granted: u64 = stage.ledger.granted.lock().unwrap().values().sum();
+        assert_eq!(granted, delivered);
+    });
+}
