@@ -70,8 +70,12 @@ impl Account {
 
     /// Whether forgetting it loses nothing: its balance is what a fresh start would give, and no unit is on its way.
     pub(super) fn is_at_rest(&self, now: Now) -> bool {
-        let books = self.books();
-        books.balance.is_at_rest(now) && !books.leasing.as_ref().is_some_and(LeaseCall::is_under_way)
+        !self.is_leasing() && self.books().balance.is_at_rest(now)
+    }
+
+    /// Whether a ledger call is under way for it.
+    pub fn is_leasing(&self) -> bool {
+        self.books().leasing.as_ref().is_some_and(LeaseCall::is_under_way)
     }
 
     /// The books, for one step without waiting.

@@ -223,6 +223,32 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_day_costs_a_paid_tier_at_most_three_ledger_calls_in_a_hundred_and_one_wait() {
+        for quota in [10_000, 25_000, 100_000, 250_000] {
+            let mut balance = DayBalance::opened(TODAY, 0);
+            let (mut total, mut calls, mut waits) = (0u64, 0u32, 0u32);
+            let mut lease = |balance: DayBalance| {
+                let units = balance.wish(quota);
+                (calls, total) = (calls + 1, total + u64::from(units));
+                balance.grant(TODAY, units, 0, total)
+            };
+            for _ in 0..quota {
+                if balance.available(quota) == 0 {
+                    waits += 1;
+                    balance = lease(balance);
+                }
+                balance = balance.hold(quota).unwrap();
+                if balance.runs_low(quota) {
+                    balance = lease(balance);
+                }
+                balance = balance.settle(TODAY, true);
+            }
+            assert_eq!((balance.remaining(quota), waits), (0, 1));
+            assert!(calls <= quota / 100 * 3, "{calls} ledger calls for {quota} requests");
+        }
+    }
+
+    #[test]
     fn a_lease_of_yesterday_is_worth_nothing() {
         let yesterday = leased(10_000, 100).hold(10_000).unwrap();
         let today = yesterday.on(TOMORROW);

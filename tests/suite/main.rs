@@ -33,6 +33,8 @@ mod days;
 mod faults;
 mod framing;
 mod freshness;
+mod leases;
+mod ledger_away;
 mod limits;
 mod meanwhile;
 mod order;

@@ -49,6 +49,15 @@ pub fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
     Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
+/// What an operator does to the store of a data directory by hand, and reads there.
+pub fn sqlite3(data_dir: &Path, statements: &str) -> String {
+    let file = data_dir.join(scoregate::store::Embedded::FILE_NAME);
+    let output = Command::new("sqlite3").arg("-bail").arg(file).arg(statements).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    assert!(output.status.success(), "{statements}: {}", text(output.stderr));
+    text(output.stdout)
+}
+
 fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scoregate"));
     command.args(arguments).env_clear().envs(environment.iter().copied()).stdin(Stdio::null());

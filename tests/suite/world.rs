@@ -116,6 +116,13 @@ impl World {
         Self::start(&settings, backend, clock, hand, directory).await
     }
 
+    /// The same, where not everything can be brought to its end.
+    pub async fn restarted_whatever_is_lost(self) -> Self {
+        let Self { hand, clock, backend, running, directory, settings, .. } = self;
+        running.stop().await;
+        Self::start(&settings, backend, clock, hand, directory).await
+    }
+
     /// Where the public port is.
     pub fn address(&self) -> SocketAddr {
         self.running.public

@@ -1,0 +1,103 @@
+//! What the ledger costs: how often it is written, who waits for it, and that a midnight is no stampede.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use scoregate::keys::Digest;
+
+use crate::balances::own;
+use crate::client::Connection;
+use crate::shell::sqlite3;
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const CLIENTS: usize = 40;
+/// From noon to two seconds before midnight.
+const ALMOST_MIDNIGHT: Duration = Duration::from_secs(43_198);
+
+async fn ledger_calls(world: &World) -> u32 {
+    world.counted("scoregate_lease_duration_seconds_count").await
+}
+
+async fn waits(world: &World) -> u32 {
+    world.counted("scoregate_lease_waits_total").await
+}
+
+#[tokio::test]
+async fn leases_a_pro_day_is_delivered_whole_with_few_ledger_calls_and_one_request_that_waits() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000_000, 10_000)).await;
+    let account = world.running.gateway.roster.find(&Digest::of(&customer.key)).unwrap().account;
+    let mut connection = Connection::open(world.address()).await;
+    for request in 0..10_000 {
+        let answer = connection.ask(world.get(MODELS).key(&customer.key)).await;
+        assert_eq!(answer.status, 200, "request {request}");
+        // A lease that is taken ahead has all the time until half of it is spent; here, none of that has to pass.
+        while account.is_leasing() {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    let (calls, waited) = (ledger_calls(&world).await, waits(&world).await);
+    assert!(calls <= 300, "{calls} ledger calls for 10,000 requests");
+    assert_eq!(waited, 1);
+}
+
+#[tokio::test]
+async fn leases_a_free_request_waits_for_one_durable_write_and_for_no_more() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 10)).await;
+    for request in 1..=10 {
+        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!((ledger_calls(&world).await, waits(&world).await), (request, request));
+    }
+    // That the day is spent is known without asking.
+    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(ledger_calls(&world).await, 10);
+}
+
+/// So many requests of each of forty clients while time passes, and how many of them were served.
+async fn requests(world: &World, customers: &[Customer], each: u32, time: Duration) -> u32 {
+    let served = AtomicU32::new(0);
+    let counted = &served;
+    let clients = customers.iter().cycle().take(CLIENTS).map(|customer| async move {
+        let mut connection = Connection::open(world.address()).await;
+        for _ in 0..each {
+            let answer = connection.ask(world.get(MODELS).key(&customer.key)).await;
+            match answer.status {
+                200 => drop(counted.fetch_add(1, Ordering::SeqCst)),
+                _ => assert_eq!(answer.code(), "quota_exceeded"),
+            }
+            world.pass(time / each / 40);
+        }
+    });
+    join_all(clients).await;
+    served.load(Ordering::SeqCst)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_ten_thousand_requests_across_midnight_are_two_quotas_each_charged_to_one_day() {
+    let world = World::new().await;
+    let mut customers = Vec::new();
+    for _ in 0..4 {
+        customers.push(world.customer_with("pro", own(1_000_000, 300)).await);
+        customers.push(world.customer_with("free", own(1_000_000, 20)).await);
+    }
+    assert_eq!(world.asks(&customers[0], "/api/v1/models?limit=1").await.status, 200);
+    world.pass(ALMOST_MIDNIGHT);
+    // Ten thousand in all; on either side each has more requests than it has units.
+    let mut served = 1;
+    for (each, millis) in [(100, 1_600), (50, 800), (100, 1_600)] {
+        served += requests(&world, &customers, each, Duration::from_millis(millis)).await;
+    }
+    assert_eq!(served, 2 * 4 * (300 + 20));
+    // One call at most for each lease, and a lease is 3 of 300 at first: no herd at midnight.
+    let calls = ledger_calls(&world).await;
+    assert!(calls <= 2 * 4 * (200 + 21), "{calls} ledger calls");
+    let directory = Arc::clone(&world.directory);
+    assert!(world.running.stop().await.all_finished);
+    let days = sqlite3(directory.path(), "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day");
+    assert_eq!(days, "2026-11-21|1280\n2026-11-22|1280\n");
+}

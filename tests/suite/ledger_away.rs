@@ -1,0 +1,198 @@
+//! While the ledger cannot be written: what is leased goes on, then paid applications run on grace and all others are
+//! refused; and what was delivered is charged when it is back.
+//!
+//! The ledger is made to fail by hand, with `sqlite3`: a trigger that refuses every write, or a lock that is not let go.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::balances::own;
+use crate::client::Answer;
+use crate::shell::sqlite3;
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+/// So long a ledger that failed is left alone.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl World {
+    /// Every write to the ledger fails from now on.
+    fn ledger_fails(&self) {
+        let refuse = |what| {
+            format!(
+                "CREATE TRIGGER no_{what} BEFORE {what} ON ledger
+                 BEGIN SELECT RAISE(ABORT, 'the disk is away'); END;"
+            )
+        };
+        sqlite3(self.directory.path(), &(refuse("INSERT") + &refuse("UPDATE")));
+    }
+
+    /// Writes to the ledger succeed again.
+    fn ledger_works(&self) {
+        sqlite3(self.directory.path(), "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE");
+    }
+
+    /// What the ledger has granted of all days.
+    fn granted(&self) -> u32 {
+        let told = sqlite3(self.directory.path(), "SELECT coalesce(sum(granted), 0) FROM ledger");
+        told.trim().parse().unwrap()
+    }
+
+    /// So many requests, and how many of them were served.
+    async fn served_of(&self, customer: &Customer, requests: u32) -> (u32, Vec<Answer>) {
+        let (mut served, mut refused) = (0, Vec::new());
+        for _ in 0..requests {
+            let answer = self.asks(customer, MODELS).await;
+            match answer.status {
+                200 => served += 1,
+                _ => refused.push(answer),
+            }
+        }
+        (served, refused)
+    }
+
+    async fn decided(&self, word: &str) -> u32 {
+        self.counted(&format!("scoregate_ledger_away_decisions_total{{decided=\"{word}\"}}")).await
+    }
+}
+
+/// A process that holds the store's lock until it is dropped.
+struct Lock(Child);
+
+impl Lock {
+    fn on(data_dir: &Path) -> Self {
+        let mut child = Command::new("sqlite3")
+            .arg(data_dir.join(scoregate::store::Embedded::FILE_NAME))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        std::io::Write::write_all(&mut input, b"BEGIN IMMEDIATE;\n.system echo locked\n").unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+        assert_eq!(line, "locked\n");
+        child.stdin = Some(input);
+        Self(child)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // What a process that ends has not committed is undone.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[tokio::test]
+async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charged_later() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    let leased = world.granted();
+    world.ledger_fails();
+    let (served, refused) = world.served_of(&customer, 10).await;
+    assert_eq!(served, leased - 1 + 3, "what was leased, and a hundredth of the day");
+    for answer in &refused {
+        assert_eq!((answer.status, answer.code()), (503, "overloaded".into()));
+        assert!(answer.number("retry-after") >= 1);
+        assert_eq!(answer.number("x-ratelimit-remaining"), u64::from(300 - 1 - served));
+    }
+    assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 10 - served));
+    assert_eq!(world.counted("scoregate_ledger_away").await, 1);
+    // One call found out; nobody waits for another, and one a second asks whether it is back.
+    assert_eq!(world.counted("scoregate_store_failures_total{work=\"lease\"}").await, 1);
+    world.pass(RETRY);
+    assert_eq!(world.served_of(&customer, 5).await.0, 0);
+    assert_eq!(world.counted("scoregate_store_failures_total{work=\"lease\"}").await, 2);
+    assert_eq!(world.granted(), leased);
+
+    world.ledger_works();
+    world.pass(RETRY);
+    let (after, refused) = world.served_of(&customer, 300).await;
+    assert_eq!(1 + served + after, 300);
+    assert!(refused.iter().all(|answer| answer.code() == "quota_exceeded"));
+    assert_eq!((world.granted(), world.counted("scoregate_ledger_away").await), (300, 0));
+}
+
+#[tokio::test]
+async fn away_a_free_application_gets_what_is_leased_and_no_more() {
+    let world = World::new().await;
+    let free = world.customer_with("free", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&free, 1).await.0, 1);
+    world.ledger_fails();
+    let left = world.granted() - 1;
+    assert_eq!(world.served_of(&free, 5).await.0, left);
+    assert_eq!(world.left(&free).minute, 1_000 - 1 - left, "a refused request spends nothing");
+    assert_eq!((world.decided("grace").await, world.decided("refused").await), (0, 5 - left));
+    world.ledger_works();
+    world.pass(RETRY);
+    assert_eq!(world.served_of(&free, 5).await.0, 5);
+}
+
+#[tokio::test]
+async fn away_what_is_owed_is_charged_without_another_request() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    world.ledger_fails();
+    let (served, _) = world.served_of(&customer, 5).await;
+    world.ledger_works();
+    world.pass(Duration::from_secs(30));
+    world.reaches("scoregate_quota_units_total{use=\"leased\"}", 1 + served).await;
+    assert!(world.granted() > served);
+    assert_eq!(world.left(&customer).day, 300 - 1 - served);
+}
+
+#[tokio::test]
+async fn away_across_a_restart_nobody_is_promised_grace_twice() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000, 300)).await;
+    let mut delivered = world.served_of(&customer, 1).await.0;
+    world.ledger_fails();
+    delivered += world.served_of(&customer, 10).await.0;
+    let granted = world.granted();
+    assert_eq!(delivered, granted + 3);
+    let world = world.restarted_whatever_is_lost().await;
+    assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new life has nothing that it could spend");
+    world.ledger_works();
+    world.pass(RETRY);
+    delivered += world.served_of(&customer, 1).await.0;
+    world.ledger_fails();
+    let (served, refused) = world.served_of(&customer, 10).await;
+    delivered += served;
+    assert!(refused.iter().all(|answer| answer.code() == "overloaded"));
+    assert_eq!(world.decided("grace").await, 0, "the promise of the day was made to an earlier life");
+    world.ledger_works();
+    world.pass(RETRY);
+    delivered += world.served_of(&customer, 400).await.0;
+    assert_eq!(delivered, 303);
+}
+
+#[tokio::test]
+async fn away_a_ledger_that_does_not_answer_holds_up_one_request_and_no_other() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    let leased = world.granted();
+    // The last unit that is leased is left; the lease ahead that it starts finds the file locked.
+    assert_eq!(world.served_of(&customer, leased - 2).await.0, leased - 2);
+    let lock = Lock::on(world.directory.path());
+    assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    let waiting = world.get(MODELS).key(&customer.key).begin().await;
+    world.reaches("scoregate_lease_waits_total", 2).await;
+    world.pass(Duration::from_secs(2));
+    let mut waiting = waiting;
+    assert_eq!(waiting.read(false).await.unwrap().status, 200);
+    assert_eq!(world.served_of(&customer, 5).await.0, 2);
+    assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 3));
+    drop(lock);
+    // The call that hung is answered after all.
+    while world.counted("scoregate_ledger_away").await == 1 {
+        tokio::task::yield_now().await;
+    }
+    let (after, _) = world.served_of(&customer, 400).await;
+    assert_eq!(leased + 3 + after, 300);
+}
