@@ -2,8 +2,8 @@
 //!
 //! `world` starts a whole gateway on port 0 with a hand-driven clock; `backend` is a backend that does what a test
 //! tells it; `client` refuses every answer that breaks a rule which holds for all; `raw` is for requests that only bytes
-//! can say, and `queries` is a table of them; `balances` looks at what is left of a customer's limits. No sleeps, no
-//! fixed ports, no order.
+//! can say, and `queries` is a table of them; `balances` looks at what is left of a customer's limits. `shell` runs the
+//! real program, `disk` fails under it, and `crowd` counts what it delivers. No sleeps, no fixed ports, no order.
 
 #![expect(
     unreachable_pub,
@@ -29,7 +29,10 @@ mod cli_keys;
 mod cli_words;
 mod client;
 mod codes;
+mod crowd;
 mod days;
+mod disk;
+mod disk_faults;
 mod faults;
 mod framing;
 mod freshness;
@@ -46,6 +49,7 @@ mod queries;
 mod races;
 mod raw;
 mod shell;
+mod sigterm;
 mod strangers;
 mod two_forms;
 mod upstream;

@@ -3,12 +3,14 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::client::{Ask, Connection, Rules};
@@ -66,11 +68,22 @@ fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
 
 /// A command that goes on until it is told to stop.
 pub struct Program {
-    child: Child,
+    child: Owned,
     out: Heard,
     err: Heard,
     /// Where it keeps what is temporary: seen by nobody else.
     pub scratch: TempDir,
+}
+
+/// A process that ends with its owner: a test that fails leaves nothing behind.
+struct Owned(Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, which is as well.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
 }
 
 /// What came over a pipe: line by line while it runs, and all of it at the end.
@@ -95,8 +108,13 @@ impl Heard {
         Self { lines, all, reader }
     }
 
+    /// The next line with these words; none if it ended without saying them.
+    fn find(&self, words: &str) -> Option<String> {
+        self.lines.iter().find(|line| line.contains(words))
+    }
+
     fn wait_for(&self, words: &str) -> String {
-        let line = self.lines.iter().find(|line| line.contains(words));
+        let line = self.find(words);
         line.unwrap_or_else(|| panic!("it ended without saying {words:?}: {}", self.all.lock().unwrap()))
     }
 
@@ -114,7 +132,7 @@ impl Program {
         command.env("TMPDIR", scratch.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (out, err) = (Heard::new(child.stdout.take().unwrap()), Heard::new(child.stderr.take().unwrap()));
-        Self { child, out, err, scratch }
+        Self { child: Owned(child), out, err, scratch }
     }
 
     /// `serve` on free ports, with its addresses in the log.
@@ -141,27 +159,30 @@ impl Program {
 
     /// Waits until it serves, and answers where its public port and its side port are.
     pub fn ports(&self) -> (SocketAddr, SocketAddr) {
-        let line = self.says("serving");
-        let port = |name: &str| line.split(name).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        (port("public="), port("side="))
+        ports_in(&self.says("serving"))
+    }
+
+    /// The same; none if it ends before it serves.
+    pub fn ports_if_any(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.err.find("serving").as_deref().map(ports_in)
     }
 
     /// Its resident memory, in bytes.
     pub fn resident(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.0.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     /// Sends it a signal, such as `TERM`.
     pub fn signal(&self, name: &str) {
-        let told = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.child.id())).status();
+        let told = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.child.0.id())).status();
         assert!(told.unwrap().success());
     }
 
     /// Waits for its end.
     pub fn end(mut self) -> (Ended, TempDir) {
-        let code = self.child.wait().unwrap().code();
+        let code = self.child.0.wait().unwrap().code();
         (Ended { code, out: self.out.whole(), err: self.err.whole() }, self.scratch)
     }
 
@@ -169,6 +190,24 @@ impl Program {
     pub fn stop(self) -> Ended {
         self.signal("TERM");
         self.end().0
+    }
+}
+
+fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
+    let port = |name: &str| line.split(name).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    (port("public="), port("side="))
+}
+
+/// Plays a scene within one UTC day. The real program has the real clock: where midnight falls into the scene, what it
+/// found is worth nothing, and it is played again.
+pub fn within_one_day(scene: impl Fn()) {
+    let today = || Clock::system().now().wall.day();
+    loop {
+        let begun = today();
+        let outcome = catch_unwind(AssertUnwindSafe(&scene));
+        if begun == today() {
+            return outcome.unwrap_or_else(|reason| resume_unwind(reason));
+        }
     }
 }
 

@@ -1,0 +1,266 @@
+//! Callers that outlive the program they ask: each counts what it was given, and what it asked and never heard of.
+//! Threads with plain sockets, because the other side dies under them. Not for: what an answer says (`client` holds it
+//! against the rules).
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+
+use scoregate::clock::Clock;
+use scoregate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
+use scoregate::store::{Change, Embedded, OwnLimits, Store as _, StoredKey, What, wait};
+
+/// What is asked for: small, and every tier may have it.
+pub const TARGET: &str = "/api/v1/index";
+/// More than anybody here asks in a minute.
+const NO_MINUTE: u32 = 4_000_000;
+/// How many changes to the store are under way at once.
+const AT_ONCE: u32 = 1_000;
+
+/// An application whose minute never refuses.
+#[derive(Clone, Debug)]
+pub struct Patron {
+    /// Its identifier.
+    pub id: ApplicationId,
+    /// Its key.
+    pub key: String,
+    /// Its day.
+    pub quota: u32,
+}
+
+impl Patron {
+    /// What the gateway leases for it at a time, at most, from when so much of the day is left.
+    pub fn lease(&self, left: u32) -> u32 {
+        (self.quota / 100).min(left / 4).max(1)
+    }
+}
+
+/// Makes an application for each tier and day in the store of a stopped program.
+pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<Patron> {
+    let store = Embedded::open(directory).unwrap();
+    let made = wanted.iter().map(|(tier, quota)| {
+        let (key, change) = creation(tier, Some(*quota));
+        Patron { id: wait(store.change(change)).unwrap().id, key, quota: *quota }
+    });
+    made.collect()
+}
+
+/// Makes so many applications that never ask.
+pub fn prepare_strangers(directory: &Path, count: u32) {
+    let store = Embedded::open(directory).unwrap();
+    for begun in (0..count).step_by(AT_ONCE as usize) {
+        let changes = (begun..count.min(begun + AT_ONCE)).map(|_| store.change(creation("pro", None).1));
+        wait(futures_util::future::try_join_all(changes)).unwrap();
+    }
+}
+
+fn creation(tier: &str, day: Option<u32>) -> (String, Change) {
+    let at = Clock::system().now().wall;
+    let secret = KeyForm::new("sg_live", false).mint().unwrap();
+    let key = StoredKey {
+        digest: Digest::of(secret.expose()),
+        shown: shown_prefix(secret.expose()).to_owned(),
+        created_at: at,
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    let what = What::Create {
+        name: format!("a {tier} application"),
+        tier: tier.into(),
+        own: OwnLimits { minute: Some(NO_MINUTE), day },
+        contact: None,
+        note: None,
+        key,
+    };
+    let change = Change { at, who: "test".into(), application: ApplicationId::mint().unwrap(), what };
+    (secret.expose().to_owned(), change)
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A whole answer.
+    Answer {
+        /// Its status.
+        status: u16,
+        /// What it says is left under the rule it names.
+        remaining: Option<u32>,
+        /// Its body.
+        body: String,
+    },
+    /// The connection ended before the first byte of an answer.
+    Nothing,
+    /// The connection ended within an answer.
+    Part,
+}
+
+impl Heard {
+    /// The status and the code of an answer, where it has one.
+    pub fn told(&self) -> (u16, String) {
+        let Self::Answer { status, body, .. } = self else { panic!("no answer: {self:?}") };
+        let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        (*status, body["code"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+/// A connection to the program.
+pub struct Wire(BufReader<TcpStream>);
+
+impl Wire {
+    /// Opens one; none if nobody listens.
+    pub fn open(address: SocketAddr) -> Option<Self> {
+        let stream = TcpStream::connect(address).ok()?;
+        stream.set_nodelay(true).ok()?;
+        Some(Self(BufReader::new(stream)))
+    }
+
+    /// Asks with a key, and listens to the end.
+    pub fn ask(&mut self, target: &str, key: &str) -> Heard {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
+        if self.0.get_mut().write_all(request.as_bytes()).is_err() {
+            return Heard::Nothing;
+        }
+        let mut first = String::new();
+        match self.0.read_line(&mut first) {
+            Ok(0) | Err(_) if first.is_empty() => Heard::Nothing,
+            Ok(_) | Err(_) => self.rest(&first).unwrap_or(Heard::Part),
+        }
+    }
+
+    fn rest(&mut self, first: &str) -> Option<Heard> {
+        let status = first.split(' ').nth(1)?.parse().ok()?;
+        let (mut length, mut remaining) = (0, None);
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.parse().ok()?,
+                "x-ratelimit-remaining" => remaining = value.parse().ok(),
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).ok()?;
+        Some(Heard::Answer { status, remaining, body: String::from_utf8(body).ok()? })
+    }
+}
+
+/// What is left of a patron's day, by `/me`.
+pub fn remaining(address: SocketAddr, patron: &Patron) -> u32 {
+    match Wire::open(address).map(|mut wire| wire.ask("/api/v1/me", &patron.key)) {
+        Some(Heard::Answer { status: 200, remaining: Some(left), .. }) => left,
+        other => panic!("/me of {}: {other:?}", patron.id),
+    }
+}
+
+/// What a patron's callers were given in one life of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Whole 200s.
+    pub delivered: u32,
+    /// Requests that were sent and not answered.
+    pub unanswered: u32,
+    /// Answers that broke off.
+    pub broken: u32,
+}
+
+impl Tally {
+    /// Requests of which it cannot be known whether they were delivered.
+    pub fn unheard(self) -> u32 {
+        self.unanswered + self.broken
+    }
+}
+
+/// What somebody in the crowd asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat<'p> {
+    /// For whom.
+    pub patron: &'p Patron,
+    /// Over how many connections.
+    pub callers: u32,
+    /// How often each asks before it leaves.
+    pub most: u32,
+    /// Whether it takes a connection of its own for each request.
+    pub reconnects: bool,
+}
+
+/// Lets all of them ask until they leave, until their day is spent or until the program ends, and calls `at` when so
+/// many requests were answered. Answers with a tally for each seat, and whether that moment came.
+pub fn ask_all(
+    address: SocketAddr,
+    seats: &[Seat<'_>],
+    moment: u32,
+    at: impl FnOnce(),
+) -> (Vec<Tally>, bool) {
+    let answered = AtomicU32::new(0);
+    let (reached, moments) = channel();
+    std::thread::scope(|scope| {
+        let mut callers = Vec::new();
+        for (number, seat) in seats.iter().enumerate() {
+            for _ in 0..seat.callers {
+                let (answered, reached) = (&answered, reached.clone());
+                let ask = move || (number, ask_on(address, *seat, answered, moment, &reached));
+                callers.push(scope.spawn(ask));
+            }
+        }
+        drop(reached);
+        let came = moments.recv().is_ok();
+        if came {
+            at();
+        }
+        let mut tallies = vec![Tally::default(); seats.len()];
+        for caller in callers {
+            let (number, one) = caller.join().unwrap();
+            let sum = &mut tallies[number];
+            sum.delivered += one.delivered;
+            sum.unanswered += one.unanswered;
+            sum.broken += one.broken;
+        }
+        (tallies, came)
+    })
+}
+
+fn ask_on(
+    address: SocketAddr,
+    seat: Seat<'_>,
+    answered: &AtomicU32,
+    moment: u32,
+    reached: &Sender<()>,
+) -> Tally {
+    let mut tally = Tally::default();
+    let Some(mut wire) = Wire::open(address) else { return tally };
+    for _ in 0..seat.most {
+        if seat.reconnects {
+            let Some(fresh) = Wire::open(address) else { return tally };
+            wire = fresh;
+        }
+        let heard = wire.ask(TARGET, &seat.patron.key);
+        match heard {
+            Heard::Answer { status: 200, .. } => tally.delivered += 1,
+            Heard::Answer { status: 429, .. } => {
+                assert_eq!(heard.told().1, "quota_exceeded");
+                return tally;
+            }
+            // A disk that is slow for all of the machine is no fault of the program: nothing was given, nothing is owed.
+            Heard::Answer { .. } => assert_eq!(heard.told(), (503, "overloaded".into())),
+            Heard::Nothing => {
+                tally.unanswered += 1;
+                return tally;
+            }
+            Heard::Part => {
+                tally.broken += 1;
+                return tally;
+            }
+        }
+        if 1 + answered.fetch_add(1, Ordering::Relaxed) == moment {
+            reached.send(()).expect("whoever waits for the moment does so until all callers have left");
+        }
+    }
+    tally
+}

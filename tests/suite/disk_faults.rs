@@ -1,0 +1,289 @@
+//! A disk that fails while the program serves: units that are leased go on being spent, then Free callers are told 503;
+//! what cannot be made durable is not done; and when the disk works again, so does everything, without a restart and
+//! with exact sums.
+//!
+//! Not for: what a paid caller is given meanwhile beyond its lease, nor for crashes (`kills`).
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+
+use crate::crowd::{Heard, Patron, TARGET, Wire, prepare, remaining};
+use crate::disk::{Disk, Order};
+use crate::shell::{Ended, Program, run, within_one_day};
+
+/// How long it may take until a disk that works again is noticed.
+const BACK_WITHIN: Duration = Duration::from_secs(20);
+const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
+
+#[test]
+fn a_disk_that_cannot_sync_is_outlived_and_nothing_undone_counts() {
+    within_one_day(|| outlives(Order::FailSyncs));
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_is_outlived_and_nothing_undone_counts() {
+    within_one_day(|| outlives(Order::FailWrites));
+}
+
+#[test]
+fn a_full_disk_is_outlived_and_nothing_undone_counts() {
+    within_one_day(|| outlives(Order::NoRoom));
+}
+
+/// A program on a data directory, as a caller and as an operator meet it.
+struct Service<'d> {
+    program: Program,
+    public: SocketAddr,
+    side: SocketAddr,
+    directory: &'d Path,
+}
+
+impl<'d> Service<'d> {
+    fn start(directory: &'d Path, disk: &Disk) -> Self {
+        let [preload, orders] = disk.environment();
+        let program = Program::serve(directory, &[BUILT_IN, preload, orders]);
+        let (public, side) = program.ports();
+        Self { program, public, side, directory }
+    }
+
+    /// One request: its status and its code.
+    fn ask(&self, patron: &Patron) -> (u16, String) {
+        Wire::open(self.public).unwrap().ask(TARGET, &patron.key).told()
+    }
+
+    /// Asks until the answer is no 200: how many were, and what came then.
+    fn ask_while_served(&self, patron: &Patron) -> (u32, (u16, String)) {
+        let mut wire = Wire::open(self.public).unwrap();
+        for served in 0..=patron.quota {
+            let told = wire.ask(TARGET, &patron.key).told();
+            if told.0 != 200 {
+                return (served, told);
+            }
+        }
+        panic!("more than the quota of {}", patron.quota);
+    }
+
+    fn keys(&self, arguments: &[&str]) -> Ended {
+        let place = ["--data-dir", self.directory.to_str().unwrap()];
+        run(&[&["keys"], arguments, &place].concat())
+    }
+
+    fn create(&self, name: &str) -> Ended {
+        self.keys(&["create", "--name", name, "--tier", "free", "--note", &"long ".repeat(39)])
+    }
+
+    /// The names of all applications.
+    fn names(&self) -> Vec<String> {
+        let listed = self.keys(&["list", "--most", "1000", "--json"]).with(0).json();
+        let word = |one: &serde_json::Value| one["name"].as_str().unwrap().to_owned();
+        listed["applications"].as_array().unwrap().iter().map(word).collect()
+    }
+
+    /// Asks until it is served. The ledger is asked again once a second, whoever wants a lease in between.
+    fn ask_until_served(&self, patron: &Patron) {
+        let clock = Clock::system();
+        let begun = clock.now().mono;
+        let mut wire = Wire::open(self.public).unwrap();
+        while wire.ask(TARGET, &patron.key).told() != (200, String::new()) {
+            assert!(clock.now().mono.since(begun) < BACK_WITHIN, "it serves no more");
+        }
+    }
+
+    /// What an operator sees: whether the ledger is away, and whether leases have failed.
+    fn seen(&self) -> (bool, bool) {
+        let heard = Wire::open(self.side).unwrap().ask("/metrics", "");
+        let Heard::Answer { status: 200, body, .. } = heard else { panic!("{heard:?}") };
+        let counts = |words: [&str; 2]| {
+            let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
+            series.any(|line| line.rsplit(' ').next().unwrap().parse::<f64>().is_ok_and(|count| count > 0.0))
+        };
+        (counts(["scoregate_ledger", "away "]), counts(["failures_total", "lease"]))
+    }
+
+    fn stop(self) {
+        let ended = self.program.stop().with(0);
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    }
+}
+
+fn overloaded() -> (u16, String) {
+    (503, "overloaded".into())
+}
+
+fn outlives(order: Order) {
+    let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
+    // Both are Free: one holds a lease when the disk fails, and one holds nothing.
+    let patrons = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
+    let [holder, bare] = patrons.as_slice() else { unreachable!() };
+    let service = Service::start(directory.path(), &disk);
+    assert_eq!(service.ask(holder).0, 200);
+
+    disk.order(order);
+    let (held, then) = service.ask_while_served(holder);
+    assert!((1..=holder.lease(holder.quota)).contains(&held), "{order:?}: {held} of a lease");
+    assert_eq!((then, service.ask(bare)), (overloaded(), overloaded()), "{order:?}");
+    assert_eq!(service.seen(), (true, true), "{order:?}");
+    let refused = service.create("nobody").with(2);
+    assert_eq!(refused.out, "", "{order:?}");
+    assert!(!service.names().contains(&"nobody".into()), "{order:?}");
+
+    disk.order(Order::Work);
+    service.ask_until_served(holder);
+    service.ask_until_served(bare);
+    assert_eq!(service.seen(), (false, true), "{order:?}");
+    service.create("somebody").with(0);
+    let (again, then) = service.ask_while_served(bare);
+    assert_eq!((again, then.0), (bare.quota - 1, 429), "{order:?}");
+    let owed = holder.quota - 1 - held - 1;
+    assert_eq!(remaining(service.public, holder), owed, "{order:?}");
+    service.stop();
+
+    let service = Service::start(directory.path(), &disk);
+    let left = [holder, bare].map(|patron| remaining(service.public, patron));
+    assert_eq!(left, [owed, 0], "{order:?}");
+    let names = service.names();
+    assert!(names.contains(&"somebody".into()) && !names.contains(&"nobody".into()), "{order:?}: {names:?}");
+    service.stop();
+}
+
+#[test]
+fn a_crash_on_a_failing_disk_brings_back_no_unit_that_was_spent() {
+    within_one_day(|| {
+        for order in [Order::FailSyncs, Order::FailWrites, Order::NoRoom] {
+            let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
+            let patrons = prepare(directory.path(), &[("free", 1_000)]);
+            let [patron] = patrons.as_slice() else { unreachable!() };
+            let service = Service::start(directory.path(), &disk);
+            assert_eq!(service.ask(patron).0, 200);
+            disk.order(order);
+            let spent = 1 + service.ask_while_served(patron).0;
+            service.program.signal("KILL");
+            assert_eq!(service.program.end().0.code, None);
+
+            disk.order(Order::Work);
+            let service = Service::start(directory.path(), &disk);
+            // A lease that was written and never synced may be there: it is lost, as one that was granted would be.
+            let left = remaining(service.public, patron);
+            let lost = (patron.quota - spent).checked_sub(left);
+            assert!(lost.is_some_and(|lost| lost <= patron.lease(patron.quota)), "{order:?}: {lost:?}");
+            let (rest, then) = service.ask_while_served(patron);
+            assert_eq!((rest, then.1.as_str()), (left, "quota_exceeded"), "{order:?}");
+            service.stop();
+        }
+    });
+}
+
+/// A file system of a few megabytes, gone when it is dropped.
+struct SmallDisk {
+    place: TempDir,
+    is_mounted: bool,
+}
+
+impl SmallDisk {
+    fn mount() -> Self {
+        let place = TempDir::new().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(place.path());
+        let is_mounted = mount.output().is_ok_and(|mounted| mounted.status.success());
+        Self { place, is_mounted }
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.place.path().join("filler")
+    }
+
+    /// Takes all of its room but so many bytes.
+    fn fill_but(&self, bytes: usize) {
+        let filled = std::fs::write(self.filler(), vec![1; 8 << 20]);
+        assert!(filled.is_err(), "it is larger than it should be");
+        let file = std::fs::OpenOptions::new().write(true).open(self.filler()).unwrap();
+        file.set_len(file.metadata().unwrap().len() - bytes as u64).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            // Lazily, so that it goes even while a program that a failed test left behind still has it open.
+            drop(Command::new("umount").arg("--lazy").arg(self.place.path()).status());
+        }
+    }
+}
+
+/// So many failures in a row, and the disk is full.
+const FULL_AFTER: u32 = 5;
+/// More applications than fit.
+const MOST_TO_FILL: u32 = 1_000;
+
+#[test]
+fn a_small_disk_that_the_store_has_filled_is_outlived_once_there_is_room() {
+    within_one_day(|| {
+        let (small, disk) = (SmallDisk::mount(), Disk::new());
+        if !small.is_mounted {
+            let why = "no file system can be mounted here: a full disk is acted out by the failing one alone";
+            writeln!(std::io::stderr(), "{why}").unwrap();
+            return;
+        }
+        let directory = small.place.path().join("data");
+        let patrons = prepare(&directory, &[("free", 1_000), ("free", 10)]);
+        let [large, bare] = patrons.as_slice() else { unreachable!() };
+        let service = Service::start(&directory, &disk);
+
+        // The log is empty, and cannot begin.
+        small.fill_but(0);
+        assert_eq!((service.ask(large), service.ask(bare)), (overloaded(), overloaded()));
+        assert_eq!(service.create("early").with(2).out, "");
+        small.fill_but(256 << 10);
+        service.ask_until_served(large);
+        service.ask_until_served(bare);
+        let mut made = fill(&service);
+        // What is copied out of the log makes room in it, so leases may go on; if not, that costs nothing.
+        let (of_large, then) = service.ask_while_served(large);
+        assert!(then == overloaded() || then.1 == "quota_exceeded", "{then:?} after {of_large}");
+
+        std::fs::remove_file(small.filler()).unwrap();
+        service.ask_until_served(bare);
+        for (patron, before) in [(large, 1 + of_large), (bare, 2)] {
+            let (rest, then) = service.ask_while_served(patron);
+            assert_eq!((before + rest, then.1.as_str()), (patron.quota, "quota_exceeded"));
+        }
+        service.create("afterwards").with(0);
+        made.push("afterwards".into());
+        service.stop();
+
+        let service = Service::start(&directory, &disk);
+        assert_eq!([large, bare].map(|patron| remaining(service.public, patron)), [0, 0]);
+        let mut names = service.names();
+        names.retain(|name| !name.ends_with("application")); // those are the patrons
+        names.sort();
+        made.sort();
+        assert_eq!(names, made);
+        service.stop();
+    });
+}
+
+/// Creates applications until none can be any more: the names of those that were.
+fn fill(service: &Service<'_>) -> Vec<String> {
+    let (mut made, mut failed) = (Vec::new(), 0);
+    for name in (0..MOST_TO_FILL).map(|number| format!("n{number}")) {
+        let ended = service.create(&name);
+        assert!(matches!(ended.code, Some(0 | 2)), "{}", ended.err);
+        if ended.code == Some(0) {
+            made.push(name);
+            failed = 0;
+        } else {
+            failed += 1;
+        }
+        if failed == FULL_AFTER {
+            assert!(!made.is_empty(), "there was room for some");
+            return made;
+        }
+    }
+    panic!("all of them fitted");
+}

@@ -1,0 +1,89 @@
+//! A stop in order under load: no unit of anybody's day is lost, and no request is cut.
+//!
+//! A request is cut if its answer begins and does not end, or if it was charged and never answered. One that meets a
+//! closed door, or a connection that is closed before the first byte of an answer, is neither: HTTP lets a server close
+//! a connection that is idle, and the caller asks again elsewhere. That those cost nothing is what the exact sums prove.
+
+use tempfile::TempDir;
+
+use crate::backend::Backend;
+use crate::crowd::{Heard, Patron, Seat, Wire, ask_all, prepare, remaining};
+use crate::shell::{Program, within_one_day};
+use crate::world::good;
+
+const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
+/// Stops in a row, each after so many answers.
+const MOMENTS: [u32; 4] = [1, 40, 150, 400];
+
+#[test]
+fn a_stop_under_load_loses_no_unit_and_cuts_no_request() {
+    within_one_day(|| {
+        let directory = TempDir::new().unwrap();
+        let patrons =
+            prepare(directory.path(), &[("free", 10), ("pro", 300), ("pro", 5_000), ("teams", 100_000)]);
+        let mut delivered = vec![0; patrons.len()];
+        for moment in MOMENTS {
+            let program = Program::serve(directory.path(), &BUILT_IN);
+            let public = program.public();
+            assert_eq!(left(public, &patrons), owed(&patrons, &delivered), "before the stop after {moment}");
+            let patient = |patron| Seat { patron, callers: 2, most: u32::MAX, reconnects: false };
+            let hasty = |patron| Seat { patron, callers: 1, most: u32::MAX, reconnects: true };
+            let seats: Vec<Seat<'_>> = patrons.iter().map(patient).chain(patrons.iter().map(hasty)).collect();
+            let (tallies, came) = ask_all(public, &seats, moment, || program.signal("TERM"));
+            assert!(came, "{tallies:?}");
+            assert!(tallies.iter().all(|tally| tally.broken == 0), "{tallies:?}");
+            for (sum, tally) in (0..patrons.len()).cycle().zip(&tallies) {
+                delivered[sum] += tally.delivered;
+            }
+            let ended = program.end().0.with(0);
+            assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        }
+        let program = Program::serve(directory.path(), &BUILT_IN);
+        assert_eq!(left(program.public(), &patrons), owed(&patrons, &delivered));
+        program.stop().with(0);
+    });
+}
+
+fn left(public: std::net::SocketAddr, patrons: &[Patron]) -> Vec<u32> {
+    patrons.iter().map(|patron| remaining(public, patron)).collect()
+}
+
+fn owed(patrons: &[Patron], delivered: &[u32]) -> Vec<u32> {
+    patrons.iter().zip(delivered).map(|(patron, delivered)| patron.quota - delivered).collect()
+}
+
+/// How many requests wait for the backend when the stop comes.
+const WAITING: u32 = 8;
+
+#[test]
+fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    within_one_day(|| {
+        let backend = runtime.block_on(Backend::start(good));
+        let (directory, url) = (TempDir::new().unwrap(), backend.url());
+        let environment = [("SCOREGATE_UPSTREAM_URL", url.as_str())];
+        let patrons = prepare(directory.path(), &[("pro", 1_000)]);
+        let [patron] = patrons.as_slice() else { unreachable!() };
+        let program = Program::serve(directory.path(), &environment);
+        let public = program.public();
+        backend.hold();
+        let heard: Vec<Heard> = std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..WAITING)
+                .map(|number| {
+                    let target = format!("/api/v1/models/m{number}");
+                    scope.spawn(move || Wire::open(public).unwrap().ask(&target, &patron.key))
+                })
+                .collect();
+            runtime.block_on(backend.has_received(WAITING as usize));
+            program.signal("TERM");
+            program.says("stopping");
+            backend.open();
+            waiting.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(heard.iter().all(|heard| heard.told().0 == 200), "{heard:?}");
+        program.end().0.with(0);
+        let program = Program::serve(directory.path(), &environment);
+        assert_eq!(remaining(program.public(), patron), patron.quota - WAITING);
+        program.stop().with(0);
+    });
+}
