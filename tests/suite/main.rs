@@ -36,6 +36,7 @@ mod disk_faults;
 mod faults;
 mod framing;
 mod freshness;
+mod kills;
 mod leases;
 mod ledger_away;
 mod limits;

@@ -1,0 +1,253 @@
+//! The program killed over and over, on one data directory, under load: at random moments, and at chosen points of what
+//! it does to its disk. Never is more delivered than the day's quota, and each life loses one lease at most.
+//!
+//! Small in every run; `SCOREGATE_FULL=1` plays all of it and leaves its figures in `tests/results/`. Not for: a power
+//! cut, which loses what was not synced; the death of a process does not.
+
+mod figures;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+
+use crate::crowd::{Patron, Seat, Tally, ask_all, prepare, prepare_strangers, remaining};
+use crate::disk::{Disk, Order};
+use crate::shell::{Program, within_one_day};
+
+const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
+/// A crash point that was not met after so many answers is a mistake of the test.
+const PATIENCE: u32 = 50_000;
+
+/// Two of its ten units are asked for in each, and one may be lost.
+const LIVES_OF_A_FREE_KEY: usize = 4;
+
+/// How much is played.
+struct Size {
+    /// Lives that end at a random moment.
+    kills: u32,
+    /// A moment comes after so many answers at most.
+    latest: u32,
+    /// Keys in the store that nobody uses.
+    strangers: u32,
+    /// The days of the patrons that ask as fast as they can: one to be used up meanwhile, one that is never.
+    days: [u32; 2],
+    /// How long a start may take.
+    start: Duration,
+}
+
+const SMALL: Size = Size {
+    kills: 6,
+    latest: 300,
+    strangers: 1_000,
+    days: [400, 6_000],
+    start: Duration::from_secs(20), // on a machine that is busy with other tests
+};
+
+const FULL: Size = Size {
+    kills: 50,
+    latest: 4_000,
+    strangers: 100_000,
+    days: [20_000, 250_000],
+    start: Duration::from_secs(1),
+};
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Killed after so many answers.
+    After(u32),
+    /// Killed at this point of its start, or of what it does later if its start does not come so far.
+    Starting(Order),
+    /// Killed at this point, counted from when it serves.
+    Serving(Order),
+}
+
+/// Each of a start comes after a life that left its log behind.
+const CRASH_POINTS: [End; 10] = [
+    End::Serving(Order::KillBeforeSync(1)),
+    End::Starting(Order::KillBeforeSync(1)),
+    End::Serving(Order::KillAfterSync(2)),
+    End::Starting(Order::KillAfterSync(1)),
+    End::Serving(Order::KillBeforeWrite(2)),
+    End::Starting(Order::KillBeforeWrite(1)),
+    End::Serving(Order::TearWrite(1)),
+    End::Starting(Order::TearWrite(1)),
+    End::Serving(Order::TearWrite(2)),
+    End::Serving(Order::TearWrite(7)),
+];
+
+/// What was seen of a life.
+struct Life {
+    end: End,
+    /// How long it took until it served; none if it died before that.
+    start: Option<Duration>,
+    /// What was left of each patron's day when it served.
+    left: Vec<u32>,
+    /// What each patron's callers were given.
+    tallies: Vec<Tally>,
+}
+
+/// The patrons, and all that was seen.
+struct Story {
+    directory: TempDir,
+    disk: Disk,
+    patrons: Vec<Patron>,
+    lives: Vec<Life>,
+    seed: u64,
+}
+
+#[test]
+fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let size = if is_full { FULL } else { SMALL };
+    within_one_day(|| {
+        let mut story = Story::begin(&size);
+        for (number, end) in ends(&size, story.seed).into_iter().enumerate() {
+            story.live(end, number);
+        }
+        story.spend_the_rest();
+        let lost = story.judge(&size);
+        if is_full {
+            figures::record(&story, &lost, &size);
+        }
+    });
+}
+
+/// The ends of all lives: the crash points, with the random moments between them.
+fn ends(size: &Size, seed: u64) -> Vec<End> {
+    let points = u32::try_from(CRASH_POINTS.len()).unwrap();
+    let mut ends = Vec::new();
+    let mut state = seed;
+    for (number, point) in (0..points).zip(CRASH_POINTS) {
+        for _ in size.kills * number / points..size.kills * (number + 1) / points {
+            // Knuth's generator; its upper half is random enough for moments.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let random = u32::try_from(state >> 32).unwrap();
+            ends.push(End::After(1 + random % size.latest));
+        }
+        ends.push(point);
+    }
+    ends
+}
+
+impl Story {
+    fn begin(size: &Size) -> Self {
+        let directory = TempDir::new().unwrap();
+        prepare_strangers(directory.path(), size.strangers);
+        // The ten units of a Free key do not last for all lives: a new one comes every few.
+        let lives = size.kills as usize + CRASH_POINTS.len();
+        let mut wanted = vec![("free", 10); lives.div_ceil(LIVES_OF_A_FREE_KEY)];
+        wanted.extend(size.days.map(|day| ("pro", day)));
+        let patrons = prepare(directory.path(), &wanted);
+        let seed = getrandom::u64().unwrap();
+        Self { directory, disk: Disk::new(), patrons, lives: Vec::new(), seed }
+    }
+
+    fn start(&self, order: Order) -> Program {
+        self.disk.order(order);
+        let [preload, orders] = self.disk.environment();
+        Program::serve(self.directory.path(), &[BUILT_IN, preload, orders])
+    }
+
+    /// A life, to its end.
+    fn live(&mut self, end: End, number: usize) {
+        let clock = Clock::system();
+        let begun = clock.now().mono;
+        let program = self.start(match end {
+            End::Starting(order) => order,
+            End::After(_) | End::Serving(_) => Order::Work,
+        });
+        let mut life = Life { end, start: None, left: Vec::new(), tallies: Vec::new() };
+        if let Some((public, _)) = program.ports_if_any() {
+            life.start = Some(clock.now().mono.since(begun));
+            life.left = self.left(public);
+            let moment = match end {
+                End::After(moment) => moment,
+                End::Serving(order) => {
+                    self.disk.order(order);
+                    PATIENCE
+                }
+                End::Starting(_) => PATIENCE,
+            };
+            let (tallies, came) = ask_all(public, &self.seats(number), moment, || program.signal("KILL"));
+            let is_met = came == matches!(end, End::After(_));
+            assert!(is_met, "{end:?} did not come; seed {}: {tallies:?}", self.seed);
+            life.tallies = tallies;
+        }
+        let (ended, _) = program.end();
+        assert_eq!(ended.code, None, "it ended by itself: {}", ended.err);
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        self.lives.push(life);
+    }
+
+    /// The last life: all that is left is spent, and the stop is in order.
+    fn spend_the_rest(&mut self) {
+        let program = self.start(Order::Work);
+        let public = program.public();
+        let left = self.left(public);
+        let to_the_end = |patron| Seat { patron, callers: 2, most: u32::MAX, reconnects: false };
+        let seats: Vec<Seat<'_>> = self.patrons.iter().map(to_the_end).collect();
+        let (tallies, _) = ask_all(public, &seats, u32::MAX, || ());
+        assert!(tallies.iter().all(|tally| tally.unheard() == 0), "{tallies:?}");
+        assert!(self.left(public).iter().all(|left| *left == 0));
+        program.stop().with(0);
+        self.lives.push(Life { end: End::After(u32::MAX), start: None, left, tallies });
+    }
+
+    fn left(&self, public: SocketAddr) -> Vec<u32> {
+        self.patrons.iter().map(|patron| remaining(public, patron)).collect()
+    }
+
+    /// Who asks in this life, in the order of the patrons.
+    fn seats(&self, number: usize) -> Vec<Seat<'_>> {
+        let free = self.patrons.len() - 2;
+        let seat = |(at, patron)| {
+            let (callers, most) = match at {
+                _ if at >= free => (2, u32::MAX),
+                _ if at == number / LIVES_OF_A_FREE_KEY => (2, 1),
+                _ => (0, 0),
+            };
+            Seat { patron, callers, most, reconnects: false }
+        };
+        self.patrons.iter().enumerate().map(seat).collect()
+    }
+
+    /// Holds all of it against the promise, and answers what each life that served lost, of each patron's day.
+    fn judge(&self, size: &Size) -> Vec<Vec<u32>> {
+        let seed = self.seed;
+        for life in &self.lives {
+            assert!(life.start.is_none_or(|start| start < size.start), "{:?} for a start", life.start);
+        }
+        let served: Vec<&Life> = self.lives.iter().filter(|life| !life.left.is_empty()).collect();
+        assert!(served.len() < self.lives.len(), "no crash point lay before the program served");
+        let mut lost = Vec::new();
+        for (life, next) in served.iter().zip(served.iter().skip(1)) {
+            let of_each = self.patrons.iter().enumerate().map(|(at, patron)| {
+                let (tally, end) = (life.tallies[at], life.end);
+                let owed = life.left[at].checked_sub(tally.delivered);
+                let owed = owed.unwrap_or_else(|| panic!("{end:?} of {seed} gave too much: {tally:?}"));
+                let lost = owed.checked_sub(next.left[at]);
+                let lost = lost.unwrap_or_else(|| panic!("{end:?} of {seed} was forgotten: {tally:?}"));
+                let most = patron.lease(life.left[at]) + tally.unheard();
+                assert!(lost <= most, "{end:?} of {seed} lost {lost} of {}, with {tally:?}", patron.quota);
+                lost
+            });
+            lost.push(of_each.collect());
+        }
+        for (at, patron) in self.patrons.iter().enumerate() {
+            let (delivered, unheard) = self.of_all_lives(at);
+            assert!(delivered <= patron.quota, "{delivered} of {}, seed {seed}", patron.quota);
+            let most = u32::try_from(lost.len()).unwrap() * patron.lease(patron.quota) + unheard;
+            assert!(patron.quota - delivered <= most, "{delivered} of {}, seed {seed}", patron.quota);
+        }
+        lost
+    }
+
+    /// What a patron was given over all lives, and what it never heard of.
+    fn of_all_lives(&self, at: usize) -> (u32, u32) {
+        let tallies = self.lives.iter().filter_map(|life| life.tallies.get(at));
+        tallies.fold((0, 0), |(given, unheard), one| (given + one.delivered, unheard + one.unheard()))
+    }
+}
