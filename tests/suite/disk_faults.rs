@@ -179,6 +179,31 @@ fn a_crash_on_a_failing_disk_brings_back_no_unit_that_was_spent() {
     });
 }
 
+#[test]
+fn a_change_that_could_not_be_synced_does_not_come_back_after_a_stop_or_a_crash() {
+    for (signal, code) in [("TERM", Some(0)), ("KILL", None)] {
+        let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
+        let patrons = prepare(directory.path(), &[("free", 10)]);
+        let id = patrons[0].id.to_string();
+        let service = Service::start(directory.path(), &disk);
+        service.create("somebody").with(0); // a log that has not begun would not even be written
+        disk.order(Order::FailSyncs);
+        service.create("nobody").with(2);
+        service.keys(&["rotate", &id]).with(2);
+        service.create("nobody else").with(2);
+        service.program.signal(signal);
+        assert_eq!(service.program.end().0.code, code);
+
+        disk.order(Order::Work);
+        let service = Service::start(directory.path(), &disk);
+        assert_eq!(service.names().len(), 2, "{signal}: {:?}", service.names());
+        let shown = service.keys(&["show", &id, "--json"]).with(0).json();
+        let keys = shown["keys"].as_array().unwrap();
+        assert!(keys.len() == 1 && keys[0]["expires_at"].is_null(), "{signal}: {shown}");
+        service.stop();
+    }
+}
+
 /// A file system of a few megabytes, gone when it is dropped.
 struct SmallDisk {
     place: TempDir,

@@ -160,7 +160,19 @@ fn commit_group(
             group.push(next);
         }
     }
-    execute(connection, "COMMIT")
+    let committed = execute(connection, "COMMIT");
+    if committed.is_err() {
+        roll_back(connection);
+        drop(overwrite(connection));
+    }
+    committed
+}
+
+/// Puts a transaction that changes nothing in the place of one that failed. A commit that could not be synced lies whole
+/// in the log, and the next start would believe it, though whoever asked for it was told that it was not done.
+fn overwrite(connection: &Connection) -> rusqlite::Result<()> {
+    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    connection.pragma_update(None, "user_version", format)
 }
 
 /// Runs one command so that it spoils nothing for the others; fails where the whole transaction is gone.
@@ -178,11 +190,15 @@ fn run_alone(connection: &Connection, job: &mut dyn Job) -> Result<(), String> {
 
 /// Makes the connection fit for the next group. What fails here fails again at the next BEGIN, which says why.
 fn recover(connection: &Connection) {
+    roll_back(connection);
+    // On a full disk the log cannot grow, but what is copied out of it makes room in it.
+    drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+}
+
+fn roll_back(connection: &Connection) {
     if !connection.is_autocommit() {
         drop(execute(connection, "ROLLBACK"));
     }
-    // On a full disk the log cannot grow, but what is copied out of it makes room in it.
-    drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
 }
 
 fn execute(connection: &Connection, statement: &str) -> Result<(), String> {
