@@ -45,7 +45,7 @@ fn starts(page: &mut String, story: &Story) {
     let (middle, last) = (millis(starts.get(starts.len() / 2)), millis(starts.last()));
     writeln!(
         page,
-        "From the start of the process to its first answer: {middle} ms in the middle, {last} ms at most.\n"
+        "From the start of the process until it said that it serves: {middle} ms in the middle, {last} ms at most.\n"
     )
     .unwrap();
 }
