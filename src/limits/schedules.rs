@@ -39,7 +39,7 @@ enum Step {
         seconds: u32,
     },
     /// The wall clock is set.
-    StepClock {
+    SetClock {
         seconds: i32,
     },
     SetTier {
@@ -61,7 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Crash),
         1 => Just(Step::Restart),
         1 => (0u32..15).prop_map(|seconds| Step::Pass { seconds }),
-        1 => clock.prop_map(|seconds| Step::StepClock { seconds }),
+        1 => clock.prop_map(|seconds| Step::SetClock { seconds }),
         1 => (quota, any::<bool>()).prop_map(|(day, paid)| Step::SetTier { day, paid }),
         2 => any::<bool>().prop_map(Step::LedgerGoesAway),
     ]
@@ -312,7 +312,7 @@ impl World {
                 let by = Duration::from_secs(seconds.into());
                 self.now = Now { wall: self.now.wall.plus(by), mono: self.now.mono.plus(by) };
             }
-            Step::StepClock { seconds } => {
+            Step::SetClock { seconds } => {
                 let by = Duration::from_secs(seconds.unsigned_abs().into());
                 let wall = self.now.wall;
                 self.now.wall = if seconds < 0 { wall.minus(by) } else { wall.plus(by) };
@@ -350,7 +350,7 @@ fn may_raise(step: Step) -> bool {
         | Step::LeaseBegins
         | Step::LeaseEnds
         | Step::Pass { .. }
-        | Step::StepClock { .. }
+        | Step::SetClock { .. }
         | Step::LedgerGoesAway(_) => false,
     }
 }

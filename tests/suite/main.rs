@@ -28,6 +28,7 @@ mod cli_demo;
 mod cli_keys;
 mod cli_words;
 mod client;
+mod clock_steps;
 mod codes;
 mod crowd;
 mod days;
