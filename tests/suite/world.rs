@@ -11,6 +11,7 @@ use scoregate::config::{read_text, resolve};
 use scoregate::gateway::NewApplication;
 use scoregate::keys::ApplicationId;
 use scoregate::store::OwnLimits;
+use scoregate::telemetry::metrics::METRICS;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
@@ -165,6 +166,12 @@ impl World {
     /// The value of a series of metrics, such as `scoregate_refusals_total{code="not_found"}`; zero if it is not
     /// there yet.
     pub async fn metric(&self, series: &str) -> f64 {
+        let name = series.split('{').next().unwrap();
+        let is_declared = METRICS.iter().any(|row| {
+            let part = name.strip_prefix(row.name);
+            part.is_some_and(|part| ["", "_count", "_sum", "_bucket"].contains(&part))
+        });
+        assert!(is_declared, "there is no metric {name}: it would be zero for ever");
         let text = self.scrape().await;
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.map_or(0.0, |value| value.parse().unwrap())

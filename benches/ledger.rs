@@ -1,0 +1,235 @@
+//! What durability costs: commits a second and how long each takes, by how many ask at once; how long a start takes to
+//! read who may come in; and what a hit pays for an exact day, against one that pays nothing.
+//!
+//! `cargo bench --bench ledger` is small; `SCOREGATE_FULL=1` makes it large. Everything is on one file below the
+//! directory for temporary files: set TMPDIR to a real disk. Not for: the speed of the gateway as such.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
+)]
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
+use scoregate::app;
+use scoregate::clock::{Clock, Day, Wall};
+use scoregate::config::{read_text, resolve};
+use scoregate::gateway::NewApplication;
+use scoregate::keys::{ApplicationId, Digest};
+use scoregate::store::{Change, Embedded, LeaseAsk, OwnLimits, Store, StoredKey, What};
+use tempfile::TempDir;
+
+/// As many hits as the smallest day of a caller allows; each round has callers of its own.
+const ROUND: usize = 90;
+const TODAY: Day = Day::from_number(20_778);
+
+struct Size {
+    leases: usize,
+    applications: usize,
+    hits: usize,
+}
+
+fn main() {
+    let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
+    let size = if is_full {
+        Size { leases: 50_000, applications: 1_000_000, hits: 50_000 }
+    } else {
+        Size { leases: 1_000, applications: 10_000, hits: 1_000 }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        commits(&size).await;
+        start(&size).await;
+        hits(&size).await;
+    });
+}
+
+/// A new application with a key, as `keys create` makes one.
+fn creating(number: usize) -> Change {
+    let at = Wall::from_seconds(1_795_219_200);
+    let key = StoredKey {
+        digest: Digest::of(&number.to_string()),
+        shown: "sg_live_0000".into(),
+        created_at: at,
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    let what = What::Create {
+        name: format!("application {number}"),
+        tier: "pro".into(),
+        own: OwnLimits::default(),
+        contact: None,
+        note: None,
+        key,
+    };
+    Change { at, who: "bench".into(), application: ApplicationId::mint().unwrap(), what }
+}
+
+/// Creates so many applications and gives the identifier of each.
+async fn fill(store: &Embedded, applications: usize) -> Vec<ApplicationId> {
+    let mut ids = Vec::with_capacity(applications);
+    for first in (0..applications).step_by(1_000) {
+        let changes = (first..(first + 1_000).min(applications)).map(|number| store.change(creating(number)));
+        ids.extend(join_all(changes).await.into_iter().map(|made| made.unwrap().id));
+    }
+    ids
+}
+
+async fn commits(size: &Size) {
+    println!("leases, each durable before it is answered");
+    println!(
+        "{:>8} {:>12} {:>12} {:>10} {:>10} {:>10}",
+        "at once", "leases/s", "commits/s", "p50", "p99", "p99.9"
+    );
+    for at_once in [1, 8, 64, 512] {
+        let directory = TempDir::new().unwrap();
+        let store = Embedded::open(directory.path()).unwrap();
+        let ids = fill(&store, at_once).await;
+        let each = (size.leases / at_once).max(2);
+        let (before, started) = (store.commits(), Instant::now());
+        let asker = |id: ApplicationId| {
+            let store = &store;
+            async move {
+                let mut took = Vec::with_capacity(each);
+                for _ in 0..each {
+                    let asked = Instant::now();
+                    let ask = LeaseAsk {
+                        application: id,
+                        node: 1,
+                        day: TODAY,
+                        known: 0,
+                        want: 1,
+                        quota: u32::MAX,
+                        grace: 0,
+                    };
+                    store.lease(ask).await.unwrap();
+                    took.push(asked.elapsed());
+                }
+                took
+            }
+        };
+        let took = join_all(ids.into_iter().map(asker)).await.concat();
+        let seconds = started.elapsed().as_secs_f64();
+        let rate = |count: u64| count_as_float(count) / seconds;
+        let [p50, p99, p999] = percentiles(took);
+        println!(
+            "{at_once:>8} {:>12.0} {:>12.0} {p50:>10.1?} {p99:>10.1?} {p999:>10.1?}",
+            rate(u64::try_from(at_once * each).unwrap()),
+            rate(store.commits() - before),
+        );
+    }
+}
+
+async fn start(size: &Size) {
+    let directory = TempDir::new().unwrap();
+    let store = Embedded::open(directory.path()).unwrap();
+    let filling = Instant::now();
+    fill(&store, size.applications).await;
+    let filled = filling.elapsed();
+    drop(store);
+    println!("\n{} applications with a key each, created in {filled:.1?}", size.applications);
+    for _ in 0..3 {
+        let began = Instant::now();
+        let running = running(&directory).await;
+        let took = began.elapsed();
+        println!("  a start until requests are answered: {took:.0?}");
+        running.stop().await;
+    }
+}
+
+async fn running(directory: &TempDir) -> app::Running {
+    let settings = format!(
+        "listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\ndata_dir = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
+        directory.path().display()
+    );
+    app::start(resolve(&read_text(&settings).unwrap()).unwrap(), Clock::system()).await.unwrap()
+}
+
+/// Hits by callers whose days are leased in different portions, in turns so that all meet the same machine.
+async fn hits(size: &Size) {
+    let directory = TempDir::new().unwrap();
+    let running = running(&directory).await;
+    let callers = [
+        ("a day that is leased once", "enterprise", 1_000_000_000),
+        ("enterprise", "enterprise", 250_000),
+        ("pro", "pro", 10_000),
+        ("free (each request leases)", "free", 99),
+    ];
+    println!("\nhits over one connection");
+    println!("{:>28} {:>10} {:>10} {:>10} {:>12}", "", "p50", "p99", "p99.9", "p50 ratio");
+    let mut took: [Vec<Duration>; 4] = Default::default();
+    let mut connection = connect(running.public).await;
+    for _ in 0..size.hits.div_ceil(ROUND) {
+        for (place, (_, tier, day)) in callers.iter().enumerate() {
+            let key = key(&running, tier, *day).await;
+            for hit in 0..=ROUND {
+                let asked = Instant::now();
+                get(&mut connection, &key).await;
+                // The first waits for its first lease, whatever the tier.
+                if hit > 0 {
+                    took[place].push(asked.elapsed());
+                }
+            }
+        }
+    }
+    let mut first = None;
+    for ((name, ..), took) in callers.iter().zip(took) {
+        let [p50, p99, p999] = percentiles(took);
+        let base = *first.get_or_insert(p50);
+        let ratio = p50.as_secs_f64() / base.as_secs_f64();
+        println!("{name:>28} {p50:>10.1?} {p99:>10.1?} {p999:>10.1?} {ratio:>12.2}");
+    }
+    running.stop().await;
+}
+
+async fn key(running: &app::Running, tier: &str, day: u32) -> String {
+    let new = NewApplication {
+        name: format!("{tier} {day}"),
+        tier: tier.into(),
+        own: OwnLimits { minute: Some(10_000_000), day: Some(day) },
+        contact: None,
+        note: None,
+        expires_at: None,
+    };
+    running.registrar.create("bench", new).await.unwrap().key.expose().to_owned()
+}
+
+async fn connect(to: std::net::SocketAddr) -> SendRequest<Empty<Bytes>> {
+    let stream = tokio::net::TcpStream::connect(to).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+async fn get(connection: &mut SendRequest<Empty<Bytes>>, key: &str) {
+    let request = hyper::Request::builder()
+        .uri("/api/v1/models?period=24h")
+        .header("host", "localhost")
+        .header("x-api-key", key)
+        .body(Empty::new())
+        .unwrap();
+    connection.ready().await.unwrap();
+    let answer = connection.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.into_body().collect().await.unwrap();
+}
+
+fn percentiles(mut took: Vec<Duration>) -> [Duration; 3] {
+    took.sort_unstable();
+    [500, 990, 999].map(|thousandths| took[(took.len() - 1) * thousandths / 1_000])
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+fn count_as_float(count: u64) -> f64 {
+    count as f64
+}
