@@ -5,10 +5,14 @@
 
 mod access;
 mod command;
+mod lines;
 mod serve;
 mod view;
 
 pub use access::{Access, BadToken};
-pub use command::{Command, NewKey, Problem, perform};
+pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
+pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
 pub use serve::{Side, SideConfig, run};
-pub use view::{ApplicationView, IssuedView, KeyView, PageView};
+pub use view::{
+    ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,
+};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -23,10 +23,10 @@ use crate::gateway::Registrar;
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
-use super::command::{Command, Problem, perform};
+use super::command::{Command, Problem, largest_body, perform};
 
-/// The largest body of a command.
-const LARGEST_BODY: usize = 65_536;
+/// The longest name of an operator, for the audit trail.
+const LONGEST_OPERATOR: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Each histogram sample holds eight bytes until it is folded: at a hundred thousand requests a second this keeps them
 /// to a few hundred kilobytes.
@@ -44,6 +44,8 @@ pub struct Side {
     pub registrar: Arc<Registrar>,
     /// Whether requests can be answered: set once everything is loaded, cleared when the stop begins.
     pub ready: Arc<AtomicBool>,
+    /// Owns the commands under way.
+    pub changes: TaskTracker,
 }
 
 /// Where the side port listens.
@@ -96,8 +98,13 @@ pub async fn run(
         }
     }
     connections.close();
+    side.changes.close();
     // Whoever does not read an answer cannot hold the stop up.
-    if clock.within(LAST_WORDS, connections.wait()).await.is_err() {
+    if clock
+        .within(LAST_WORDS, async { tokio::join!(connections.wait(), side.changes.wait()) })
+        .await
+        .is_err()
+    {
         tracing::warn!("connections of the side port were cut off");
     }
     Ok(())
@@ -169,17 +176,28 @@ impl Side {
     ) -> Result<Response<Full<Bytes>>, Problem> {
         access.check(request.headers())?;
         let (head, body) = request.into_parts();
-        let body = Limited::new(body, LARGEST_BODY).collect().await;
+        let body = Limited::new(body, largest_body(head.uri.path())).collect().await;
         let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
         let command = Command::from_request(&head.method, head.uri.path(), head.uri.query(), &body)?;
-        let who = match access {
-            Access::Socket => {
-                head.headers.get("x-operator").and_then(|who| who.to_str().ok()).unwrap_or("socket")
-            }
-            Access::Token(_) => "admin-api",
-        };
-        let answer = perform(&self.registrar, command, who).await?;
+        let who = who(access, &head.headers);
+        let registrar = Arc::clone(&self.registrar);
+        // In a task of its own: an asker who leaves must not leave a change behind that is durable and not in force.
+        let work = self.changes.spawn(async move { perform(&registrar, command, &who).await });
+        let answer = work.await.map_err(|_| Problem::fault("the command broke off; see the log"))??;
         Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
+    }
+}
+
+/// Who asks, for the audit trail: the word of whoever was let in.
+fn who(access: &Access, headers: &HeaderMap) -> String {
+    let said = headers.get("x-operator").map(HeaderValue::as_bytes).unwrap_or_default();
+    let said = said.iter().filter(|byte| byte.is_ascii_graphic()).take(LONGEST_OPERATOR);
+    let said: String = said.map(|byte| char::from(*byte)).collect();
+    match (access, said.is_empty()) {
+        (Access::Socket, true) => "socket".into(),
+        (Access::Socket, false) => said,
+        (Access::Token(_), true) => "admin-api".into(),
+        (Access::Token(_), false) => format!("admin-api:{said}"),
     }
 }
 

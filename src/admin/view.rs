@@ -4,8 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Wall;
-use crate::gateway::Issued;
-use crate::store::{Page, StoredApplication, StoredKey};
+use crate::gateway::{BadField, Issued, KeyRecord, Took};
+use crate::store::{AuditRecord, Page, StoredApplication, StoredKey};
+
+use super::lines::Fields;
 
 /// An application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,6 +34,8 @@ pub struct KeyView {
     pub created_at: String,
     pub expires_at: Option<String>,
     pub revoked_at: Option<String>,
+    /// The beginning of the hour, told late.
+    pub last_used_at: Option<String>,
 }
 
 /// An application with the key that was made just now.
@@ -47,6 +51,61 @@ pub struct IssuedView {
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct PageView {
     pub applications: Vec<ApplicationView>,
+    /// Records that could not be read, with the reasons.
+    pub skipped: Vec<String>,
+    /// What to ask the next page with.
+    pub next: Option<String>,
+}
+
+/// A part of the audit trail, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
+pub struct AuditView {
+    pub records: Vec<ChangeView>,
+    /// What to ask for older ones with, as `before`; none if there are none.
+    pub next: Option<u64>,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
+pub struct ChangeView {
+    pub number: u64,
+    pub at: String,
+    pub who: String,
+    pub what: String,
+    pub application: String,
+    pub detail: String,
+}
+
+/// What became of a batch of keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
+pub struct ImportView {
+    pub taken: usize,
+    pub already_there: usize,
+    pub refused: usize,
+    /// Whether keys of another form than ours are looked up: `keys.accept_imported`.
+    pub accept_imported: bool,
+    /// For each key, in order.
+    pub answers: Vec<LineView>,
+}
+
+/// What became of one key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
+pub enum LineView {
+    Taken { application: String },
+    AlreadyThere,
+    Refused { field: String, error: String },
+}
+
+/// A page of keys as lines.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
+pub struct ExportView {
+    pub keys: Vec<Fields>,
     /// Records that could not be read, with the reasons.
     pub skipped: Vec<String>,
     /// What to ask the next page with.
@@ -77,6 +136,7 @@ impl From<&StoredKey> for KeyView {
             created_at: key.created_at.rfc3339(),
             expires_at: key.expires_at.map(Wall::rfc3339),
             revoked_at: key.revoked_at.map(Wall::rfc3339),
+            last_used_at: key.last_used_at.map(Wall::rfc3339),
         }
     }
 }
@@ -91,6 +151,57 @@ impl From<&Page> for PageView {
     fn from(page: &Page) -> Self {
         Self {
             applications: page.applications.iter().map(ApplicationView::from).collect(),
+            skipped: page.skipped.clone(),
+            next: page.next.map(|id| id.to_string()),
+        }
+    }
+}
+
+impl AuditView {
+    /// These records, with older ones before `next`.
+    pub(super) fn new(records: &[AuditRecord], next: Option<u64>) -> Self {
+        Self { records: records.iter().map(ChangeView::from).collect(), next }
+    }
+}
+
+impl From<&AuditRecord> for ChangeView {
+    fn from(record: &AuditRecord) -> Self {
+        Self {
+            number: record.number,
+            at: record.at.rfc3339(),
+            who: record.who.clone(),
+            what: record.what.clone(),
+            application: record.application.clone(),
+            detail: record.detail.clone(),
+        }
+    }
+}
+
+impl ImportView {
+    /// What became of each.
+    pub(super) fn new(outcomes: &[Result<Took, BadField>], accept_imported: bool) -> Self {
+        let count = |is: fn(&Result<Took, BadField>) -> bool| outcomes.iter().filter(|one| is(one)).count();
+        let view = |outcome: &Result<Took, BadField>| match outcome {
+            Ok(Took::Taken(id)) => LineView::Taken { application: id.to_string() },
+            Ok(Took::AlreadyThere) => LineView::AlreadyThere,
+            Err(BadField { field, reason }) => {
+                LineView::Refused { field: field.clone(), error: reason.clone() }
+            }
+        };
+        Self {
+            taken: count(|one| matches!(one, Ok(Took::Taken(_)))),
+            already_there: count(|one| matches!(one, Ok(Took::AlreadyThere))),
+            refused: count(Result::is_err),
+            accept_imported,
+            answers: outcomes.iter().map(view).collect(),
+        }
+    }
+}
+
+impl From<&Page> for ExportView {
+    fn from(page: &Page) -> Self {
+        Self {
+            keys: page.applications.iter().flat_map(KeyRecord::of).map(|key| Fields::of(&key)).collect(),
             skipped: page.skipped.clone(),
             next: page.next.map(|id| id.to_string()),
         }

@@ -84,8 +84,12 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
     let ready = Arc::new(AtomicBool::new(false));
     let access = Access::with_token(config.admin_token.clone())?;
     let side_config = SideConfig { tcp, access, socket: Some(data_dir.socket()?) };
-    let shown =
-        Side { scrape: registry.scrape(), registrar: Arc::clone(&registrar), ready: Arc::clone(&ready) };
+    let shown = Side {
+        scrape: registry.scrape(),
+        registrar: Arc::clone(&registrar),
+        ready: Arc::clone(&ready),
+        changes: TaskTracker::new(),
+    };
     let side_thread = side_thread(shown, side_config, clock.clone(), stop_side.clone())?;
 
     let (grace, background) = (config.server.grace, TaskTracker::new());
@@ -132,7 +136,7 @@ async fn build(
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = Registrar::new(
         Arc::clone(&store),
-        Arc::clone(&roster),
+        Some(Arc::clone(&roster)),
         TermsByTier::new(&config.tiers, config.guard_per_minute),
         form.clone(),
         clock.clone(),

@@ -1,7 +1,8 @@
-//! Carries a command about keys out where it has to be: through the Unix socket of a running server, or on the store
+//! Carries commands about keys out where that has to be: through the Unix socket of a running server, or on the store
 //! of a stopped one. Either way it is the same command, performed by the same code.
 
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -16,7 +17,7 @@ use crate::admin::{Command, Problem, perform};
 use crate::app::{DataDir, SOCKET};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::gateway::{Instruments, Registrar, Roster, TermsByTier};
+use crate::gateway::{Instruments, Registrar, TermsByTier};
 use crate::keys::KeyForm;
 use crate::store::Embedded;
 use crate::telemetry::metrics::Registry;
@@ -48,25 +49,52 @@ impl From<Problem> for Undone {
     }
 }
 
-/// Carries it out.
-pub(super) async fn carry_out(config: &Config, command: Command) -> Result<Value, Undone> {
-    let data_dir = &config.data_dir;
-    if !data_dir.is_dir() {
-        let shown = data_dir.display();
-        let problem =
-            format!("there is no data directory {shown}: name the server's by --data-dir or --config");
-        return Err(Undone::Input(problem));
-    }
-    let socket = data_dir.join(SOCKET);
-    match UnixStream::connect(&socket).await {
-        Ok(stream) => ask(stream, &command, &operator()).await,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            on_the_store(config, command, &operator()).await
+/// Where commands are carried out.
+pub(super) enum Place {
+    /// On a running server, through this socket.
+    Running(PathBuf),
+    /// On the store of a stopped one.
+    Stopped {
+        /// What works on the store.
+        registrar: Box<Registrar>,
+        /// Dropped last: nobody else may come before the store is closed.
+        _held: DataDir,
+    },
+}
+
+impl Place {
+    /// Finds out whether the server runs. While this lives, a stopped one does not start.
+    pub(super) async fn find(config: &Config) -> Result<Self, Undone> {
+        let data_dir = &config.data_dir;
+        if !data_dir.is_dir() {
+            let shown = data_dir.display();
+            let problem =
+                format!("there is no data directory {shown}: name the server's by --data-dir or --config");
+            return Err(Undone::Input(problem));
         }
-        Err(error) => {
-            let shown = socket.display();
-            let what = format!("the server's socket {shown} cannot be opened: only the user it runs as may");
-            Err(Undone::Fault(anyhow::Error::new(error).context(what)))
+        let socket = data_dir.join(SOCKET);
+        match UnixStream::connect(&socket).await {
+            Ok(_) => Ok(Self::Running(socket)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                stopped(config).await
+            }
+            Err(error) => {
+                let shown = socket.display();
+                let what =
+                    format!("the server's socket {shown} cannot be opened: only the user it runs as may");
+                Err(Undone::Fault(anyhow::Error::new(error).context(what)))
+            }
+        }
+    }
+
+    /// Carries a command out.
+    pub(super) async fn carry_out(&self, command: Command) -> Result<Value, Undone> {
+        match self {
+            Self::Running(socket) => {
+                let stream = UnixStream::connect(socket).await.context("the server has stopped meanwhile")?;
+                ask(stream, &command, &operator()).await
+            }
+            Self::Stopped { registrar, .. } => Ok(perform(registrar, command, &operator()).await?),
         }
     }
 }
@@ -105,20 +133,20 @@ async fn ask(stream: UnixStream, command: &Command, who: &str) -> Result<Value, 
     Err(problem.into())
 }
 
-/// Works on the store of a stopped server.
-async fn on_the_store(config: &Config, command: Command, who: &str) -> Result<Value, Undone> {
-    let data_dir = DataDir::open(&config.data_dir)?;
-    let directory = data_dir.path().to_owned();
+/// Opens the store of a stopped server.
+async fn stopped(config: &Config) -> Result<Place, Undone> {
+    let held = DataDir::open(&config.data_dir)?;
+    let directory = held.path().to_owned();
     let store =
         tokio::task::spawn_blocking(move || Embedded::open(&directory)).await.context("the store failed")?;
     let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     let registrar = Registrar::new(
         Arc::new(store.context("the store cannot be opened")?),
-        Arc::new(Roster::default()),
+        None,
         TermsByTier::new(&config.tiers, config.guard_per_minute),
         KeyForm::new(&config.key_prefix, config.accept_imported),
         Clock::system(),
         Arc::new(Instruments::new(&Registry::default(), &names)),
     );
-    Ok(perform(&registrar, command, who).await?)
+    Ok(Place::Stopped { registrar: Box::new(registrar), _held: held })
 }

@@ -58,7 +58,7 @@ pub use leases::{Leases, Spawn, Work};
 pub use observe::Instruments;
 pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Refusal};
-pub use registrar::{Issued, NewApplication, Registrar, RegistrarError};
+pub use registrar::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, RegistrarError, Took};
 pub use roster::{Found, Roster};
 pub use terms::{Terms, TermsByTier, TierIndex};
 

@@ -28,6 +28,11 @@ impl KeyForm {
         Self { lead: format!("{prefix}_"), accept_imported }
     }
 
+    /// Whether keys of another form are worth a lookup.
+    pub const fn accepts_imported(&self) -> bool {
+        self.accept_imported
+    }
+
     /// A new key, from the operating system's randomness. Fails only if there is none.
     pub fn mint(&self) -> Result<Secret, getrandom::Error> {
         let mut text = self.lead.clone();

@@ -3,20 +3,30 @@
 //! The one way in for the command line, the side port and `demo`; with a running server it keeps the roster true, on
 //! a stopped one it works on the store alone. Not for: requests (they only read the roster).
 
+mod amend;
+mod intake;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Wall};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
-use crate::store::{Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What};
+use crate::store::{
+    AuditAsk, AuditRecord, Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What,
+};
 
 use super::observe::{Instruments, StoreWork};
 use super::roster::Roster;
 use super::terms::TermsByTier;
 
+pub use amend::Amend;
+pub use intake::{BadField, KeyRecord, Took};
+
 /// How many applications are read at a time.
 const PAGE: usize = 10_000;
+/// How many records of the audit trail are read at a time.
+const AUDIT_PAGE: usize = 1_000;
 /// How many uses of keys are remembered in one go: leases must not wait behind more.
 const USES: usize = 500;
 /// The longest name, contact or note.
@@ -25,7 +35,8 @@ const LONGEST_TEXT: usize = 200;
 /// Makes changes.
 pub struct Registrar {
     store: Arc<dyn Store>,
-    roster: Arc<Roster>,
+    /// None on a stopped system, where nobody comes in.
+    roster: Option<Arc<Roster>>,
     terms: TermsByTier,
     form: KeyForm,
     clock: Clock,
@@ -78,8 +89,11 @@ pub enum RegistrarError {
     #[error("a limit of an application's own has to be at least 1; to stop an application, revoke its keys")]
     BadLimit,
     /// An instant that has passed.
-    #[error("the expiry has to be in the future")]
+    #[error("the expiry has to be in the future; to end a key now, revoke it")]
     BadExpiry,
+    /// Every key of the application has ended.
+    #[error("every key of {0} has ended; name the one that is to go on, or `scoregate keys rotate {0}`")]
+    NoneInForce(ApplicationId),
     /// No key of the application begins like that, or several do.
     #[error(
         "{found} keys of {application} begin with `{prefix}`; `scoregate keys show {application}` shows them"
@@ -101,10 +115,10 @@ pub enum RegistrarError {
 }
 
 impl Registrar {
-    /// A registrar of `store` that keeps `roster` true.
+    /// A registrar of `store` that keeps `roster` true, if there is one.
     pub fn new(
         store: Arc<dyn Store>,
-        roster: Arc<Roster>,
+        roster: Option<Arc<Roster>>,
         terms: TermsByTier,
         form: KeyForm,
         clock: Clock,
@@ -116,6 +130,7 @@ impl Registrar {
     /// Reads all applications into the roster. Records that cannot be used are passed over, counted and named in the
     /// log; they never stop a start.
     pub async fn load(&self) -> Result<(), StoreError> {
+        let Some(roster) = &self.roster else { return Ok(()) };
         let today = self.clock.now().wall.day();
         // A clock that went backwards does not reopen a day: the newest that was opened goes on.
         let day = self.store.newest_day().await?.map_or(today, |newest| newest.max(today));
@@ -127,7 +142,7 @@ impl Registrar {
                 tracing::error!(%reason, "a record of the store was passed over");
             }
             for application in &page.applications {
-                if !self.roster.apply(application, &self.terms, day) {
+                if !roster.apply(application, &self.terms, day) {
                     skipped += 1;
                     let (id, tier) = (application.id, &application.tier);
                     tracing::error!(application = %id, ?tier, "its tier is not configured: its keys are refused");
@@ -139,7 +154,7 @@ impl Registrar {
             }
         }
         self.instruments.skipped(skipped);
-        self.instruments.keys(self.roster.len());
+        self.count_keys();
         Ok(())
     }
 
@@ -161,44 +176,21 @@ impl Registrar {
         id: ApplicationId,
         overlap: Duration,
     ) -> Result<Issued, RegistrarError> {
+        self.rotate_until(who, id, overlap, None).await
+    }
+
+    /// The same, with an end for the new key.
+    pub async fn rotate_until(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        overlap: Duration,
+        expires_at: Option<Wall>,
+    ) -> Result<Issued, RegistrarError> {
         let now = self.clock.now().wall;
-        let (secret, key) = self.mint(now, None)?;
+        let (secret, key) = self.mint(now, expires_at)?;
         let what = What::Rotate { key, retire_others_at: now.plus(overlap) };
         Ok(Issued { application: self.change(who, id, what).await?, key: secret })
-    }
-
-    /// Revokes all keys of an application, or the one that begins with `prefix`.
-    pub async fn revoke(
-        &self,
-        who: &str,
-        id: ApplicationId,
-        prefix: Option<&str>,
-    ) -> Result<StoredApplication, RegistrarError> {
-        let Some(prefix) = prefix else { return self.change(who, id, What::RevokeAll).await };
-        let application = self.show(id).await?;
-        // A whole key names itself; a beginning names a key if only one begins like that.
-        let digest = Digest::of(prefix);
-        let named = |key: &&StoredKey| key.digest == digest || key.shown.starts_with(prefix);
-        let matching: Vec<&StoredKey> = application.keys.iter().filter(named).collect();
-        match matching.as_slice() {
-            [only] => self.change(who, id, What::RevokeKey { digest: only.digest }).await,
-            several => Err(RegistrarError::NoSuchKey {
-                application: id,
-                prefix: shown_prefix(prefix).to_owned(),
-                found: several.len(),
-            }),
-        }
-    }
-
-    /// Moves an application to another tier. What it used today stays used.
-    pub async fn set_tier(
-        &self,
-        who: &str,
-        id: ApplicationId,
-        tier: &str,
-    ) -> Result<StoredApplication, RegistrarError> {
-        self.known_tier(tier)?;
-        self.change(who, id, What::SetTier { tier: tier.to_owned() }).await
     }
 
     /// One application.
@@ -214,14 +206,25 @@ impl Registrar {
         Ok(self.store.page(after, most.clamp(1, PAGE), day).await?)
     }
 
+    /// Changes that were made, newest first, and before which record to go on.
+    pub async fn audit(&self, ask: AuditAsk) -> Result<(Vec<AuditRecord>, Option<u64>), RegistrarError> {
+        let most = ask.most.clamp(1, AUDIT_PAGE);
+        let mut records = self.store.audit(AuditAsk { most: most + 1, ..ask }).await?;
+        let is_last = records.len() <= most;
+        records.truncate(most);
+        let next = records.last().map(|last| last.number).filter(|_| !is_last);
+        Ok((records, next))
+    }
+
     /// Has the store remember which keys were used since the last time. What it cannot take now, it is told again.
     pub async fn remember_uses(&self) {
-        let uses = self.roster.take_used();
+        let Some(roster) = &self.roster else { return };
+        let uses = roster.take_used();
         for (number, some) in uses.chunks(USES).enumerate() {
             if let Err(error) = self.store.used(some.to_vec()).await {
                 self.instruments.store_failed(StoreWork::Uses);
                 tracing::warn!(%error, "it cannot be remembered which keys were used");
-                self.roster.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
+                roster.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
                 return;
             }
         }
@@ -234,6 +237,14 @@ impl Registrar {
         what: What,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
+        let application = self.make(who, id, what).await?;
+        self.count_keys();
+        drop(turn);
+        Ok(application)
+    }
+
+    /// Makes a change, in a turn that the caller has.
+    async fn make(&self, who: &str, id: ApplicationId, what: What) -> Result<StoredApplication, StoreError> {
         let now = self.clock.now().wall;
         let change = Change { at: now, who: who.to_owned(), application: id, what };
         let application = self.store.change(change).await.inspect_err(|error| {
@@ -241,10 +252,16 @@ impl Registrar {
                 self.instruments.store_failed(StoreWork::Change);
             }
         })?;
-        self.roster.apply(&application, &self.terms, now.day());
-        self.instruments.keys(self.roster.len());
-        drop(turn);
+        if let Some(roster) = &self.roster {
+            roster.apply(&application, &self.terms, now.day());
+        }
         Ok(application)
+    }
+
+    fn count_keys(&self) {
+        if let Some(roster) = &self.roster {
+            self.instruments.keys(roster.len());
+        }
     }
 
     fn mint(&self, now: Wall, expires_at: Option<Wall>) -> Result<(Secret, StoredKey), RegistrarError> {
@@ -261,17 +278,10 @@ impl Registrar {
 
     fn check(&self, new: &NewApplication) -> Result<(), RegistrarError> {
         self.known_tier(&new.tier)?;
-        let texts =
-            [("name", Some(&new.name)), ("contact", new.contact.as_ref()), ("note", new.note.as_ref())];
-        for (what, text) in texts {
-            if text.is_some_and(|text| !is_printable(text)) {
-                return Err(RegistrarError::BadText(what));
-            }
-        }
-        if [new.own.minute, new.own.day].contains(&Some(0)) {
-            return Err(RegistrarError::BadLimit);
-        }
-        Ok(())
+        check_text("name", Some(&new.name))?;
+        check_text("contact", new.contact.as_ref())?;
+        check_text("note", new.note.as_ref())?;
+        check_limits(new.own)
     }
 
     fn known_tier(&self, tier: &str) -> Result<(), RegistrarError> {
@@ -283,7 +293,14 @@ impl Registrar {
     }
 }
 
-fn is_printable(text: &str) -> bool {
-    let length = text.chars().count();
-    (1..=LONGEST_TEXT).contains(&length) && !text.chars().any(char::is_control) && !text.trim().is_empty()
+fn check_text(what: &'static str, text: Option<&String>) -> Result<(), RegistrarError> {
+    let is_printable = |text: &String| {
+        let length = text.chars().take(LONGEST_TEXT + 1).count();
+        (1..=LONGEST_TEXT).contains(&length) && !text.chars().any(char::is_control) && !text.trim().is_empty()
+    };
+    if text.is_none_or(is_printable) { Ok(()) } else { Err(RegistrarError::BadText(what)) }
+}
+
+fn check_limits(own: OwnLimits) -> Result<(), RegistrarError> {
+    if [own.minute, own.day].contains(&Some(0)) { Err(RegistrarError::BadLimit) } else { Ok(()) }
 }

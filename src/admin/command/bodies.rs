@@ -1,0 +1,109 @@
+//! The JSON bodies of commands. A field that is not known is refused; one that may be absent is kept apart from one
+//! that is null.
+
+use serde::de::Deserializer;
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::gateway::Amend;
+
+/// A wish for a new application with its first key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in README and `keys create --help`"
+)]
+pub struct NewKey {
+    pub name: String,
+    pub tier: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minute_limit: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day_limit: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RotateBody {
+    pub(super) overlap_seconds: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RevokeBody {
+    pub(super) key: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TierBody {
+    pub(super) tier: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitsBody {
+    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
+    pub(super) minute_limit: Amend<u32>,
+    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
+    pub(super) day_limit: Amend<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExpiryBody {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<String>,
+    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
+    pub(super) expires_at: Amend<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WordsBody {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
+    pub(super) contact: Amend<String>,
+    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
+    pub(super) note: Amend<String>,
+}
+
+/// A batch of keys; each is read by itself, so that one that is wrong spoils nothing for the others.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ImportBody {
+    pub(super) keys: Vec<Box<RawValue>>,
+}
+
+/// Absent is [`Amend::Keep`], null is [`Amend::Remove`].
+mod amend {
+    use super::{Amend, Deserializer, Serializer};
+    use super::{Deserialize, Serialize};
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        wish: &Amend<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match wish {
+            Amend::Keep | Amend::Remove => serializer.serialize_none(),
+            Amend::Set(value) => value.serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Amend<T>, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Amend::Remove, Amend::Set))
+    }
+}

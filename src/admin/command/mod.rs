@@ -1,0 +1,127 @@
+//! What can be done to applications and keys, as data: read from a request of the side port, written as one by the
+//! command line, and performed in one place. So a running and a stopped system obey the same commands.
+
+mod bodies;
+mod problem;
+mod request;
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::clock::Wall;
+use crate::gateway::{Amend, BadField, KeyRecord, NewApplication, Registrar, Took};
+use crate::keys::ApplicationId;
+use crate::store::{AuditAsk, OwnLimits, StoredApplication};
+
+use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
+
+pub use bodies::NewKey;
+pub use problem::Problem;
+pub use request::MOST_IN_A_BATCH;
+pub(super) use request::largest_body;
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is a command of `scoregate keys`, whose help says it")]
+pub enum Command {
+    Create(NewKey),
+    List { after: Option<ApplicationId>, most: usize },
+    Show(ApplicationId),
+    Rotate { id: ApplicationId, overlap_seconds: u64, expires_at: Option<String> },
+    Revoke { id: ApplicationId, key: Option<String> },
+    SetTier { id: ApplicationId, tier: String },
+    SetLimits { id: ApplicationId, minute: Amend<u32>, day: Amend<u32> },
+    SetExpiry { id: ApplicationId, key: Option<String>, expires_at: Amend<String> },
+    Describe { id: ApplicationId, name: Option<String>, contact: Amend<String>, note: Amend<String> },
+    Audit(AuditAsk),
+    Import(Vec<Result<KeyRecord, BadField>>),
+    Export { after: Option<ApplicationId>, most: usize },
+}
+
+/// Carries a command out, in the name of `who`.
+pub async fn perform(registrar: &Registrar, command: Command, who: &str) -> Result<Value, Problem> {
+    match command {
+        Command::Create(new) => json(&IssuedView::from(&registrar.create(who, new.into_wish()?).await?)),
+        Command::List { after, most } => json(&PageView::from(&registrar.list(after, most).await?)),
+        Command::Show(id) => application(&registrar.show(id).await?),
+        Command::Rotate { id, overlap_seconds, expires_at } => {
+            let (overlap, ends) =
+                (Duration::from_secs(overlap_seconds), expires_at.map(instant).transpose()?);
+            json(&IssuedView::from(&registrar.rotate_until(who, id, overlap, ends).await?))
+        }
+        Command::Revoke { id, key } => application(&registrar.revoke(who, id, key.as_deref()).await?),
+        Command::SetTier { id, tier } => application(&registrar.set_tier(who, id, &tier).await?),
+        Command::SetLimits { id, minute, day } => {
+            if minute.keeps() && day.keeps() {
+                return Err(Problem::bad("say minute_limit or day_limit: a number, or null for the tier's"));
+            }
+            application(&registrar.set_limits(who, id, minute, day).await?)
+        }
+        Command::SetExpiry { id, key, expires_at } => {
+            let at = match expires_at {
+                Amend::Keep => return Err(Problem::bad("say expires_at: an instant, or null for never")),
+                Amend::Remove => None,
+                Amend::Set(text) => Some(instant(text)?),
+            };
+            application(&registrar.set_expiry(who, id, key.as_deref(), at).await?)
+        }
+        Command::Describe { id, name, contact, note } => {
+            if name.is_none() && contact.keeps() && note.keeps() {
+                return Err(Problem::bad("say name, contact or note; null removes a contact or a note"));
+            }
+            application(&registrar.describe(who, id, name, contact, note).await?)
+        }
+        Command::Audit(ask) => {
+            let (records, next) = registrar.audit(ask).await?;
+            json(&AuditView::new(&records, next))
+        }
+        Command::Import(lines) => import(registrar, lines, who).await,
+        Command::Export { after, most } => json(&ExportView::from(&registrar.list(after, most).await?)),
+    }
+}
+
+/// Takes in what can be read, and tells of each line in its order.
+async fn import(
+    registrar: &Registrar,
+    lines: Vec<Result<KeyRecord, BadField>>,
+    who: &str,
+) -> Result<Value, Problem> {
+    let (mut outcomes, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
+    for line in lines {
+        outcomes.push(line.map(|record| readable.push(record)));
+    }
+    let mut told = registrar.take_in(who, readable).await?.into_iter();
+    let outcomes = outcomes.into_iter().filter_map(|read| match read {
+        Ok(()) => told.next(),
+        Err(bad) => Some(Err(bad)),
+    });
+    let outcomes: Vec<Result<Took, BadField>> = outcomes.collect();
+    json(&ImportView::new(&outcomes, registrar.accepts_imported()))
+}
+
+fn application(stored: &StoredApplication) -> Result<Value, Problem> {
+    json(&ApplicationView::from(stored))
+}
+
+fn json(view: &impl Serialize) -> Result<Value, Problem> {
+    serde_json::to_value(view)
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over what a command owns")]
+fn instant(text: String) -> Result<Wall, Problem> {
+    let would_do = || Problem::bad("expires_at has to be an instant such as 2027-01-31T00:00:00Z");
+    Wall::parse_rfc3339(&text).ok_or_else(would_do)
+}
+
+impl NewKey {
+    fn into_wish(self) -> Result<NewApplication, Problem> {
+        let expires_at = self.expires_at.map(instant).transpose()?;
+        let own = OwnLimits { minute: self.minute_limit, day: self.day_limit };
+        let Self { name, tier, contact, note, .. } = self;
+        Ok(NewApplication { name, tier, own, contact, note, expires_at })
+    }
+}

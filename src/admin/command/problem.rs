@@ -1,0 +1,73 @@
+//! Why a command was not carried out: one sentence for the operator, one status for programs.
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use crate::gateway::RegistrarError;
+use crate::store::StoreError;
+
+/// Why a command was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The HTTP status it has on the side port.
+    pub status: u16,
+    /// What is wrong and what would do.
+    pub error: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status: status.as_u16(), error: error.into() }
+    }
+
+    /// The operator's input is wrong.
+    pub fn bad(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    pub(in crate::admin) fn fault(error: &str) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    }
+
+    pub(in crate::admin) fn forbidden(error: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, error)
+    }
+
+    pub(in crate::admin) fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "send the admin token as `Authorization: Bearer TOKEN`")
+    }
+
+    pub(in crate::admin) fn not_found() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "there are /metrics, /healthz, /readyz, /v1/applications and /v1/audit here",
+        )
+    }
+
+    /// Whether the operator can mend it.
+    pub fn is_input(&self) -> bool {
+        self.status < 500
+    }
+}
+
+impl From<RegistrarError> for Problem {
+    fn from(error: RegistrarError) -> Self {
+        let status = match &error {
+            RegistrarError::UnknownTier { .. }
+            | RegistrarError::BadText(_)
+            | RegistrarError::BadLimit
+            | RegistrarError::BadExpiry => StatusCode::BAD_REQUEST,
+            RegistrarError::NoneInForce(_) => StatusCode::CONFLICT,
+            RegistrarError::NoSuchKey { .. }
+            | RegistrarError::Store(StoreError::UnknownApplication(_) | StoreError::UnknownKey(_)) => {
+                StatusCode::NOT_FOUND
+            }
+            RegistrarError::Store(StoreError::Exists(_)) => StatusCode::CONFLICT,
+            RegistrarError::Store(
+                StoreError::Unavailable { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. },
+            )
+            | RegistrarError::NoRandomness(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, error.to_string())
+    }
+}

@@ -1,0 +1,260 @@
+//! Commands as requests of the side port, and back. The one place that knows its paths.
+
+use http::Method;
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+use super::bodies::{
+    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, WordsBody,
+};
+use super::{Command, Problem};
+use crate::admin::lines::{Fields, read_json};
+use crate::keys::ApplicationId;
+use crate::store::AuditAsk;
+
+const ROOT: &str = "/v1/applications";
+const AUDIT: &str = "/v1/audit";
+/// The largest body of a command.
+const LARGEST_BODY: usize = 65_536;
+/// The largest body of a batch of keys.
+const LARGEST_BATCH: usize = 4 << 20;
+/// How many keys a batch may have: as many as the leases of a running system can wait for.
+pub const MOST_IN_A_BATCH: usize = 500;
+/// How many are listed if nothing is said of it.
+const USUAL_PAGE: usize = 100;
+
+/// How large the body of a request for this path may be.
+pub(in crate::admin) fn largest_body(path: &str) -> usize {
+    if path == "/v1/applications/import" { LARGEST_BATCH } else { LARGEST_BODY }
+}
+
+impl Command {
+    /// The request that asks for this command: method, target, body. Lines of an import that could not be read have no
+    /// place in it.
+    pub fn to_request(&self) -> (Method, String, Vec<u8>) {
+        let get = |target: String| (Method::GET, target, Vec::new());
+        match self {
+            Self::Create(new) => (Method::POST, ROOT.into(), written(new)),
+            Self::List { after, most } => get(format!("{ROOT}?most={most}{}", and("after", *after))),
+            Self::Export { after, most } => get(format!("{ROOT}/export?most={most}{}", and("after", *after))),
+            Self::Show(id) => get(format!("{ROOT}/{id}")),
+            Self::Audit(AuditAsk { application, before, most }) => {
+                let (of, older) = (and("application", *application), and("before", *before));
+                get(format!("{AUDIT}?most={most}{of}{older}"))
+            }
+            Self::Import(lines) => {
+                let raw = |record| to_raw_value(&Fields::of(record)).expect("texts and numbers make JSON");
+                let keys = lines.iter().flatten().map(raw).collect();
+                (Method::POST, format!("{ROOT}/import"), written(&ImportBody { keys }))
+            }
+            Self::Rotate { id, overlap_seconds, expires_at } => {
+                let (overlap_seconds, expires_at) = (*overlap_seconds, expires_at.clone());
+                post(*id, "rotate", &RotateBody { overlap_seconds, expires_at })
+            }
+            Self::Revoke { id, key } => post(*id, "revoke", &RevokeBody { key: key.clone() }),
+            Self::SetTier { id, tier } => post(*id, "tier", &TierBody { tier: tier.clone() }),
+            Self::SetLimits { id, minute, day } => {
+                let (minute_limit, day_limit) = (minute.clone(), day.clone());
+                post(*id, "limits", &LimitsBody { minute_limit, day_limit })
+            }
+            Self::SetExpiry { id, key, expires_at } => {
+                let (key, expires_at) = (key.clone(), expires_at.clone());
+                post(*id, "expiry", &ExpiryBody { key, expires_at })
+            }
+            Self::Describe { id, name, contact, note } => {
+                let (name, contact, note) = (name.clone(), contact.clone(), note.clone());
+                post(*id, "describe", &WordsBody { name, contact, note })
+            }
+        }
+    }
+
+    /// The command that a request asks for.
+    pub fn from_request(
+        method: &Method,
+        path: &str,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Result<Self, Problem> {
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        match (method.as_str(), parts.as_slice()) {
+            ("POST", ["v1", "applications"]) => Ok(Self::Create(read::<NewKey>(body)?)),
+            ("GET", ["v1", "applications"]) => {
+                let (after, most) = page(query)?;
+                Ok(Self::List { after, most })
+            }
+            ("POST", ["v1", "applications", "import"]) => import(body),
+            ("GET", ["v1", "applications", "export"]) => {
+                let (after, most) = page(query)?;
+                Ok(Self::Export { after, most })
+            }
+            ("GET", ["v1", "audit"]) => audit(query),
+            ("GET", ["v1", "applications", id]) => Ok(Self::Show(known(id)?)),
+            ("POST", ["v1", "applications", id, verb]) => change(known(id)?, verb, body),
+            _ => Err(Problem::not_found()),
+        }
+    }
+}
+
+fn change(id: ApplicationId, verb: &str, body: &[u8]) -> Result<Command, Problem> {
+    Ok(match verb {
+        "rotate" => {
+            let RotateBody { overlap_seconds, expires_at } = read(body)?;
+            Command::Rotate { id, overlap_seconds, expires_at }
+        }
+        "revoke" => {
+            let RevokeBody { key } = read(body)?;
+            Command::Revoke { id, key }
+        }
+        "tier" => {
+            let TierBody { tier } = read(body)?;
+            Command::SetTier { id, tier }
+        }
+        "limits" => {
+            let LimitsBody { minute_limit, day_limit } = read(body)?;
+            Command::SetLimits { id, minute: minute_limit, day: day_limit }
+        }
+        "expiry" => {
+            let ExpiryBody { key, expires_at } = read(body)?;
+            Command::SetExpiry { id, key, expires_at }
+        }
+        "describe" => {
+            let WordsBody { name, contact, note } = read(body)?;
+            Command::Describe { id, name, contact, note }
+        }
+        _ => return Err(Problem::not_found()),
+    })
+}
+
+fn import(body: &[u8]) -> Result<Command, Problem> {
+    let ImportBody { keys } = read(body)?;
+    if keys.len() > MOST_IN_A_BATCH {
+        return Err(Problem::bad(format!("a batch has at most {MOST_IN_A_BATCH} keys: send several")));
+    }
+    Ok(Command::Import(keys.iter().map(|key| read_json(key.get())).collect()))
+}
+
+fn audit(query: Option<&str>) -> Result<Command, Problem> {
+    let pairs = Pairs::read(query, &["application", "before", "most"])?;
+    Ok(Command::Audit(AuditAsk {
+        application: pairs.get("application").map(known).transpose()?,
+        before: pairs.number("before")?,
+        most: pairs.number("most")?.unwrap_or(USUAL_PAGE),
+    }))
+}
+
+fn page(query: Option<&str>) -> Result<(Option<ApplicationId>, usize), Problem> {
+    let pairs = Pairs::read(query, &["after", "most"])?;
+    Ok((pairs.get("after").map(known).transpose()?, pairs.number("most")?.unwrap_or(USUAL_PAGE)))
+}
+
+fn post(id: ApplicationId, verb: &str, body: &impl Serialize) -> (Method, String, Vec<u8>) {
+    (Method::POST, format!("{ROOT}/{id}/{verb}"), written(body))
+}
+
+fn written(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("texts and numbers always make JSON")
+}
+
+fn and(name: &str, value: Option<impl std::fmt::Display>) -> String {
+    value.map(|value| format!("&{name}={value}")).unwrap_or_default()
+}
+
+fn known(id: &str) -> Result<ApplicationId, Problem> {
+    id.parse().map_err(|error: crate::keys::BadId| Problem::bad(error.to_string()))
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::bad(format!("the body is not as it should be: {error}")))
+}
+
+/// The parameters of a query: none of them needs an escape.
+struct Pairs<'q>(Vec<(&'q str, &'q str)>);
+
+impl<'q> Pairs<'q> {
+    fn read(query: Option<&'q str>, names: &[&str]) -> Result<Self, Problem> {
+        let pairs = query.unwrap_or("").split('&').filter(|pair| !pair.is_empty());
+        let pairs: Vec<_> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
+        if pairs.iter().any(|(name, _)| !names.contains(name)) {
+            return Err(Problem::bad(format!("the query may have {}", names.join(", "))));
+        }
+        Ok(Self(pairs))
+    }
+
+    fn get(&self, name: &str) -> Option<&'q str> {
+        self.0.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Problem> {
+        let bad = |_| Problem::bad(format!("`{name}` has to be a number"));
+        self.get(name).map(|text| text.parse().map_err(bad)).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::Amend;
+
+    #[test]
+    fn a_command_written_as_a_request_is_read_back() {
+        let id: ApplicationId = "app_0123456789a".parse().unwrap();
+        let new = NewKey { name: "n".into(), tier: "pro".into(), day_limit: Some(7), ..NewKey::default() };
+        let line = format!(r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#, "0a".repeat(32));
+        let (keep, remove) = (Amend::Keep, Amend::Remove);
+        let ends = Some("2027-01-31T00:00:00Z".to_owned());
+        for command in [
+            Command::Create(new),
+            Command::List { after: Some(id), most: 5 },
+            Command::List { after: None, most: 5 },
+            Command::Show(id),
+            Command::Rotate { id, overlap_seconds: 60, expires_at: None },
+            Command::Rotate { id, overlap_seconds: 60, expires_at: ends.clone() },
+            Command::Revoke { id, key: None },
+            Command::Revoke { id, key: Some("sg_live_abcd".into()) },
+            Command::SetTier { id, tier: "teams".into() },
+            Command::SetLimits { id, minute: Amend::Set(3), day: Amend::Keep },
+            Command::SetLimits { id, minute: Amend::Keep, day: Amend::Remove },
+            Command::SetExpiry { id, key: ends, expires_at: Amend::Remove },
+            Command::SetExpiry { id, key: None, expires_at: Amend::Set("soon".into()) },
+            Command::Describe { id, name: Some("n".into()), contact: keep, note: remove },
+            Command::Audit(AuditAsk { application: Some(id), before: Some(9), most: 7 }),
+            Command::Audit(AuditAsk { application: None, before: None, most: 7 }),
+            Command::Import(vec![read_json(&line), read_json(&line)]),
+            Command::Export { after: Some(id), most: 5 },
+        ] {
+            let (method, target, body) = command.to_request();
+            let (path, query) =
+                target.split_once('?').map_or((target.as_str(), None), |(path, query)| (path, Some(query)));
+            assert_eq!(Command::from_request(&method, path, query, &body), Ok(command));
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused_with_what_would_do() {
+        let many = format!(r#"{{"keys":[{}]}}"#, vec!["0"; MOST_IN_A_BATCH + 1].join(","));
+        for (method, path, body, status) in [
+            (Method::GET, "/v1/applicationsx", "", 404),
+            (Method::DELETE, "/v1/applications", "", 404),
+            (Method::GET, "/v1/applications/", "", 400),
+            (Method::GET, "/v1/applications/x", "", 400),
+            (Method::POST, "/v1/applications", "{", 400),
+            (Method::POST, "/v1/applications", r#"{"name":"a","tier":"pro","admin":true}"#, 400),
+            (Method::POST, "/v1/applications/app_0123456789a/rotate/x", "{}", 404),
+            (Method::POST, "/v1/applications/app_0123456789a/elevate", "{}", 404),
+            (Method::POST, "/v1/applications/app_0123456789a/limits", r#"{"hour_limit":1}"#, 400),
+            (Method::POST, "/v1/applications/app_0123456789a/limits", r#"{"day_limit":-1}"#, 400),
+            (Method::POST, "/v1/applications/import", r#"{"keys":{}}"#, 400),
+            (Method::POST, "/v1/applications/import", &many, 400),
+            (Method::PUT, "/v1/applications/import", "", 404),
+            (Method::POST, "/v1/audit", "", 404),
+        ] {
+            let refused = Command::from_request(&method, path, None, body.as_bytes()).unwrap_err();
+            assert_eq!(refused.status, status, "{path} {body}");
+        }
+        for query in ["most=x", "before=-1", "after=app_0123456789a", "application=weather"] {
+            let refused = Command::from_request(&Method::GET, AUDIT, Some(query), b"").unwrap_err();
+            assert_eq!(refused.status, 400, "{query}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `scoregate keys export`: every key as a line that `import` reads, a page of applications at a time.
+//!
+//! Not for: secrets, which are not kept; nor for a copy of the whole store, which has quotas and the audit trail too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+
+use crate::admin::{Command, ExportView, FIELDS, Fields};
+use crate::cli::control::{Place, Undone};
+use crate::cli::exit::Exit;
+use crate::cli::printer;
+use crate::cli::serve::StopSignals;
+use crate::config::Config;
+
+use super::csv;
+use super::import::Format;
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate keys export keys.csv --data-dir DIR\n  \
+scoregate keys export --format jsonl --data-dir DIR | gzip > keys.jsonl.gz\n\n\
+No key is in it, only their SHA-256; but whoever has the file can test guesses at keys, so it is made for its owner\n\
+alone. It holds what `scoregate keys import` reads: not how much was used, nor the audit trail.";
+
+/// How many applications are asked for at a time.
+const PAGE: usize = 500;
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The file, which must not be there yet; standard output if none is named.
+    file: Option<PathBuf>,
+    /// What the lines are: by the end of the file's name, or csv, if it is not said.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Replace the file if it is there.
+    #[arg(long, requires = "file")]
+    force: bool,
+}
+
+pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, Undone> {
+    let format = match (args.format, &args.file) {
+        (Some(format), _) => format,
+        (None, Some(file)) => Format::of(file)?,
+        (None, None) => Format::Csv,
+    };
+    let place = Place::find(config).await?;
+    let Some(file) = &args.file else {
+        let mut to_stdout = |text: &str| printer::write(text);
+        return match written(&place, format, &mut to_stdout).await {
+            Err(Undone::Fault(error)) if is_closed_pipe(&error) => Ok(Exit::Done),
+            outcome => outcome,
+        };
+    };
+    let target = Target::open(file, args.force)?;
+    let mut out = BufWriter::new(&target.part);
+    let stop = StopSignals::listen()?;
+    let mut write = |text: &str| out.write_all(text.as_bytes());
+    let exit = tokio::select! {
+        exit = written(&place, format, &mut write) => exit?,
+        () = stop.wait() => return Err(Undone::Input(format!("stopped: {} was not made", file.display()))),
+    };
+    let failed = || format!("{} cannot be written", file.display());
+    out.flush().with_context(failed)?;
+    drop(out);
+    target.finish().with_context(failed)?;
+    Ok(exit)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
+
+/// Writes all of it. What could not be read is said, and makes the export ours to answer for.
+async fn written(
+    place: &Place,
+    format: Format,
+    write: &mut dyn FnMut(&str) -> io::Result<()>,
+) -> Result<Exit, Undone> {
+    let (mut after, mut exit) = (None, Exit::Done);
+    if format == Format::Csv {
+        write(&format!("{}\n", csv::header())).map_err(anyhow::Error::from)?;
+    }
+    loop {
+        let answer = place.carry_out(Command::Export { after, most: PAGE }).await?;
+        let page: ExportView =
+            serde_json::from_value(answer).context("the server's answer cannot be read")?;
+        let lines = page.keys.iter().map(|key| match format {
+            Format::Csv => csv::line(key),
+            Format::Jsonl => json_line(key),
+        });
+        let text: String = lines.map(|line| line + "\n").collect();
+        write(&text).map_err(anyhow::Error::from)?;
+        for reason in &page.skipped {
+            printer::say(&format!("passed over: {reason}"));
+            exit = Exit::Fault;
+        }
+        match page.next {
+            Some(next) => after = Some(next.parse().context("the server's answer cannot be read")?),
+            None => return Ok(exit),
+        }
+    }
+}
+
+fn json_line(key: &Fields) -> String {
+    let find = |name: &&str| key.0.iter().find(|(known, _)| known == name).cloned();
+    let in_order = Fields(FIELDS.iter().filter_map(find).collect());
+    serde_json::to_string(&in_order).expect("texts and numbers make JSON")
+}
+
+/// A file that appears when it is whole, for its owner alone. Dropped before that, it leaves nothing.
+struct Target {
+    path: PathBuf,
+    part_path: PathBuf,
+    part: File,
+    /// Whether the path holds our own empty file, which keeps it from everybody else.
+    is_reserved: bool,
+    is_whole: bool,
+}
+
+impl Target {
+    fn open(path: &Path, force: bool) -> Result<Self, Undone> {
+        let shown = path.display();
+        if !force {
+            private(path).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => {
+                    Undone::Input(format!("{shown} is there already: name another file, or say --force"))
+                }
+                _ => Undone::Input(format!("{shown} cannot be made: {error}")),
+            })?;
+        }
+        let mut part_path = path.as_os_str().to_owned();
+        part_path.push(format!(".{}.part", std::process::id()));
+        let part_path = PathBuf::from(part_path);
+        match private(&part_path) {
+            Ok(part) => {
+                Ok(Self { path: path.to_owned(), part_path, part, is_reserved: !force, is_whole: false })
+            }
+            Err(error) => {
+                if !force {
+                    drop(std::fs::remove_file(path));
+                }
+                Err(Undone::Input(format!("{} cannot be made: {error}", part_path.display())))
+            }
+        }
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.part.sync_all()?;
+        std::fs::rename(&self.part_path, &self.path)?;
+        self.is_whole = true;
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if self.is_whole {
+            return;
+        }
+        drop(std::fs::remove_file(&self.part_path));
+        if self.is_reserved {
+            drop(std::fs::remove_file(&self.path));
+        }
+    }
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}

@@ -1,0 +1,146 @@
+//! Changes to applications that are there already: whoever says less changes less.
+//!
+//! What is read to be changed is read and written in one turn, so that nothing comes between. Not for: new keys.
+
+use super::{Registrar, RegistrarError, check_limits, check_text};
+use crate::clock::Wall;
+use crate::keys::{ApplicationId, Digest, shown_prefix};
+use crate::store::{OwnLimits, StoredApplication, StoredKey, What};
+
+/// What is wished for something that may be absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Amend<T> {
+    /// That it stays as it is.
+    #[default]
+    Keep,
+    /// That it goes.
+    Remove,
+    /// That it becomes this.
+    Set(T),
+}
+
+impl<T> Amend<T> {
+    /// Whether it stays as it is.
+    pub const fn keeps(&self) -> bool {
+        matches!(self, Self::Keep)
+    }
+
+    fn over(self, before: Option<T>) -> Option<T> {
+        match self {
+            Self::Keep => before,
+            Self::Remove => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+}
+
+impl Registrar {
+    /// Revokes all keys of an application, or the one that begins with `prefix`.
+    pub async fn revoke(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        prefix: Option<&str>,
+    ) -> Result<StoredApplication, RegistrarError> {
+        let Some(prefix) = prefix else { return self.change(who, id, What::RevokeAll).await };
+        let digest = one_key(&self.show(id).await?, prefix)?;
+        self.change(who, id, What::RevokeKey { digest }).await
+    }
+
+    /// Moves an application to another tier. What it used today stays used.
+    pub async fn set_tier(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        tier: &str,
+    ) -> Result<StoredApplication, RegistrarError> {
+        self.known_tier(tier)?;
+        self.change(who, id, What::SetTier { tier: tier.to_owned() }).await
+    }
+
+    /// Gives an application limits of its own, or its tier's back. What it used today stays used.
+    pub async fn set_limits(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        minute: Amend<u32>,
+        day: Amend<u32>,
+    ) -> Result<StoredApplication, RegistrarError> {
+        let turn = self.turn.lock().await;
+        let before = self.show(id).await?.own;
+        let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
+        check_limits(own)?;
+        let application = self.make(who, id, What::SetLimits { own }).await?;
+        drop(turn);
+        Ok(application)
+    }
+
+    /// Gives the key that begins with `prefix` another end, or every key that has not ended yet. A key that has ended is
+    /// brought back by its own name only; one that was revoked, never.
+    pub async fn set_expiry(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        prefix: Option<&str>,
+        at: Option<Wall>,
+    ) -> Result<StoredApplication, RegistrarError> {
+        let turn = self.turn.lock().await;
+        let now = self.clock.now().wall;
+        if at.is_some_and(|at| at <= now) {
+            return Err(RegistrarError::BadExpiry);
+        }
+        let mut application = self.show(id).await?;
+        let digests = match prefix {
+            Some(prefix) => vec![one_key(&application, prefix)?],
+            None => in_force(&application, now),
+        };
+        for digest in &digests {
+            let what = What::SetExpiry { digest: Some(*digest), at };
+            application = self.make(who, id, what).await?;
+        }
+        drop(turn);
+        if digests.is_empty() { Err(RegistrarError::NoneInForce(id)) } else { Ok(application) }
+    }
+
+    /// Gives an application other words for people.
+    pub async fn describe(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        name: Option<String>,
+        contact: Amend<String>,
+        note: Amend<String>,
+    ) -> Result<StoredApplication, RegistrarError> {
+        let turn = self.turn.lock().await;
+        let before = self.show(id).await?;
+        let name = name.unwrap_or(before.name);
+        let (contact, note) = (contact.over(before.contact), note.over(before.note));
+        check_text("name", Some(&name))?;
+        check_text("contact", contact.as_ref())?;
+        check_text("note", note.as_ref())?;
+        let application = self.make(who, id, What::Describe { name, contact, note }).await?;
+        drop(turn);
+        Ok(application)
+    }
+}
+
+/// The one key that is meant. A whole key names itself, and so does its SHA-256; a beginning names a key if only one
+/// begins like that.
+fn one_key(application: &StoredApplication, prefix: &str) -> Result<Digest, RegistrarError> {
+    let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
+    let is_meant = |key: &&StoredKey| whole.contains(&Some(key.digest)) || key.shown.starts_with(prefix);
+    let meant: Vec<&StoredKey> = application.keys.iter().filter(is_meant).collect();
+    match meant.as_slice() {
+        [only] => Ok(only.digest),
+        several => Err(RegistrarError::NoSuchKey {
+            application: application.id,
+            prefix: shown_prefix(prefix).to_owned(),
+            found: several.len(),
+        }),
+    }
+}
+
+fn in_force(application: &StoredApplication, now: Wall) -> Vec<Digest> {
+    let goes_on = |key: &&StoredKey| key.revoked_at.is_none() && key.expires_at.is_none_or(|ends| ends > now);
+    application.keys.iter().filter(goes_on).map(|key| key.digest).collect()
+}

@@ -1,0 +1,257 @@
+//! Keys that were made elsewhere come in by their SHA-256, many at a time.
+//!
+//! Each is a change of its own, durable before it is told, so a batch that breaks off has lost nothing of what was
+//! told; the changes of a batch are under way together, so that they share the disk's waits. A key that is there is
+//! left as it is. Not for: reading files (`admin::lines`, `cli`).
+
+use std::collections::{BTreeMap, HashSet};
+
+use futures_util::future::join_all;
+
+use super::{Registrar, RegistrarError, check_limits, check_text};
+use crate::clock::Wall;
+use crate::keys::{ApplicationId, Digest};
+use crate::store::{OwnLimits, StoreError, StoredApplication, StoredKey, What};
+
+/// The longest beginning of a key that may be shown: no more of a key than helps to tell it from others.
+const LONGEST_PREFIX: usize = 24;
+
+/// A key and its application, as they are carried from one installation to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// The key's SHA-256.
+    pub digest: Digest,
+    /// The name of its application.
+    pub name: String,
+    /// The tier of its application.
+    pub tier: String,
+    /// Its application; `None` for a new one.
+    pub application: Option<ApplicationId>,
+    /// What is shown of the key; `None` for the beginning of its SHA-256.
+    pub shown: Option<String>,
+    /// Limits of the application's own.
+    pub own: OwnLimits,
+    /// How to reach the application's owner.
+    pub contact: Option<String>,
+    /// A remark about the application.
+    pub note: Option<String>,
+    /// When the key was made; `None` for now.
+    pub created_at: Option<Wall>,
+    /// When it ends.
+    pub expires_at: Option<Wall>,
+    /// When it was revoked.
+    pub revoked_at: Option<Wall>,
+}
+
+/// What became of a key that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Took {
+    /// It is now known, as a key of this application.
+    Taken(ApplicationId),
+    /// It was known. Nothing was changed.
+    AlreadyThere,
+}
+
+/// Why a key was refused. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct BadField {
+    /// The field that is wrong.
+    pub field: String,
+    /// What is wrong and what would do.
+    pub reason: String,
+}
+
+impl BadField {
+    /// This field, for this reason.
+    pub fn new(field: &str, reason: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), reason: reason.into() }
+    }
+}
+
+/// What became of one key of a batch; the store's failures are the whole batch's.
+type Outcome = Result<Result<Took, BadField>, StoreError>;
+
+impl Registrar {
+    /// Takes keys in. Answers for each, in their order. If the store fails, some of them may have been taken: to ask
+    /// again does no harm.
+    pub async fn take_in(
+        &self,
+        who: &str,
+        records: Vec<KeyRecord>,
+    ) -> Result<Vec<Result<Took, BadField>>, RegistrarError> {
+        let turn = self.turn.lock().await;
+        let mut told: Vec<(usize, Outcome)> = Vec::with_capacity(records.len());
+        let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
+        for (place, record) in records.into_iter().enumerate() {
+            let checked = record.check().and_then(|()| self.tier_of(&record));
+            let is_new = seen.insert(record.digest);
+            match checked {
+                Err(bad) => told.push((place, Ok(Err(bad)))),
+                Ok(()) if !is_new => told.push((place, Ok(Err(twice())))),
+                Ok(()) => {
+                    let id = record.application.map_or_else(ApplicationId::mint, Ok)?;
+                    applications.entry(id).or_default().push((place, record));
+                }
+            }
+        }
+        // Nothing is left before all is settled: what is durable has to be in force.
+        let work = applications.into_iter().map(|(id, records)| self.take_in_turn(who, id, records));
+        told.extend(join_all(work).await.into_iter().flatten());
+        self.count_keys();
+        drop(turn);
+        told.sort_by_key(|(place, _)| *place);
+        Ok(told.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
+    }
+
+    /// Whether keys of another form than ours are looked up at all.
+    pub fn accepts_imported(&self) -> bool {
+        self.form.accepts_imported()
+    }
+
+    /// The keys of one application, one after the other.
+    async fn take_in_turn(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        records: Vec<(usize, KeyRecord)>,
+    ) -> Vec<(usize, Outcome)> {
+        let (mut told, mut known) = (Vec::with_capacity(records.len()), None);
+        for (place, record) in records {
+            told.push((place, self.take_one(who, id, record, &mut known).await));
+        }
+        told
+    }
+
+    async fn take_one(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        record: KeyRecord,
+        known: &mut Option<StoredApplication>,
+    ) -> Outcome {
+        let now = self.clock.now().wall;
+        if known.is_none() {
+            // Most are new, so it is tried before it is asked.
+            match self.make(who, id, record.clone().creation(now)).await {
+                Ok(application) => {
+                    *known = Some(application);
+                    return Ok(Ok(Took::Taken(id)));
+                }
+                Err(StoreError::Exists(_)) if record.application.is_none() => {
+                    return Ok(Ok(Took::AlreadyThere));
+                }
+                Err(StoreError::Exists(_)) => match self.store.application(id, now.day()).await {
+                    Err(StoreError::Damaged { reason, .. }) => {
+                        return Ok(Err(BadField::new("application", reason)));
+                    }
+                    read => *known = read?,
+                },
+                Err(error) => return Err(error),
+            }
+        }
+        // Where there is no such application, it was the key that is there.
+        let Some(there) = known else { return Ok(Err(of_another())) };
+        if there.keys.iter().any(|key| key.digest == record.digest) {
+            return Ok(Ok(Took::AlreadyThere));
+        }
+        if let Err(differs) = record.agrees_with(there) {
+            return Ok(Err(differs));
+        }
+        match self.make(who, id, What::AddKey { key: record.key(now) }).await {
+            Ok(application) => {
+                *known = Some(application);
+                Ok(Ok(Took::Taken(id)))
+            }
+            Err(StoreError::Exists(_)) => Ok(Err(of_another())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn tier_of(&self, record: &KeyRecord) -> Result<(), BadField> {
+        self.known_tier(&record.tier).map_err(|error| BadField::new("tier", error.to_string()))
+    }
+}
+
+impl KeyRecord {
+    /// The records of an application's keys.
+    pub fn of(application: &StoredApplication) -> impl Iterator<Item = Self> {
+        application.keys.iter().map(|key| Self {
+            digest: key.digest,
+            name: application.name.clone(),
+            tier: application.tier.clone(),
+            application: Some(application.id),
+            shown: Some(key.shown.clone()).filter(|shown| !shown.is_empty()),
+            own: application.own,
+            contact: application.contact.clone(),
+            note: application.note.clone(),
+            created_at: Some(key.created_at),
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+        })
+    }
+
+    /// Whether its words and numbers are such as are taken, as far as that can be said without a store.
+    pub fn check(&self) -> Result<(), BadField> {
+        let texts =
+            [("name", Some(&self.name)), ("contact", self.contact.as_ref()), ("note", self.note.as_ref())];
+        for (field, text) in texts {
+            check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
+        }
+        let field = if self.own.minute == Some(0) { "minute_limit" } else { "day_limit" };
+        check_limits(self.own).map_err(|error| BadField::new(field, error.to_string()))?;
+        let Some(shown) = &self.shown else { return Ok(()) };
+        if Digest::of(shown) == self.digest {
+            return Err(BadField::new(
+                "prefix",
+                "that is the whole key, which nobody should have; change it",
+            ));
+        }
+        let is_fit =
+            (1..=LONGEST_PREFIX).contains(&shown.len()) && shown.bytes().all(|b| b.is_ascii_graphic());
+        let would_do = format!("has to be 1 to {LONGEST_PREFIX} visible ASCII characters");
+        if is_fit { Ok(()) } else { Err(BadField::new("prefix", would_do)) }
+    }
+
+    /// Whether what it says of its application is so.
+    fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
+        let (own, contact, note) = (self.own, &self.contact, &self.note);
+        let same = [
+            ("name", self.name == there.name),
+            ("tier", self.tier == there.tier),
+            ("minute_limit", own.minute.is_none() || own.minute == there.own.minute),
+            ("day_limit", own.day.is_none() || own.day == there.own.day),
+            ("contact", contact.is_none() || *contact == there.contact),
+            ("note", note.is_none() || *note == there.note),
+        ];
+        let differs = same.into_iter().find(|(_, is_same)| !is_same).map(|(field, _)| field);
+        let reason = || format!("differs from what {} has; `scoregate keys show` shows that", there.id);
+        differs.map_or(Ok(()), |field| Err(BadField::new(field, reason())))
+    }
+
+    fn key(&self, now: Wall) -> StoredKey {
+        let sha256 = || self.digest.to_string().chars().take(8).collect::<String>();
+        StoredKey {
+            digest: self.digest,
+            shown: self.shown.clone().unwrap_or_else(|| format!("sha256:{}", sha256())),
+            created_at: self.created_at.unwrap_or(now),
+            expires_at: self.expires_at,
+            revoked_at: self.revoked_at,
+            last_used_at: None,
+        }
+    }
+
+    fn creation(self, now: Wall) -> What {
+        let key = self.key(now);
+        let Self { name, tier, own, contact, note, .. } = self;
+        What::Create { name, tier, own, contact, note, key }
+    }
+}
+
+fn twice() -> BadField {
+    BadField::new("sha256", "stands here for the second time; the first was looked at")
+}
+
+fn of_another() -> BadField {
+    BadField::new("sha256", "is a key of another application; a key has one")
+}
