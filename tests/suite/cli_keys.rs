@@ -6,30 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::shell::{Ended, Program, Visitor, run, run_with};
-
-const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
-
-/// `scoregate keys` for one data directory.
-struct Keys<'d>(&'d Path);
-
-impl Keys<'_> {
-    fn run(&self, arguments: &[&str]) -> Ended {
-        let place = ["--data-dir", self.0.to_str().unwrap()];
-        run(&[&["keys"], arguments, &place].concat())
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        self.run(&[arguments, &["--json"]].concat()).with(0).json()
-    }
-
-    /// Creates an application: its id and its key.
-    fn create(&self, tier: &str) -> (String, String) {
-        let issued = self.json(&["create", "--name", "Weather site", "--tier", tier]);
-        let word = |value: &Value| value.as_str().unwrap().to_owned();
-        (word(&issued["application"]["id"]), word(&issued["key"]))
-    }
-}
+use crate::shell::{BUILT_IN, Keys, Program, Visitor, run, run_with};
 
 /// Every command once, by what it prints for programs.
 fn every_command(keys: &Keys<'_>) {
@@ -44,6 +21,36 @@ fn every_command(keys: &Keys<'_>) {
     assert_ne!(rotated["key"].as_str(), Some(key.as_str()));
     assert_eq!(rotated["application"]["keys"].as_array().map(Vec::len), Some(2));
     assert_eq!(keys.json(&["set-tier", &id, "teams"])["tier"], "teams");
+    let limited = keys.json(&["set-limits", &id, "--minute", "7", "--day", "70"]);
+    assert_eq!((limited["minute_limit"].as_u64(), limited["day_limit"].as_u64()), (Some(7), Some(70)));
+    let half = keys.json(&["set-limits", &id, "--minute", "none"]);
+    assert_eq!((&half["minute_limit"], half["day_limit"].as_u64()), (&Value::Null, Some(70)));
+    let described = keys.json(&["describe", &id, "--name", "Other", "--contact", "a@example.org"]);
+    assert_eq!(
+        (described["name"].as_str(), described["contact"].as_str()),
+        (Some("Other"), Some("a@example.org"))
+    );
+    let bare = keys.json(&["describe", &id, "--contact", ""]);
+    assert_eq!((bare["name"].as_str(), &bare["contact"]), (Some("Other"), &Value::Null));
+    let ends = |told: &Value| -> Vec<Value> {
+        told["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
+    };
+    let ended = keys.json(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]);
+    assert!(ends(&ended).iter().all(|at| at == "2099-01-31T00:00:00Z"), "{ended}");
+    let one = keys.json(&["set-expiry", &id, "--key", &key, "--at", "never"]);
+    assert_eq!(ends(&one).iter().filter(|at| at.is_null()).count(), 1);
+    let until = keys.json(&["rotate", &id, "--expires-at", "2098-01-31T00:00:00Z"]);
+    assert!(ends(&until["application"]).contains(&Value::from("2098-01-31T00:00:00Z")));
+    let told = keys.json(&["audit", &id, "--most", "4"]);
+    let words: Vec<&str> =
+        told["records"].as_array().unwrap().iter().map(|record| record["what"].as_str().unwrap()).collect();
+    assert_eq!(words, ["rotate", "set_expiry", "set_expiry", "set_expiry"]);
+    let before = told["next"].as_u64().unwrap().to_string();
+    let older = keys.json(&["audit", &id, "--before", &before]);
+    let words: Vec<&str> =
+        older["records"].as_array().unwrap().iter().map(|record| record["what"].as_str().unwrap()).collect();
+    assert_eq!(words, ["describe", "describe", "set_limits", "set_limits", "set_tier", "rotate", "create"]);
+    assert!(older["next"].is_null() && older["records"][0]["who"].as_str().unwrap().starts_with("cli"));
     let listed = keys.json(&["list"]);
     let listed = listed["applications"].as_array().unwrap();
     assert!(listed.iter().any(|one| one["id"] == id.as_str() && one["tier"] == "teams"));
@@ -65,6 +72,9 @@ fn every_command_in_words(keys: &Keys<'_>) {
     let list = keys.run(&["list"]).with(0).out;
     assert!(list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"), "{list}");
     assert!(keys.run(&["revoke", &id]).with(0).out.contains(&id));
+    let told = keys.run(&["audit", &id, "--most", "1"]).with(0);
+    assert!(told.out.starts_with("NUMBER") && told.out.contains("revoke_all"), "{}", told.out);
+    assert!(told.err.contains("--before"));
 }
 
 #[test]
@@ -138,6 +148,18 @@ fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
         (&["create", "--name", "", "--tier", "pro"], "1 to 200"),
         (&["create", "--name", "n", "--tier", "pro", "--expires-at", "soon"], "2027-01-31T00:00:00Z"),
         (&["create", "--name", "n", "--tier", "pro", "--day-limit", "0"], "at least 1"),
+        (&["rotate", &id, "--expires-at", "soon"], "2027-01-31T00:00:00Z"),
+        (&["rotate", &id, "--expires-at", "2020-01-31T00:00:00Z"], "future"),
+        (&["set-limits", &id], "--minute"),
+        (&["set-limits", &id, "--day", "many"], "`none`"),
+        (&["set-limits", &id, "--day", "0"], "at least 1"),
+        (&["set-limits", "app_0000000000a", "--day", "5"], "keys list"),
+        (&["set-expiry", &id, "--at", "soon"], "2027-01-31T00:00:00Z"),
+        (&["set-expiry", &id, "--at", "2020-01-31T00:00:00Z"], "revoke it"),
+        (&["set-expiry", &id, "--key", "sg_live_nope", "--at", "never"], "keys show"),
+        (&["describe", &id], "--name"),
+        (&["describe", &id, "--name", ""], "1 to 200"),
+        (&["audit", "weather"], "app_"),
     ] {
         let refused = keys.run(arguments).with(1);
         assert!(refused.err.contains(remedy), "{arguments:?}: {}", refused.err);

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 17] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -19,6 +19,12 @@ const COMMANDS: [&[&str]; 11] = [
     &["keys", "rotate"],
     &["keys", "revoke"],
     &["keys", "set-tier"],
+    &["keys", "set-limits"],
+    &["keys", "set-expiry"],
+    &["keys", "describe"],
+    &["keys", "audit"],
+    &["keys", "import"],
+    &["keys", "export"],
 ];
 
 #[test]

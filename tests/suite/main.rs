@@ -37,6 +37,8 @@ mod disk_faults;
 mod faults;
 mod framing;
 mod freshness;
+mod keys_import;
+mod keys_side;
 mod kills;
 mod leases;
 mod ledger_away;

@@ -1,7 +1,7 @@
 //! The real program as an operator meets it: arguments in, lines and an exit code out. Nothing of the environment it
 //! is run in reaches it, and every wait is for something it says.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -208,6 +208,47 @@ pub fn within_one_day(scene: impl Fn()) {
         if begun == today() {
             return outcome.unwrap_or_else(|reason| resume_unwind(reason));
         }
+    }
+}
+
+/// The environment of a server before the built-in backend.
+pub const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
+
+/// `scoregate keys` for one data directory.
+pub struct Keys<'d>(pub &'d Path);
+
+impl Keys<'_> {
+    /// Runs one to its end.
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        let place = ["--data-dir", self.0.to_str().unwrap()];
+        run(&[&["keys"], arguments, &place].concat())
+    }
+
+    /// What it prints for programs.
+    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        self.run(&[arguments, &["--json"]].concat()).with(0).json()
+    }
+
+    /// Runs one that reads this.
+    pub fn fed(&self, arguments: &[&str], input: &[u8]) -> Ended {
+        let place = ["--data-dir", self.0.to_str().unwrap()];
+        let mut command = command(&[&["keys"], arguments, &place].concat(), &[]);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_vec());
+        // It may end before it has read all of it.
+        let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().unwrap();
+        feeder.join().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Creates an application: its id and its key.
+    pub fn create(&self, tier: &str) -> (String, String) {
+        let issued = self.json(&["create", "--name", "Weather site", "--tier", tier]);
+        let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        (word(&issued["application"]["id"]), word(&issued["key"]))
     }
 }
 

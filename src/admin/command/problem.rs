@@ -57,12 +57,13 @@ impl From<RegistrarError> for Problem {
             | RegistrarError::BadText(_)
             | RegistrarError::BadLimit
             | RegistrarError::BadExpiry => StatusCode::BAD_REQUEST,
-            RegistrarError::NoneInForce(_) => StatusCode::CONFLICT,
             RegistrarError::NoSuchKey { .. }
             | RegistrarError::Store(StoreError::UnknownApplication(_) | StoreError::UnknownKey(_)) => {
                 StatusCode::NOT_FOUND
             }
-            RegistrarError::Store(StoreError::Exists(_)) => StatusCode::CONFLICT,
+            RegistrarError::NoneInForce(_) | RegistrarError::Store(StoreError::Exists(_)) => {
+                StatusCode::CONFLICT
+            }
             RegistrarError::Store(
                 StoreError::Unavailable { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. },
             )

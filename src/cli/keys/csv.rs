@@ -61,20 +61,15 @@ fn cells(line: &str) -> Result<Vec<String>, BadField> {
     let bad = |reason: &str| BadField::new("line", reason);
     let (mut cells, mut rest) = (Vec::new(), line);
     loop {
-        let (cell, after) = match rest.strip_prefix('"') {
-            Some(inside) => {
-                let (cell, after) = unquoted(inside)
-                    .ok_or_else(|| bad("opens a quote that is not closed before the line ends"))?;
-                if !(after.is_empty() || after.starts_with(',')) {
-                    return Err(bad("goes on after a closing quote without a comma"));
-                }
-                (cell, after)
-            }
-            None => {
-                let (cell, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
-                (cell.to_owned(), after)
-            }
+        let (cell, after) = if let Some(inside) = rest.strip_prefix('"') {
+            unquoted(inside).ok_or_else(|| bad("opens a quote that is not closed before the line ends"))?
+        } else {
+            let (cell, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+            (cell.to_owned(), after)
         };
+        if !(after.is_empty() || after.starts_with(',')) {
+            return Err(bad("goes on after a closing quote without a comma"));
+        }
         cells.push(cell);
         match after.strip_prefix(',') {
             Some(more) => rest = more,

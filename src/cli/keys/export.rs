@@ -125,11 +125,12 @@ impl Target {
     fn open(path: &Path, force: bool) -> Result<Self, Undone> {
         let shown = path.display();
         if !force {
-            private(path).map_err(|error| match error.kind() {
-                ErrorKind::AlreadyExists => {
-                    Undone::Input(format!("{shown} is there already: name another file, or say --force"))
-                }
-                _ => Undone::Input(format!("{shown} cannot be made: {error}")),
+            private(path).map_err(|error| {
+                Undone::Input(if error.kind() == ErrorKind::AlreadyExists {
+                    format!("{shown} is there already: name another file, or say --force")
+                } else {
+                    format!("{shown} cannot be made: {error}")
+                })
             })?;
         }
         let mut part_path = path.as_os_str().to_owned();

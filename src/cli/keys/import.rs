@@ -118,7 +118,9 @@ pub(super) async fn run(config: &Config, args: ImportArgs, json: bool) -> Result
             }
             Some(Piece::Header(line, wrong)) => {
                 tally.refused += wrong.len();
-                wrong.iter().for_each(|bad| printer::say(&format!("{name}:{line}: {bad}")));
+                for bad in &wrong {
+                    printer::say(&format!("{name}:{line}: {bad}"));
+                }
                 break Err(Undone::Input("nothing was taken: mend the header line first".into()));
             }
             Some(Piece::Lines(lines, bytes)) => {

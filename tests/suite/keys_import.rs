@@ -1,0 +1,252 @@
+//! Keys that were made elsewhere come in by their SHA-256, and go out again: over the real program, stopped and
+//! running.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use scoregate::keys::{Digest, KeyForm};
+use tempfile::TempDir;
+
+use crate::shell::{BUILT_IN, Keys, Program, Visitor};
+
+const FOREIGN: &str = "tp_1234567890abcdef";
+const OPEN: [(&str, &str); 2] =
+    [("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_KEYS_ACCEPT_IMPORTED", "true")];
+
+fn digest(text: &str) -> String {
+    Digest::of(text).to_string()
+}
+
+fn counted(taken: usize, already_there: usize, refused: usize) -> String {
+    format!("{taken} taken, {already_there} already there, {refused} refused\n")
+}
+
+fn file(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A small file of each format that says all there is to say; two keys share an application.
+fn everything() -> (String, String) {
+    let [one, two, three] = ["one", "two", "three"].map(digest);
+    let csv = format!(
+        "note,sha256,tier,name,application,prefix,minute_limit,day_limit,contact,created_at,expires_at,revoked_at\r\n\
+         \"a, \"\"b\"\"\",{one},pro,Wetter 🌦,app_0123456789a,tp_1,7,70,ops@example.org,2025-01-02T03:04:05Z,2099-01-01T00:00:00Z,\r\n\
+         ,{two},pro,Wetter 🌦,app_0123456789a,,,,,2025-02-02T03:04:05.678Z,,2025-06-01T00:00:00Z\r\n\
+         ,{three},free,Other,,,,,,,,\r\n"
+    );
+    let jsonl = format!(
+        "{{\"sha256\":\"{one}\",\"name\":\"Wetter 🌦\",\"tier\":\"pro\",\"application\":\"app_0123456789a\"}}\n\n\
+         {{\"tier\":\"free\",\"name\":\"Fourth\",\"sha256\":\"{}\",\"day_limit\":5,\"note\":null}}\n",
+        digest("four")
+    );
+    (csv, jsonl)
+}
+
+/// Takes both files in, twice, and out again.
+fn in_and_out(keys: &Keys<'_>) {
+    let files = TempDir::new().unwrap();
+    let (csv, jsonl) = everything();
+    let (csv, jsonl) = (file(files.path(), "keys.csv", &csv), file(files.path(), "keys.jsonl", &jsonl));
+    assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(3, 0, 0));
+    assert_eq!(keys.run(&["import", &jsonl]).with(0).out, counted(1, 1, 0));
+    let exported = keys.run(&["export"]).with(0).out;
+    assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(0, 3, 0));
+    assert_eq!(keys.run(&["export"]).with(0).out, exported, "to import it again changed something");
+    let again = keys.json(&["import", &jsonl]);
+    assert_eq!((again["taken"].as_u64(), again["already_there"].as_u64()), (Some(0), Some(2)));
+
+    let shown = keys.json(&["show", "app_0123456789a"]);
+    assert_eq!((shown["minute_limit"].as_u64(), shown["note"].as_str()), (Some(7), Some("a, \"b\"")));
+    assert_eq!(shown["keys"][0]["prefix"], "tp_1");
+    assert_eq!(shown["keys"][1]["prefix"], format!("sha256:{}", &digest("two")[..8]));
+    assert_eq!(shown["keys"][1]["created_at"], "2025-02-02T03:04:05.678Z");
+    assert_eq!(shown["keys"][1]["revoked_at"], "2025-06-01T00:00:00Z");
+
+    for format in ["csv", "jsonl"] {
+        let other = TempDir::new().unwrap();
+        let wanted = keys.run(&["export", "--format", format]).with(0).out;
+        let other = Keys(other.path());
+        assert_eq!(
+            other.fed(&["import", "-", "--format", format], wanted.as_bytes()).with(0).out,
+            counted(4, 0, 0)
+        );
+        assert_eq!(other.run(&["export", "--format", format]).with(0).out, wanted, "{format}");
+    }
+}
+
+#[test]
+fn keys_come_in_and_go_out_again_on_a_stopped_system() {
+    let directory = TempDir::new().unwrap();
+    in_and_out(&Keys(directory.path()));
+}
+
+#[test]
+fn keys_come_in_and_go_out_again_on_a_running_system() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    program.public();
+    in_and_out(&Keys(directory.path()));
+    program.stop().with(0);
+}
+
+#[tokio::test]
+async fn an_imported_key_works_at_once_on_a_running_system_that_accepts_it() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &OPEN);
+    let visitor = Visitor::to(program.public()).await;
+    let keys = Keys(directory.path());
+    let line = |text: &str| format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}\n", digest(text));
+    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    let told = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
+    assert_eq!(told.err, "", "nothing has to be said where such keys are accepted");
+    let (tier, id) = visitor.who_am_i(FOREIGN).await.unwrap();
+    assert_eq!(tier, "pro");
+    keys.run(&["revoke", &id, "--key", &digest(FOREIGN)]).with(0);
+    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    let again = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
+    assert_eq!(again.out, counted(0, 1, 0));
+    assert_eq!(
+        visitor.who_am_i(FOREIGN).await,
+        Err("invalid_api_key".into()),
+        "an import undid a revocation"
+    );
+    program.stop().with(0);
+}
+
+#[tokio::test]
+async fn without_the_setting_only_keys_of_our_form_work_and_that_is_said_once() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    let ours = KeyForm::new("sg_live", false).mint().unwrap();
+    let lines = format!(
+        "sha256,name,tier,prefix\n{},ours,pro,{}\n{},a,pro,tp_1\n{},b,pro,\n",
+        digest(ours.expose()),
+        &ours.expose()[..12],
+        digest(FOREIGN),
+        digest("another one of sixteen")
+    );
+    let told = Keys(directory.path()).fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
+    assert_eq!(told.out, counted(3, 0, 0));
+    assert_eq!(told.err.matches("keys.accept_imported").count(), 1, "{}", told.err);
+    assert_eq!(visitor.who_am_i(ours.expose()).await.unwrap().0, "pro");
+    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    program.stop().with(0);
+}
+
+#[test]
+fn every_line_that_is_refused_is_told_with_its_number_and_field_and_the_others_are_taken() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (held, _) = keys.create("pro");
+    let (lines, _) = everything();
+    keys.fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
+    let new = |text: &str| digest(&format!("new {text}"));
+    let rows: Vec<(Vec<u8>, &str, &str)> = vec![
+        (format!("{},n,pro,,,,", new("taken")).into(), "", ""),
+        (format!("{},n,pro,,,,", new("taken")).into(), "sha256", "second time"),
+        (format!("{},n,gold,,,,", new("a")).into(), "tier", "free, pro, developer"),
+        (format!("{},n,pro,,,", new("b")).into(), "line", "6 fields, and the header line names 7"),
+        (format!("{},\"n,pro,,,,", new("c")).into(), "line", "quote"),
+        (b"0123,n,pro,,,,".to_vec(), "sha256", "64 hexadecimal"),
+        (b",n,pro,,,,".to_vec(), "sha256", "missing"),
+        (format!("{},,pro,,,,", new("d")).into(), "name", "missing"),
+        (format!("{},n,,,,,", new("e")).into(), "tier", "missing"),
+        (format!("{},n,pro,weather,,,", new("f")).into(), "application", "app_"),
+        (format!("{},n,pro,,0,,", new("g")).into(), "day_limit", "at least 1"),
+        (format!("{},n,pro,,,soon,", new("h")).into(), "expires_at", "2027-01-31T00:00:00Z"),
+        (format!("{},n,pro,,,,a\u{7}b", new("i")).into(), "note", "printable"),
+        (format!("{},Weather site,pro,{held},,,", digest("one")).into(), "sha256", "another application"),
+        (format!("{},n,pro,app_0000000000b,,,", digest("two")).into(), "sha256", "another application"),
+        (format!("{},Other,pro,{held},,,", new("j")).into(), "name", "differs"),
+        (format!("{},Weather site,free,{held},,,", new("k")).into(), "tier", "differs"),
+        (format!("{},Weather site,pro,{held},5,,", new("l")).into(), "day_limit", "differs"),
+        (format!("{},Weather site,pro,{held},,,x", new("m")).into(), "note", "differs"),
+        (vec![0xff, 0xfe], "line", "UTF-8"),
+        (vec![b'x'; 1 << 20], "line", "longer"),
+        (format!("{},Weather site,pro,{held},,,", new("added")).into(), "", ""),
+    ];
+    let mut text = b"sha256,name,tier,application,day_limit,expires_at,note\n".to_vec();
+    for (line, _, _) in &rows {
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    let told = keys.fed(&["import", "-", "--format", "csv"], &text).with(1);
+    let mut said = told.err.lines();
+    for (number, (_, field, words)) in (2..).zip(&rows).filter(|(_, (_, field, _))| !field.is_empty()) {
+        let line = said.next().unwrap_or("");
+        assert!(line.starts_with(&format!("standard input:{number}: {field}: ")), "{number} {field}: {line}");
+        assert!(line.contains(words), "{words}: {line}");
+    }
+    assert_eq!(told.out, counted(2, 0, rows.len() - 2));
+    assert_eq!(keys.json(&["show", &held])["keys"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_file_that_cannot_be_understood_takes_nothing_and_says_all_that_is_wrong() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let header = keys.fed(&["import", "-", "--format", "csv"], b"name,key,sha256\nn,x,y\n").with(1);
+    assert!(
+        header.err.contains("standard input:1: key: ") && header.err.contains(":1: tier: "),
+        "{}",
+        header.err
+    );
+    assert_eq!(header.out, counted(0, 0, 2));
+    for (arguments, words) in [
+        (&["import", "keys.txt"][..], "--format"),
+        (&["import", "-"], "--format"),
+        (&["import", "nothing.csv"], "nothing.csv"),
+        (&["export", "keys.txt"], "--format"),
+        (&["export", "--force"], "FILE"),
+    ] {
+        let refused = keys.run(arguments).with(1);
+        assert!(refused.err.contains(words) && refused.out.is_empty(), "{arguments:?}: {}", refused.err);
+    }
+    assert_eq!(keys.fed(&["import", "-", "--format", "jsonl"], b"").with(0).out, counted(0, 0, 0));
+}
+
+#[test]
+fn many_keys_come_in_and_their_order_and_number_are_kept_across_batches() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let mut lines: Vec<String> = (0..1_200)
+        .map(|number| {
+            format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}", digest(&number.to_string()))
+        })
+        .collect();
+    lines[700] = "no JSON".into();
+    lines[1_100] = lines[3].clone();
+    let told = keys.fed(&["import", "-", "--format", "jsonl"], lines.join("\n").as_bytes()).with(1);
+    assert_eq!(told.out, counted(1_198, 0, 2));
+    assert!(
+        told.err.contains("standard input:701: line: ") && told.err.contains(":1101: sha256: "),
+        "{}",
+        told.err
+    );
+    assert_eq!(keys.run(&["export"]).with(0).out.lines().count(), 1_199);
+}
+
+#[test]
+fn an_export_is_for_its_owner_only_and_never_replaces_a_file_unasked() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (_, key) = keys.create("pro");
+    let files = TempDir::new().unwrap();
+    let path = files.path().join("keys.jsonl");
+    let name = path.to_str().unwrap();
+    keys.run(&["export", name]).with(0);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(&digest(&key)) && !text.contains(&key), "{text}");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    std::fs::write(&path, "mine").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(keys.run(&["export", name]).with(1).err.contains("--force"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    keys.run(&["export", name, "--force"]).with(0);
+    assert_eq!((std::fs::read_to_string(&path).unwrap(), mode()), (text, 0o600));
+    assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 1, "something was left beside it");
+}

@@ -1,0 +1,237 @@
+//! Keys over the side port: who is let in, what the trail tells, and that nothing there is a secret.
+
+use std::time::Duration;
+
+use scoregate::keys::Digest;
+use scoregate::store::AuditAsk;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Connection};
+use crate::world::{World, good};
+
+const TOKEN: &str = "a-token-of-the-side-port";
+const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
+
+async fn asked(world: &World, method: &str, target: &str, body: &Value) -> Answer {
+    let bearer = format!("Bearer {TOKEN}");
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    world.side(method, target, &body, &[("Authorization", &bearer)]).await
+}
+
+fn line(text: &str) -> Value {
+    json!({"sha256": Digest::of(text).to_string(), "name": "n", "tier": "pro"})
+}
+
+/// Every route, with a body that would do.
+fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
+    let of = |verb: &str| format!("/v1/applications/{id}/{verb}");
+    vec![
+        ("POST", "/v1/applications".into(), json!({"name": "n", "tier": "pro"})),
+        ("GET", "/v1/applications".into(), Value::Null),
+        ("GET", format!("/v1/applications/{id}"), Value::Null),
+        ("POST", of("rotate"), json!({"overlap_seconds": 60, "expires_at": "2099-01-01T00:00:00Z"})),
+        ("POST", of("tier"), json!({"tier": "teams"})),
+        ("POST", of("limits"), json!({"minute_limit": 5, "day_limit": null})),
+        ("POST", of("expiry"), json!({"expires_at": "2098-01-01T00:00:00Z"})),
+        ("POST", of("describe"), json!({"contact": "ops@example.org", "note": null})),
+        ("POST", "/v1/applications/import".into(), json!({"keys": [line("elsewhere")]})),
+        ("GET", "/v1/applications/export?most=500".into(), Value::Null),
+        ("GET", "/v1/audit?most=50".into(), Value::Null),
+        ("POST", of("revoke"), json!({"key": null})),
+    ]
+}
+
+#[tokio::test]
+async fn every_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.customer("pro").await;
+    let before = world.running.registrar.show(customer.id).await.unwrap();
+    let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+    for (method, target, body) in routes(&customer.id.to_string()) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        for (host, headers, status) in [
+            ("localhost", "", 401),
+            ("localhost", "Authorization: Bearer a-token-of-the-side-porT\r\n", 401),
+            ("localhost", "X-API-Key: a-token-of-the-side-port\r\n", 401),
+            ("evil.example", &bearer, 403),
+            ("localhost", &format!("{bearer}Origin: http://localhost\r\n"), 403),
+            ("localhost", &format!("{bearer}Origin: null\r\n"), 403),
+        ] {
+            let mut connection = Connection::open(world.running.side).await;
+            let length = body.len();
+            let head = format!(
+                "{method} {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n{headers}"
+            );
+            connection.write(format!("{head}\r\n{body}").as_bytes()).await;
+            let told = connection.read(false).await.unwrap();
+            assert_eq!(told.status, status, "{method} {target} {host} {headers}");
+        }
+    }
+    assert_eq!(world.running.registrar.show(customer.id).await.unwrap(), before);
+    let all = world.running.registrar.audit(AuditAsk { most: 100, ..AuditAsk::default() }).await.unwrap().0;
+    assert_eq!(all.len(), 1, "a refused request changed something");
+}
+
+#[tokio::test]
+async fn no_route_tells_a_secret_but_the_two_that_make_one() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.customer("pro").await;
+    let mut issued = vec![customer.key.clone()];
+    for (method, target, body) in routes(&customer.id.to_string()) {
+        let told = asked(&world, method, &target, &body).await;
+        assert_eq!(told.status, 200, "{target}: {}", told.fingerprint);
+        let text = String::from_utf8(told.body.clone()).unwrap();
+        for secret in issued.iter().map(String::as_str).chain([TOKEN]) {
+            assert!(!text.contains(secret), "{target} told a secret");
+        }
+        let key = told.json()["key"].as_str().map(str::to_owned);
+        assert_eq!(
+            key.is_some(),
+            target == "/v1/applications" && method == "POST" || target.ends_with("/rotate")
+        );
+        issued.extend(key);
+    }
+}
+
+#[tokio::test]
+async fn the_trail_tells_who_did_what_and_when_for_each_kind_of_change() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.customer("pro").await;
+    for (method, target, body) in routes(&customer.id.to_string()) {
+        asked(&world, method, &target, &body).await;
+    }
+    let more = json!({"keys": [{
+        "sha256": Digest::of("further").to_string(), "name": "a pro application", "tier": "teams",
+        "application": customer.id.to_string(),
+    }]});
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", bearer.as_str()), ("X-Operator", "anna")];
+    world.side("POST", "/v1/applications/import", &more.to_string(), &headers).await;
+    let told =
+        asked(&world, "GET", &format!("/v1/audit?application={}", customer.id), &Value::Null).await.json();
+    let records = told["records"].as_array().unwrap().clone();
+    let words: Vec<(&str, &str)> = records
+        .iter()
+        .map(|record| (record["what"].as_str().unwrap(), record["who"].as_str().unwrap()))
+        .collect();
+    let site = "admin-api";
+    assert_eq!(
+        words,
+        [
+            ("add_key", "admin-api:anna"),
+            ("revoke_all", site),
+            ("describe", site),
+            ("set_expiry", site),
+            ("set_expiry", site),
+            ("set_limits", site),
+            ("set_tier", site),
+            ("rotate", site),
+            ("create", "test"),
+        ]
+    );
+    for record in &records {
+        assert_eq!(record["at"], crate::world::NOON);
+        assert_eq!(record["application"], customer.id.to_string());
+        assert!(!record["detail"].as_str().unwrap().contains(&customer.key));
+    }
+    let page = asked(&world, "GET", "/v1/audit?most=3", &Value::Null).await.json();
+    let before = page["next"].as_u64().unwrap();
+    let rest = asked(&world, "GET", &format!("/v1/audit?before={before}"), &Value::Null).await.json();
+    assert_eq!(page["records"].as_array().unwrap().len() + rest["records"].as_array().unwrap().len(), 11);
+    assert!(rest["next"].is_null());
+}
+
+#[tokio::test]
+async fn a_batch_answers_for_each_key_and_its_size_is_bounded() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let batch = json!({"keys": [line("a"), line("a"), {"sha256": "x"}, 7, line("b")]});
+    let told = asked(&world, "POST", "/v1/applications/import", &batch).await.json();
+    let outcomes: Vec<&str> =
+        told["answers"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["taken", "refused", "refused", "refused", "taken"]);
+    assert_eq!((told["taken"].as_u64(), told["refused"].as_u64()), (Some(2), Some(3)));
+    assert_eq!(
+        (&told["answers"][1]["field"], &told["answers"][3]["field"]),
+        (&json!("sha256"), &json!("line"))
+    );
+    assert_eq!(world.running.gateway.roster.len(), 2);
+    assert_eq!(world.counted("scoregate_keys").await, 2);
+    let many = json!({"keys": vec![0; 501]});
+    assert_eq!(asked(&world, "POST", "/v1/applications/import", &many).await.status, 400);
+    let large = json!({"name": "x".repeat(70_000), "tier": "pro"});
+    assert_eq!(asked(&world, "POST", "/v1/applications", &large).await.status, 400);
+    let whole = json!({"keys": (0..500).map(|number| line(&number.to_string())).collect::<Vec<_>>()});
+    assert_eq!(asked(&world, "POST", "/v1/applications/import", &whole).await.json()["taken"], 500);
+}
+
+#[tokio::test]
+async fn what_is_changed_of_limits_and_ends_is_in_force_at_once() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.customer("pro").await;
+    let of = |verb: &str| format!("/v1/applications/{}/{verb}", customer.id);
+    asked(&world, "POST", &of("limits"), &json!({"day_limit": 77})).await;
+    let told = world.get("/api/v1/me").key(&customer.key).send().await;
+    assert_eq!(told.header("x-ratelimit-limit"), "77");
+    asked(&world, "POST", &of("limits"), &json!({"day_limit": null})).await;
+    let told = world.get("/api/v1/me").key(&customer.key).send().await;
+    assert_eq!(told.header("x-ratelimit-limit"), "10000");
+    asked(&world, "POST", &of("expiry"), &json!({"expires_at": "2026-11-21T13:00:00Z"})).await;
+    world.pass(Duration::from_hours(1));
+    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
+    let never = json!({"expires_at": null});
+    let ended = asked(&world, "POST", &of("expiry"), &never).await;
+    assert_eq!(ended.status, 409, "a key that has ended came back without being named");
+    let named = json!({"expires_at": null, "key": customer.key});
+    assert_eq!(asked(&world, "POST", &of("expiry"), &named).await.status, 200);
+    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
+    for (verb, body) in [("limits", json!({})), ("expiry", json!({})), ("describe", json!({}))] {
+        assert_eq!(asked(&world, "POST", &of(verb), &body).await.status, 400, "{verb}");
+    }
+}
+
+#[tokio::test]
+async fn when_a_key_was_last_used_is_shown_by_the_hour() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.customer("pro").await;
+    let target = format!("/v1/applications/{}", customer.id);
+    assert!(asked(&world, "GET", &target, &Value::Null).await.json()["keys"][0]["last_used_at"].is_null());
+    world.pass(Duration::from_mins(20));
+    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
+    world.running.registrar.remember_uses().await;
+    for target in [target.as_str(), "/v1/applications"] {
+        let told = asked(&world, "GET", target, &Value::Null).await.json();
+        let application = told.get("applications").map_or(&told, |all| &all[0]);
+        assert_eq!(application["keys"][0]["last_used_at"], "2026-11-21T12:00:00Z");
+    }
+}
+
+#[tokio::test]
+async fn uses_are_written_without_being_asked_for() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.customer("pro").await;
+    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
+    world.pass(Duration::from_secs(30));
+    while world.running.registrar.show(customer.id).await.unwrap().keys[0].last_used_at.is_none() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_whose_asker_has_left_is_in_force_once_it_is_durable() {
+    let world = World::with(WITH_TOKEN, good).await;
+    for _ in 0..10 {
+        let (customer, other) = (world.customer("pro").await, world.customer("pro").await);
+        let mut connection = Connection::open(world.running.side).await;
+        let head = format!("POST /v1/applications/{}/revoke HTTP/1.1\r\nHost: localhost\r\n", customer.id);
+        let body =
+            format!("{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 12\r\n\r\n{{\"key\":null}}");
+        connection.write(body.as_bytes()).await;
+        drop(connection);
+        while world.running.registrar.show(customer.id).await.unwrap().keys[0].revoked_at.is_none() {
+            tokio::task::yield_now().await;
+        }
+        // Whoever changes something next waits for the turn before.
+        world.running.registrar.revoke("test", other.id, None).await.unwrap();
+        assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
+    }
+}
