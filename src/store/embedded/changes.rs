@@ -65,7 +65,30 @@ pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApp
         }
     };
     audit(connection, change, &id, &detail)?;
-    records::application(connection, change.application, change.at.day())?.ok_or_else(unknown)
+    answer(connection, change)?.ok_or_else(unknown)
+}
+
+fn answer(connection: &Connection, change: &Change) -> Result<Option<StoredApplication>, Fault> {
+    match records::application(connection, change.application, change.at.day()) {
+        // What ends a key or mends a record must not fail because the record cannot be read.
+        Err(Fault::Record(_)) if !gives_a_key(&change.what) => {
+            records::stand_in(connection, change.application).map(Some)
+        }
+        read => read,
+    }
+}
+
+/// Whether it gives a key out, which would not work where the record cannot be read.
+const fn gives_a_key(what: &What) -> bool {
+    match what {
+        What::Create { .. } | What::AddKey { .. } | What::Rotate { .. } => true,
+        What::RevokeKey { .. }
+        | What::RevokeAll
+        | What::SetTier { .. }
+        | What::SetLimits { .. }
+        | What::SetExpiry { .. }
+        | What::Describe { .. } => false,
+    }
 }
 
 fn create(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
@@ -121,7 +144,7 @@ fn revoke_key(connection: &Connection, id: &str, digest: Digest, at: Wall) -> Re
             "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE application = ?1 AND digest = ?2
              RETURNING shown",
         )?
-        .query_row(params![id, digest.as_bytes(), millis(at)], |row| row.get(0))
+        .query_row(params![id, digest.as_bytes(), millis(at)], |row| records::in_any_case(row, 0))
         .optional()?)
 }
 
@@ -134,7 +157,7 @@ fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<usize, Faul
 fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, Fault> {
     let before = connection
         .prepare_cached("SELECT tier FROM applications WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))?;
+        .query_row([id], |row| records::in_any_case(row, 0))?;
     connection.prepare_cached("UPDATE applications SET tier = ?2 WHERE id = ?1")?.execute([id, tier])?;
     Ok(before)
 }

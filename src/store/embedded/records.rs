@@ -28,12 +28,14 @@ pub(super) fn page(
     most: usize,
     day: Day,
 ) -> Result<Page, Fault> {
-    let snapshot = connection.unchecked_transaction()?;
+    // Whoever checks a file has a snapshot already.
+    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
-    let mut applications = snapshot.prepare_cached(&format!("{APPLICATIONS} WHERE id > ?1 ORDER BY id"))?;
-    let mut keys = snapshot.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
+    let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id > ?1 ORDER BY id"))?;
+    let mut keys =
+        connection.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
     let mut ledger =
-        snapshot.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
+        connection.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
     let mut keys = Beside::new(keys.query([&after])?, key);
     let mut ledger = Beside::new(ledger.query([&day, &after])?, granted);
     let mut rows = applications.query([&after])?;
@@ -53,6 +55,7 @@ pub(super) fn page(
     while let Some((id, _)) = keys.take_before(None)? {
         page.skipped.push(orphan(&id));
     }
+    drop(snapshot);
     Ok(page)
 }
 
@@ -74,6 +77,38 @@ pub(super) fn application(
     let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
     drop(snapshot);
     found
+}
+
+/// What stands for an application whose record cannot be read. None of its keys is in force, as at a start, which passes
+/// it over; those that are revoked are told.
+pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, Fault> {
+    let text = id.to_string();
+    let (name, tier) = connection
+        .prepare_cached("SELECT name, tier FROM applications WHERE id = ?1")?
+        .query_row([&text], |row| Ok((in_any_case(row, 0)?, in_any_case(row, 1)?)))?;
+    let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
+    let mut keys = Beside::new(keys.query([&text])?, key);
+    let mut revoked = Vec::new();
+    while let Some(read) = keys.take(&text)? {
+        revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
+    }
+    let (own, created_at) = (OwnLimits::default(), Wall::default());
+    Ok(StoredApplication {
+        id,
+        name,
+        tier,
+        own,
+        contact: None,
+        note: None,
+        created_at,
+        keys: revoked,
+        granted: 0,
+    })
+}
+
+/// A text, whatever its bytes are.
+pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().unwrap_or_default()).into_owned())
 }
 
 /// Changes that were made, newest first. A record that cannot be read is told as far as it can.
@@ -139,7 +174,7 @@ fn whole(
     Ok(application)
 }
 
-fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, Fault> {
+pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, Fault> {
     Ok(StoredApplication {
         id: id.parse().map_err(|error| Fault::Record(format!("{error}")))?,
         name: text(row, 1, "name")?,
@@ -153,7 +188,7 @@ fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, Fault> {
     })
 }
 
-fn key(row: &Row<'_>) -> Result<StoredKey, Fault> {
+pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, Fault> {
     let digest: [u8; 32] = row.get(1).map_err(|error| unreadable("digest", &error))?;
     Ok(StoredKey {
         digest: Digest::from_bytes(digest),
@@ -225,11 +260,11 @@ impl<'s, T> Beside<'s, T> {
     }
 }
 
-fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, Fault> {
+pub(super) fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, Fault> {
     row.get(column).map_err(|error| unreadable(name, &error))
 }
 
-fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, Fault> {
+pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, Fault> {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
         ValueRef::Integer(number) => Ok(Some(number)),
@@ -239,13 +274,13 @@ fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, Fault
     }
 }
 
-fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, Fault> {
+pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, Fault> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
     let bad = |_| Fault::Record(format!("{name} is {found}, which is not from 0 to {}", u32::MAX));
     u32::try_from(found).map(Some).map_err(bad)
 }
 
-fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, Fault> {
+pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, Fault> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
     let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
     let bad = || Fault::Record(format!("{name} is {found}, which is no instant from 1970 to 2554"));
