@@ -22,7 +22,7 @@ use crate::keys::ApplicationId;
 pub use applications::{
     AuditAsk, AuditRecord, Change, OwnLimits, Page, StoredApplication, StoredKey, Used, What,
 };
-pub use embedded::Embedded;
+pub use embedded::{Embedded, upkeep};
 pub use ledger::{GiveBack, Lease, LeaseAsk};
 
 /// What a call of the door gives: an answer that may take a while.
@@ -50,7 +50,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The store's content is not what it should be.
-    #[error("the store at {path} is damaged: {reason}")]
+    #[error("the store at {path} is damaged: {reason}. `scoregate store check` says what is left of it")]
     Damaged {
         /// Where it lies.
         path: String,
@@ -60,7 +60,7 @@ pub enum StoreError {
     /// The store was written by a newer version of the program.
     #[error(
         "the store at {path} has format {found}; this program knows formats up to {known}. \
-         Start the newer program again, or restore the backup it made beside the file before it upgraded"
+         Start the newer program again, or import the backup it made beside the file before it upgraded"
     )]
     Newer {
         /// Where it lies.
@@ -95,7 +95,8 @@ pub trait Store: Send + Sync + 'static {
     fn newest_day(&self) -> Answer<'_, Option<Day>>;
 
     /// Makes a change and its audit record durable, both or neither, and answers with the application as it now is
-    /// (`granted` of the day in which the change lies).
+    /// (`granted` of the day in which the change lies). Where its record cannot be read, a change that gives no key is
+    /// made all the same, and answered without the keys that are not revoked: none of them is in force.
     fn change(&self, change: Change) -> Answer<'_, StoredApplication>;
 
     /// Remembers when keys were last used. Those that are not there, or were used later already, are passed over.

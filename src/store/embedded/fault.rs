@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::beside::way_back;
 use crate::store::StoreError;
 
 /// Why a piece of work failed.
@@ -20,6 +21,16 @@ pub(super) enum Fault {
 }
 
 impl Fault {
+    /// The same for whoever asked while we serve: a damaged file is said in the log, too.
+    pub(super) fn told_at_work(self, doing: &'static str, path: &Path) -> StoreError {
+        let is_damage = matches!(&self, Self::Sql(error) if is_damage(error));
+        let error = self.told(doing, path);
+        if is_damage {
+            say(&error);
+        }
+        error
+    }
+
     /// The same, for whoever asked.
     pub(super) fn told(self, doing: &'static str, path: &Path) -> StoreError {
         let damaged = |reason| StoreError::Damaged { path: path.display().to_string(), reason };
@@ -35,7 +46,17 @@ impl Fault {
     }
 }
 
-fn is_damage(error: &rusqlite::Error) -> bool {
+/// Says in the log what would do about a damaged file. Once: what is met at work is met again by every lease.
+pub(super) fn say(damaged: &StoreError) {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    SAID.call_once(|| {
+        let way_back = way_back(damaged).unwrap_or_default();
+        tracing::error!("{damaged}\n{way_back}");
+    });
+}
+
+/// Whether an error says that the file is not what it should be.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     code.is_some_and(|code| {
         matches!(code, rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)

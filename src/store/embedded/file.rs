@@ -1,20 +1,23 @@
 //! The file: made, checked, upgraded and opened. Everything that happens before the first question.
 //!
-//! A file that is refused is left as it was: nothing is written before the checks are through. Not for: what the
-//! tables hold (`schema`).
+//! A file that is refused is left as it was: nothing is written before the checks are through. A file under its own
+//! name is whole: a new one is made complete under another name first, so one that is empty was emptied, and is refused
+//! like one that is damaged; taking it for new would hand out the day's quota again. Not for: what the tables hold
+//! (`schema`).
 
-use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use super::beside::{HALF, beside, new_private_file, remove, remove_database, sync_directory, traces};
 use super::fault::Fault;
-use super::schema;
+use super::upkeep::swap;
+use super::{schema, sound};
 use crate::store::StoreError;
 
 /// The file's name in the data directory.
@@ -31,13 +34,19 @@ pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) writer: Connection,
     pub(super) reader: Connection,
+    /// Whether it was too large to be checked whole.
+    pub(super) is_large: bool,
 }
 
 /// Opens the store in this directory.
 pub(super) fn open(directory: &Path) -> Result<Opened, StoreError> {
     let path = directory.join(FILE_NAME);
-    match open_steps(directory, &path, schema::STEPS) {
-        Ok((writer, reader)) => Ok(Opened { path, writer, reader }),
+    let opened = open_steps(directory, &path, schema::STEPS).and_then(|(writer, reader)| {
+        let is_large = !sound::is_small(&reader)?;
+        Ok((writer, reader, is_large))
+    });
+    match opened {
+        Ok((writer, reader, is_large)) => Ok(Opened { path, writer, reader, is_large }),
         Err(fault) => Err(fault.told(OPENING, &path)),
     }
 }
@@ -47,7 +56,9 @@ pub(super) fn open_steps(
     path: &Path,
     steps: &[&str],
 ) -> Result<(Connection, Connection), Fault> {
-    make(directory, path)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    swap::finish(path)?;
+    make(path, steps)?;
     let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     check(&writer, path, steps)?;
     write_ahead(&writer)?;
@@ -58,24 +69,37 @@ pub(super) fn open_steps(
     Ok((writer, reader))
 }
 
-/// Makes what is missing, for its owner alone. SQLite gives its log the mode of the file.
-fn make(directory: &Path, path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    match new_private_file(path) {
-        Ok(file) => {
-            file.sync_all()?;
-            File::open(directory)?.sync_all()
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+/// Makes the file where there is none, and none ever was.
+fn make(path: &Path, steps: &[&str]) -> Result<(), Fault> {
+    match fs::metadata(path) {
+        Ok(found) if found.len() == 0 => return Err(Fault::Record("it is empty".into())),
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        Err(_) => {}
     }
+    // A start without keys would turn every caller away, and forget what was granted today.
+    if let Some(trace) = traces(path).first() {
+        let trace = trace.file_name().unwrap_or_default().display();
+        return Err(Fault::Record(format!("the file is missing, but `{trace}` shows that there was one")));
+    }
+    let half = beside(path, HALF);
+    make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
+    File::open(&half)?.sync_all()?;
+    fs::rename(&half, path)?;
+    Ok(sync_directory(path)?)
 }
 
-fn new_private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+/// A new store under this name, in place of what lies there. Closing the connection leaves it as one file.
+pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, Fault> {
+    remove_database(path)?;
+    new_private_file(path)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    write_ahead(&connection)?;
+    take_steps(&mut connection, steps)?;
+    Ok(connection)
 }
 
-fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -88,26 +112,14 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Fault> {
     // Until the checks are through, closing must not copy the log into the file either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let found = version(connection)?;
-    let known = format_of(steps);
-    let path = path.display().to_string();
-    if found > known {
-        return Err(StoreError::Newer { path, found, known }.into());
-    }
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if found == 0 && tables > 0 {
-        return Err(Fault::Record("it holds the tables of another program".into()));
-    }
-    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if verdict != "ok" {
-        return Err(Fault::Record(verdict));
-    }
+    sound::is_ours(connection, path, steps)?;
+    sound::at_start(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
 }
 
 /// Every commit reaches the disk before it counts, and readers never wait for it.
-fn write_ahead(connection: &Connection) -> Result<(), Fault> {
+pub(super) fn write_ahead(connection: &Connection) -> Result<(), Fault> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(Fault::Disk(io::Error::other(
@@ -122,53 +134,41 @@ fn write_ahead(connection: &Connection) -> Result<(), Fault> {
 
 /// Takes the steps that the file has not taken, all or none, after a copy of an existing file.
 fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Fault> {
-    let known = format_of(steps);
-    let found = version(connection)?;
-    if found == known {
+    let found = sound::version(connection)?;
+    if found == sound::format_of(steps) {
         return Ok(());
     }
-    if found > 0 {
-        back_up(connection, path, found)?;
-    }
+    back_up(connection, path, found)?;
+    take_steps(connection, steps)
+}
+
+/// Takes the steps that the file has not taken, all or none.
+pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<(), Fault> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have upgraded it while we copied.
-    let found = usize::try_from(version(&change)?).unwrap_or(usize::MAX);
+    // Another process may have upgraded it meanwhile.
+    let found = usize::try_from(sound::version(&change)?).unwrap_or(usize::MAX);
     for step in steps.iter().skip(found) {
         change.execute_batch(step)?;
     }
-    change.pragma_update(None, "user_version", known)?;
+    change.pragma_update(None, "user_version", sound::format_of(steps))?;
     Ok(change.commit()?)
 }
 
 /// Leaves a whole copy beside the file, under its final name only once it is on the disk.
 fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), Fault> {
     let (half, whole) = (beside(path, ".bak.half"), beside(path, &format!(".v{found}.bak")));
-    match std::fs::remove_file(&half) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        Ok(()) | Err(_) => {}
-    }
-    new_private_file(&half)?;
-    let mut copy = Connection::open(&half)?;
+    remove(&half)?;
+    copy(connection, &half)?;
+    fs::rename(&half, &whole)?;
+    Ok(sync_directory(&whole)?)
+}
+
+/// Copies what the connection sees at this moment into a new file, and has that on the disk. One step is one snapshot:
+/// a writer goes on meanwhile, and what it writes is not in the copy.
+pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), Fault> {
+    new_private_file(to)?;
+    let mut copy = Connection::open(to)?;
     rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(i32::MAX, PATIENCE, None)?;
     copy.close().map_err(|(_, error)| error)?;
-    File::open(&half)?.sync_all()?;
-    std::fs::rename(&half, &whole)?;
-    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())?;
-    Ok(())
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
-}
-
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    // It is signed: what is negative was not written by us, and is as foreign as what is newer.
-    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(u32::try_from(found).unwrap_or(u32::MAX))
-}
-
-fn format_of(steps: &[&str]) -> u32 {
-    u32::try_from(steps.len()).unwrap_or(u32::MAX)
+    Ok(File::open(to)?.sync_all()?)
 }

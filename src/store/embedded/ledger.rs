@@ -109,7 +109,8 @@ fn written(day: Day) -> Result<String, Fault> {
     Err(StoreError::Unavailable { doing: "grant a lease", reason }.into())
 }
 
-fn read(text: &str) -> Option<Day> {
+/// Reads a day as the ledger writes it.
+pub(super) fn read(text: &str) -> Option<Day> {
     let day = Wall::parse_rfc3339(&format!("{text}T00:00:00Z"))?.day();
     (day.to_string() == text).then_some(day)
 }

@@ -4,14 +4,18 @@
 //! for a disk and no reader waits for a writer. An operator may look into the file with `sqlite3` while we run, and a
 //! second process may write to it. Not for: several machines; the file belongs on a local disk.
 
+mod beside;
 mod changes;
 mod fault;
 mod file;
 mod ledger;
 mod records;
 mod schema;
+mod sound;
 #[cfg(test)]
 mod tests;
+pub mod upkeep;
+mod watch;
 mod worker;
 
 use std::path::Path;
@@ -24,12 +28,14 @@ use super::{
 };
 use crate::clock::Day;
 use crate::keys::ApplicationId;
+use watch::Later;
 use worker::Worker;
 
 /// The store in one file. Dropping it finishes what is queued, then stops its threads; the drop waits for that.
 #[derive(Debug)]
 pub struct Embedded {
-    // Dropped in this order: the writer closes the file last, and so leaves it without a write-ahead log.
+    // Dropped in this order: the check ends first; the writer closes the file last, and so leaves it without a write-ahead log.
+    check: Arc<Later>,
     reader: Worker,
     writer: Worker,
     commits: Arc<AtomicU64>,
@@ -41,13 +47,15 @@ impl Embedded {
 
     /// Opens the store in this directory; makes both, for their owner alone, if they are missing.
     ///
-    /// Checks the file first (the time grows with its size) and upgrades one of an older format, after a backup. Blocks
-    /// until that is done: call it before the runtime has work. A file that is refused is left as it was.
+    /// Checks the file first (the time grows with its size; of a large one a part is checked afterwards, and what is
+    /// found then is said in the log) and upgrades one of an older format, after a backup. Blocks until that is done:
+    /// call it before the runtime has work. A file that is refused is left as it was.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let opened = file::open(directory)?;
         let commits = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&commits);
         Ok(Self {
+            check: Arc::new(Later::new(opened.is_large.then(|| opened.path.clone()))),
             reader: Worker::start("store-reader", &opened.path, opened.reader, worker::one_by_one)?,
             writer: Worker::start("store-writer", &opened.path, opened.writer, move |connection, queue| {
                 worker::in_groups(connection, queue, &counted);
@@ -64,7 +72,15 @@ impl Embedded {
 
 impl Store for Embedded {
     fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> Answer<'_, Page> {
-        let work = move |file: &rusqlite::Connection| records::page(file, after, most, day);
+        let check = Arc::clone(&self.check);
+        let work = move |file: &rusqlite::Connection| {
+            let page = records::page(file, after, most, day)?;
+            // Whoever starts has now read all there is; until then the check would only slow that down.
+            if page.next.is_none() {
+                check.begin();
+            }
+            Ok(page)
+        };
         Box::pin(self.reader.ask("read a page of applications", work))
     }
 

@@ -95,7 +95,7 @@ where
 {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let outcome = work(connection).map_err(|fault| fault.told(self.doing, &self.path));
+        let outcome = work(connection).map_err(|fault| fault.told_at_work(self.doing, &self.path));
         let stays = outcome.as_ref().map(drop).map_err(ToString::to_string);
         self.outcome = Some(outcome);
         stays

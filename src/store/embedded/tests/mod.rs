@@ -1,6 +1,8 @@
 //! What the engine on one file promises beyond the door: its durability, its file, and what it makes of a bad one.
 
+mod damage;
 mod opening;
+mod upkeep;
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,181 @@
+//! What lies beside the file, by its name: its log, half-made files, stores that were put aside, backups; and, from
+//! these, the way back from a store that is refused.
+//!
+//! Not for: touching any of them (`file` and `upkeep` do).
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::clock::Wall;
+use crate::store::StoreError;
+
+/// The log of what is committed and not yet in the file.
+pub(super) const LOG: &str = "-wal";
+/// The log's index in shared memory.
+pub(super) const INDEX: &str = "-shm";
+/// A file that is being made. It says nothing, and whoever makes the next one removes it.
+pub(super) const HALF: &str = ".half";
+/// A whole store that is about to take the file's place; the instant follows.
+pub(super) const NEXT: &str = ".next-";
+/// A store whose place another took; the same instant follows.
+pub(super) const ASIDE: &str = ".aside-";
+/// What an upgrade leaves.
+const UPGRADED: &str = ".bak";
+
+/// How a backup begins.
+pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
+/// How an export begins.
+pub(super) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
+
+/// The path with something added to its name.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+/// A new file for its owner alone. SQLite gives its log the mode of the file.
+pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes a database and what SQLite keeps beside it.
+pub(super) fn remove_database(path: &Path) -> io::Result<()> {
+    ["", LOG, INDEX, "-journal"].iter().try_for_each(|ending| remove(&beside(path, ending)))
+}
+
+/// Makes what happened to names in this path's directory durable.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Files beside the path whose names go on after its own like this, by name.
+pub(super) fn that_go_on(path: &Path, ending: &str) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let head = format!("{name}{ending}");
+    let mut found = neighbours(path);
+    found.retain(|other| file_name(other).starts_with(&head));
+    found.sort();
+    found
+}
+
+/// What shows that there was a store here, if the file itself is missing.
+pub(super) fn traces(path: &Path) -> Vec<PathBuf> {
+    let log = beside(path, LOG);
+    let has_log = fs::metadata(&log).is_ok_and(|found| found.len() > 0);
+    let mut found = that_go_on(path, ".v");
+    found.retain(|other| file_name(other).ends_with(UPGRADED));
+    found.extend(that_go_on(path, ASIDE));
+    found.extend(has_log.then_some(log));
+    found
+}
+
+/// Backups and exports that lie beside the path, newest first. Stores that were put aside are none: they were for a
+/// reason.
+fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
+    let unfit = [HALF, NEXT, ASIDE].map(|ending| format!("{}{ending}", file_name(path)));
+    let mut found: Vec<(PathBuf, Wall)> = neighbours(path)
+        .into_iter()
+        .filter(|other| !unfit.iter().any(|head| file_name(other).starts_with(head)))
+        .filter(|other| other != path && begins(other).is_some())
+        .map(|other| (made_at(&other), other))
+        .map(|(at, other)| (other, at))
+        .collect();
+    found.sort_by_key(|(other, at)| (std::cmp::Reverse(*at), other.clone()));
+    found
+}
+
+/// Which kind of file it is, by its first bytes: a backup or an export.
+pub(super) fn begins(path: &Path) -> Option<&'static [u8]> {
+    let mut first = Vec::new();
+    File::open(path).ok()?.take(64).read_to_end(&mut first).ok()?;
+    [BACKUP_BEGINS, EXPORT_BEGINS].into_iter().find(|head| first.starts_with(head))
+}
+
+fn made_at(path: &Path) -> Wall {
+    let written = fs::metadata(path).and_then(|found| found.modified());
+    let since = written.map(|at| at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default());
+    Wall::default().plus(since.unwrap_or_default())
+}
+
+fn neighbours(path: &Path) -> Vec<PathBuf> {
+    let Some(directory) = path.parent() else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|other| other.is_file()).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What would do about a store that is refused for what it holds, as commands to paste. `None` for other errors.
+pub fn way_back(error: &StoreError) -> Option<String> {
+    let (path, replace) = match error {
+        StoreError::Damaged { path, .. } => (Path::new(path), ""),
+        StoreError::Newer { path, .. } => (Path::new(path), " --replace"),
+        StoreError::UnknownApplication(_)
+        | StoreError::UnknownKey(_)
+        | StoreError::Exists(_)
+        | StoreError::Unavailable { .. } => return None,
+    };
+    let here = quoted(path.parent().unwrap_or(Path::new(".")));
+    let mut lines = vec![
+        "The file is left as it is. The way back, while no server runs on it:".to_owned(),
+        format!("  scoregate store check --data-dir {here}"),
+    ];
+    let import = |from: &Path, why: &str| {
+        format!("  scoregate store import {} --data-dir {here}{replace}{why}", quoted(from))
+    };
+    let backups = backups(path);
+    for (index, (backup, at)) in backups.iter().enumerate() {
+        let or = if index == 0 { "" } else { "or older: " };
+        lines.push(import(backup, &format!("   # {or}written {}", at.rfc3339())));
+    }
+    if backups.is_empty() && path.exists() {
+        let salvaged = beside(path, ".salvaged.jsonl");
+        lines.push(
+            "There is no backup beside it; with one from elsewhere: scoregate store import FILE. Else:"
+                .into(),
+        );
+        lines.push(format!("  scoregate store export {} --damaged {}", quoted(&salvaged), quoted(path)));
+        lines.push(import(&salvaged, ""));
+    }
+    if !path.exists() {
+        lines.extend(missing(path, &here));
+    }
+    lines.push("An import keeps what it replaces, as a file whose name says `aside`.".into());
+    Some(lines.join("\n"))
+}
+
+/// What else would do where the file itself is gone.
+fn missing(path: &Path, here: &str) -> Vec<String> {
+    let mut asides = that_go_on(path, ASIDE);
+    asides.retain(|other| begins(other).is_some());
+    let mut lines = vec![format!("If it was moved away, move it back to {}.", quoted(path))];
+    if let Some(newest) = asides.last() {
+        lines.push("The newest store that was put aside can be taken, too:".into());
+        lines.push(format!("  scoregate store import {} --data-dir {here}", quoted(newest)));
+    }
+    let traces: Vec<String> = traces(path).iter().map(|trace| quoted(trace)).collect();
+    lines.push(format!("To begin anew, without any key, move away what is left: {}", traces.join(" ")));
+    lines
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}

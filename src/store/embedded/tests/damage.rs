@@ -1,0 +1,200 @@
+//! A file cut or changed at every place where it can be: refused in clear words or read, never a panic, never a store
+//! that is silently empty; and the way back works.
+
+use std::collections::BTreeSet;
+
+use crate::clock::Wall;
+use crate::keys::Digest;
+use crate::store::OwnLimits;
+use crate::store::embedded::upkeep::{self, ImportAsk};
+
+use super::*;
+
+const PAGE: usize = 4096;
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+
+/// A closed store of some hundred applications, each with a key and a grant of today, and a backup of it.
+struct Filled {
+    directory: TempDir,
+    elsewhere: TempDir,
+    ids: BTreeSet<ApplicationId>,
+    bytes: Vec<u8>,
+}
+
+fn filled() -> Filled {
+    let (directory, store) = fresh();
+    let ids: BTreeSet<ApplicationId> = (0..300).map(|_| an_id()).collect();
+    for id in &ids {
+        wait(store.change(creating(*id))).unwrap();
+        wait(store.lease(asking(*id, TODAY, 3, 10))).unwrap();
+    }
+    drop(store);
+    let elsewhere = TempDir::new().unwrap();
+    upkeep::back_up(directory.path(), &elsewhere.path().join("backup.db"), false).unwrap();
+    let bytes = fs::read(file(&directory)).unwrap();
+    Filled { directory, elsewhere, ids, bytes }
+}
+
+/// What a start makes of these bytes: a refusal, or the applications that were read and those passed over.
+fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, usize), StoreError> {
+    for ending in ["-wal", "-shm"] {
+        drop(fs::remove_file(directory.join(format!("scoregate.db{ending}"))));
+    }
+    fs::write(directory.join(Embedded::FILE_NAME), bytes).unwrap();
+    let store = Embedded::open(directory)?;
+    let page = wait(store.page(None, 1_000, TODAY))?;
+    Ok((page.applications.iter().map(|one| one.id).collect(), page.skipped.len()))
+}
+
+fn is_clear(error: &StoreError) -> bool {
+    match error {
+        StoreError::Damaged { .. } | StoreError::Newer { .. } => upkeep::way_back(error).is_some(),
+        StoreError::Unavailable { reason, .. } => !reason.is_empty(),
+        StoreError::UnknownApplication(_) | StoreError::UnknownKey(_) | StoreError::Exists(_) => false,
+    }
+}
+
+#[test]
+fn a_file_truncated_at_every_page_boundary_is_refused_and_its_backup_brings_it_back() {
+    let filled = filled();
+    let pages = filled.bytes.len() / PAGE;
+    assert!(pages > 30, "{pages} pages prove little");
+    let boundaries = (0..pages).map(|page| page * PAGE);
+    let odd = [1, 15, 16, 99, 100, 511, 512, 1_000, 4_095, 4_097, 50_000, filled.bytes.len() - 1];
+    for length in boundaries.chain(odd) {
+        let Err(refused) = opened(filled.directory.path(), &filled.bytes[..length]) else {
+            panic!("cut to {length} bytes it was taken")
+        };
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{length}: {refused}");
+        assert_eq!(fs::read(file(&filled.directory)).unwrap(), filled.bytes[..length], "it was written to");
+    }
+    for length in [0, 1, PAGE, 5 * PAGE, filled.bytes.len() - 1] {
+        opened(filled.directory.path(), &filled.bytes[..length]).unwrap_err();
+        let backup = filled.elsewhere.path().join("backup.db");
+        let now = NOW.plus(std::time::Duration::from_secs(u64::try_from(length).unwrap()));
+        let imported = upkeep::import(filled.directory.path(), &backup, ImportAsk::default(), now).unwrap();
+        assert!(!imported.unknown.is_empty(), "{length}: nothing was said of what is lost");
+        assert_eq!(fs::read(imported.aside.unwrap()).unwrap(), filled.bytes[..length]);
+        let store = Embedded::open(filled.directory.path()).unwrap();
+        let page = wait(store.page(None, 1_000, TODAY)).unwrap();
+        assert!(page.applications.iter().all(|one| filled.ids.contains(&one.id) && one.granted == 3));
+        assert_eq!((page.applications.len(), page.skipped.len()), (300, 0));
+    }
+}
+
+#[test]
+fn a_byte_that_flipped_in_any_page_loses_no_application_in_silence() {
+    let filled = filled();
+    for page in 0..filled.bytes.len() / PAGE {
+        for (place, mask) in [(0, 0xFF), (3, 0x10), (7, 0x40), (1_000, 0x80), (4_000, 0x01), (4_090, 0xFF)] {
+            let mut bytes = filled.bytes.clone();
+            bytes[page * PAGE + place] ^= mask;
+            match opened(filled.directory.path(), &bytes) {
+                Ok((read, skipped)) => {
+                    // A changed digit of an id makes another id: still as many.
+                    assert!(
+                        read.len() + skipped >= 300,
+                        "{page} {place}: {} read, {skipped} named",
+                        read.len()
+                    );
+                }
+                Err(error) => assert!(is_clear(&error), "{page} {place}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_damaged_file_still_says_can_be_written_out_and_imported() {
+    let filled = filled();
+    let mut bytes = filled.bytes.clone();
+    let in_the_middle = filled.ids.iter().nth(150).unwrap().to_string();
+    let holds = |page: &[u8]| page.windows(in_the_middle.len()).any(|part| part == in_the_middle.as_bytes());
+    // Index leaves of the table of applications are of kind 10, and hold its names.
+    let leaf = bytes.chunks(PAGE).position(|page| {
+        page[0] == 10 && holds(page) && page.windows(15).any(|part| part == b"Weather station")
+    });
+    let leaf = leaf.unwrap();
+    bytes[leaf * PAGE..(leaf + 1) * PAGE].fill(0);
+    opened(filled.directory.path(), &bytes).unwrap_err();
+    let salvaged = filled.elsewhere.path().join("salvaged.jsonl");
+    let mut out = fs::File::create(&salvaged).unwrap();
+    let exported = upkeep::export(&file(&filled.directory), true, &mut out, NOW).unwrap();
+    assert!(!exported.left_out.is_empty());
+    assert!(exported.counts.applications > 100, "{exported:?}");
+
+    let imported = upkeep::import(filled.directory.path(), &salvaged, ImportAsk::default(), NOW).unwrap();
+    assert_eq!(imported.report.applications, exported.counts.applications);
+    let store = Embedded::open(filled.directory.path()).unwrap();
+    let page = wait(store.page(None, 1_000, TODAY)).unwrap();
+    assert_eq!(page.applications.len() as u64, exported.counts.applications);
+}
+
+#[test]
+fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
+    let filled = filled();
+    let refused = opened(filled.directory.path(), b"").unwrap_err();
+    assert!(refused.to_string().contains("it is empty"), "{refused}");
+    for trace in ["scoregate.db-wal", "scoregate.db.v1.bak", "scoregate.db.aside-2026-11-21T120000Z"] {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join(trace), "SQLite format 3\0").unwrap();
+        let refused = refusal(directory.path());
+        let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
+        assert!(reason.contains(trace), "{reason}");
+        assert!(upkeep::way_back(&refused).unwrap().contains("To begin anew"));
+        assert!(!file(&directory).exists());
+    }
+}
+
+#[test]
+fn a_start_that_was_cut_off_while_it_made_the_file_begins_again() {
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("scoregate.db.half"), "SQLite form").unwrap();
+    fs::write(directory.path().join("scoregate.db.half-wal"), "half a log").unwrap();
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(created(&store));
+    drop(store);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "only the store is left");
+}
+
+#[test]
+fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_leaves_out() {
+    let filled = filled();
+    let audit = "SELECT rootpage FROM sqlite_schema WHERE name = 'audit'";
+    let page = Connection::open(file(&filled.directory)).unwrap();
+    let page: u32 = page.query_row(audit, [], |row| row.get(0)).unwrap();
+    let page = page as usize;
+    let mut bytes = filled.bytes.clone();
+    bytes[(page - 1) * PAGE..page * PAGE].fill(0xA5);
+    fs::write(file(&filled.directory), &bytes).unwrap();
+    let store = Connection::open(file(&filled.directory)).unwrap();
+    sound::keys_alone(&store).unwrap();
+    let found = sound::whole(&store).unwrap_err().told("be checked", &file(&filled.directory));
+    assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
+    // However soon it is over, a check under way holds nobody up.
+    for _ in 0..20 {
+        drop(watch::Watch::begin(&file(&filled.directory)).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_can_be_revoked_and_mended() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    edit(
+        &directory,
+        "UPDATE applications SET own_day = -1, name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
+    );
+    let moved = store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
+    assert_eq!((moved.tier.as_str(), moved.keys.len()), ("pro", 0), "no key of it is in force");
+    let digest = Digest::of(&id.to_string());
+    let revoked = store.change(changing(id, What::RevokeKey { digest })).await.unwrap();
+    assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
+    let key = conformance::a_key("another");
+    let refused = store.change(changing(id, What::AddKey { key })).await;
+    assert!(matches!(refused, Err(StoreError::Damaged { .. })), "a key that would not work was made");
+    store.change(changing(id, What::SetLimits { own: OwnLimits::default() })).await.unwrap();
+    let words = What::Describe { name: "mended".into(), contact: None, note: None };
+    assert_eq!(store.change(changing(id, words)).await.unwrap().name, "mended");
+    assert_eq!(store.application(id, TODAY).await.unwrap().unwrap().keys.len(), 1);
+}

@@ -1,0 +1,267 @@
+//! Checks, backups, exports and imports of the file.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::clock::Wall;
+use crate::store::OwnLimits;
+use crate::store::embedded::upkeep::{self, ImportAsk, Imported, UpkeepError, swap};
+
+use super::*;
+
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+const REPLACE: ImportAsk = ImportAsk { replace: true, forfeit_today: false };
+
+fn import(directory: &TempDir, from: &Path, ask: ImportAsk) -> Result<Imported, UpkeepError> {
+    upkeep::import(directory.path(), from, ask, NOW)
+}
+
+fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(store.application(id, TODAY)).unwrap().unwrap().granted
+}
+
+/// Its export without the first and last line, which name the instant.
+fn content(directory: &TempDir) -> Vec<String> {
+    let mut out = Vec::new();
+    upkeep::export(&file(directory), false, &mut out, NOW).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[1..lines.len() - 1].to_vec()
+}
+
+#[test]
+fn a_check_counts_what_is_there_and_leaves_nothing_behind() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    wait(created(&store));
+    wait(store.change(changing(id, What::RevokeAll))).unwrap();
+    wait(store.lease(asking(id, TODAY, 4, 10))).unwrap();
+    let running = upkeep::check(directory.path(), NOW).unwrap();
+    assert!(running.is_sound() && running.log_bytes > 0, "{running:?}");
+    drop(store);
+    let before = fs::read(file(&directory)).unwrap();
+    let report = upkeep::check(directory.path(), NOW).unwrap();
+    assert_eq!((report.applications, report.keys, report.keys_in_force, report.audit), (2, 2, 1, 3));
+    assert_eq!((report.newest_day, report.granted), (Some(TODAY), 4));
+    assert_eq!(fs::read(file(&directory)).unwrap(), before);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    let empty = TempDir::new().unwrap();
+    assert!(matches!(upkeep::check(empty.path(), NOW), Err(UpkeepError::NoStore(_))));
+    assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_check_names_every_record_that_cannot_be_read() {
+    let (directory, store) = fresh();
+    let ids: Vec<ApplicationId> = (0..3).map(|_| wait(created(&store))).collect();
+    drop(store);
+    let spoilt = format!(
+        "UPDATE applications SET own_day = -1 WHERE id = '{}';
+         INSERT INTO ledger VALUES ('{TODAY}', '{}', 4294967296, 0), ('{TODAY}', '{}', 1, -1), ('2026-99-99', '{}', 1, 0);
+         INSERT INTO keys VALUES ('app_00000000000', zeroblob(32), '', 0, NULL, NULL, NULL)",
+        ids[0], ids[0], ids[1], ids[2]
+    );
+    edit(&directory, &spoilt);
+    let report = upkeep::check(directory.path(), NOW).unwrap();
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    assert_eq!(report.unreadable.len(), 5, "{:#?}", report.unreadable);
+    for words in ["own_day is -1", "4294967296", "grace is -1", "2026-99-99", "app_00000000000"] {
+        assert!(report.unreadable.iter().any(|line| line.contains(words)), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_backup_while_a_writer_is_busy_is_one_instant_of_the_store() {
+    let (directory, store) = fresh();
+    let (one, other) = (created(&store).await, created(&store).await);
+    let writing = async {
+        for _ in 0..200 {
+            // Each change leaves its audit record in the same commit: a torn copy would have one without the other.
+            store.change(changing(one, What::SetTier { tier: "pro".into() })).await.unwrap();
+            store.lease(asking(other, TODAY, 1, 1_000)).await.unwrap();
+        }
+    };
+    let place = TempDir::new().unwrap();
+    let (path, to) = (directory.path().to_owned(), place.path().to_owned());
+    let copying = tokio::task::spawn_blocking(move || {
+        let copies =
+            (0..10).map(|number| upkeep::back_up(&path, &to.join(number.to_string()), false).unwrap());
+        copies.collect::<Vec<_>>()
+    });
+    let ((), copies) = tokio::join!(writing, copying);
+    for report in copies.unwrap() {
+        assert!(report.is_sound() && report.applications == 2, "{report:?}");
+        // Changes and leases take turns, so at any instant they differ by one at most.
+        let changes = report.audit - 2;
+        assert!(changes.abs_diff(report.granted) <= 1, "{report:?}");
+        assert_eq!(fs::metadata(&report.path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 10, "nothing half is left");
+}
+
+#[test]
+fn a_backup_overwrites_nothing_unless_it_is_told_to_and_never_the_store() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    let to = directory.path().join("mine.db");
+    fs::write(&to, "a letter").unwrap();
+    assert!(matches!(upkeep::back_up(directory.path(), &to, false), Err(UpkeepError::Exists(_))));
+    assert_eq!(fs::read(&to).unwrap(), b"a letter");
+    assert_eq!(upkeep::back_up(directory.path(), &to, true).unwrap().applications, 1);
+    assert!(matches!(
+        upkeep::back_up(directory.path(), &file(&directory), true),
+        Err(UpkeepError::Exists(_))
+    ));
+}
+
+#[test]
+fn an_export_and_a_backup_bring_everything_to_another_machine() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    wait(store.lease(LeaseAsk { grace: 5, ..asking(id, TODAY, 7, 1_000) })).unwrap();
+    let own = OwnLimits { minute: Some(3), day: None };
+    wait(store.change(changing(id, What::SetLimits { own }))).unwrap();
+    wait(store.change(changing(id, What::Describe { name: "ö\n\"".into(), contact: None, note: None })))
+        .unwrap();
+    drop(store);
+    let place = TempDir::new().unwrap();
+    let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
+    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    upkeep::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    for from in [&backup, &lines] {
+        let other = TempDir::new().unwrap();
+        let imported = import(&other, from, ImportAsk::default()).unwrap();
+        assert!(imported.aside.is_none() && imported.unknown.len() == 1, "{imported:?}");
+        assert_eq!(content(&other), content(&directory));
+        assert_eq!(granted(&other, id), 7);
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1, "one file, no log and nothing half");
+    }
+}
+
+#[test]
+fn an_export_that_was_cut_or_changed_is_refused_and_nothing_is_touched() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let mut whole = Vec::new();
+    upkeep::export(&file(&directory), false, &mut whole, NOW).unwrap();
+    let from = directory.path().join("lines");
+    let other = TempDir::new().unwrap();
+    let changed = String::from_utf8(whole.clone()).unwrap().replace("\"free\"", "\"teams\"").into_bytes();
+    let more = [&whole[..], b"{}\n"].concat();
+    let cuts = (0..whole.len()).step_by(7).map(|length| whole[..length].to_vec());
+    for bytes in cuts.chain([changed, more]) {
+        fs::write(&from, &bytes).unwrap();
+        let refused = import(&other, &from, ImportAsk::default()).unwrap_err();
+        assert!(matches!(refused, UpkeepError::Unfit { .. }), "{refused}");
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "{refused}");
+    }
+    fs::write(&from, &whole).unwrap();
+    import(&other, &from, ImportAsk::default()).unwrap();
+}
+
+#[test]
+fn an_older_backup_grants_nothing_twice_and_lets_no_revoked_key_in() {
+    let (directory, store) = fresh();
+    let (id, revoked) = (wait(created(&store)), wait(created(&store)));
+    let backup = directory.path().join("backup.db");
+    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let newer = wait(created(&store));
+    wait(store.lease(asking(newer, tomorrow, 1, 10))).unwrap();
+    wait(store.change(changing(revoked, What::RevokeAll))).unwrap();
+    drop(store);
+    assert!(matches!(
+        import(&directory, &backup, ImportAsk::default()),
+        Err(UpkeepError::InUse { applications: 3, .. })
+    ));
+    let imported = import(&directory, &backup, REPLACE).unwrap();
+    assert_eq!(
+        (imported.still_revoked, imported.only_aside, imported.unknown.len()),
+        (1, 1, 0),
+        "{imported:?}"
+    );
+    assert_eq!(granted(&directory, id), 10);
+    let store = Embedded::open(directory.path()).unwrap();
+    assert_eq!(wait(store.newest_day()).unwrap(), Some(tomorrow), "a day that was closed stays closed");
+    assert!(wait(store.application(revoked, TODAY)).unwrap().unwrap().keys[0].revoked_at.is_some());
+}
+
+#[test]
+fn a_forfeited_day_is_granted_to_nobody_and_the_next_one_is() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    let backup = directory.path().join("backup.db");
+    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    drop(store);
+    fs::write(file(&directory), "").unwrap();
+    let ask = ImportAsk { forfeit_today: true, ..ImportAsk::default() };
+    assert_eq!(import(&directory, &backup, ask).unwrap().forfeited, Some(TODAY));
+    let store = Embedded::open(directory.path()).unwrap();
+    let lease = wait(store.lease(LeaseAsk { grace: 5, ..asking(id, TODAY, 5, 250_000) })).unwrap();
+    assert_eq!(lease, Lease::Granted { units: 0, total: u64::from(u32::MAX), grace: 0 });
+    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
+    assert_eq!(lease, Lease::Granted { units: 5, total: 5, grace: 0 });
+}
+
+#[test]
+fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_one() {
+    for taken in 0..=4 {
+        let (directory, store) = fresh();
+        let old = wait(created(&store));
+        let left = crashed(&directory); // with a log beside the file
+        drop(store);
+        let new = {
+            let (other, store) = fresh();
+            let id = wait(created(&store));
+            drop(store);
+            fs::copy(file(&other), left.path().join("scoregate.db.next-X")).unwrap();
+            id
+        };
+        let log = fs::read(left.path().join("scoregate.db-wal")).unwrap();
+        for step in swap::steps(&file(&left), "X").iter().take(taken) {
+            swap::take(step).unwrap();
+        }
+        let store = Embedded::open(left.path()).unwrap();
+        let page = wait(store.page(None, 10, TODAY)).unwrap();
+        let met: Vec<ApplicationId> = page.applications.iter().map(|one| one.id).collect();
+        assert_eq!(met, [if taken == 0 { old } else { new }], "after {taken} steps");
+        drop(store);
+        assert!(!left.path().join("scoregate.db.next-X").exists());
+        if taken > 0 {
+            assert_eq!(fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(), log);
+            let again = TempDir::new().unwrap();
+            import(&again, &left.path().join("scoregate.db.aside-X"), ImportAsk::default()).unwrap();
+            assert!(content(&again)[0].contains(&old.to_string()), "the old one is whole where it lies");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_store_is_not_imported() {
+    let (directory, store) = fresh();
+    drop(store);
+    edit(&directory, "PRAGMA user_version = 7");
+    let newer = file(&directory);
+    let other = TempDir::new().unwrap();
+    let text = other.path().join("text");
+    fs::write(&text, "dear diary").unwrap();
+    let half = other.path().join("half");
+    fs::write(&half, &fs::read(&newer).unwrap()[..8192]).unwrap();
+    for from in [&text, &half, &newer, &other.path().join("nothing")] {
+        let refused = import(&other, from, ImportAsk::default()).unwrap_err();
+        let is_clear =
+            matches!(refused, UpkeepError::Unfit { .. } | UpkeepError::Store(StoreError::Newer { .. }));
+        assert!(is_clear, "{refused}");
+    }
+    assert!(!file(&other).exists());
+    // A newer store gives its place to an older backup only if that is said.
+    let (older, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let refused = import(&directory, &file(&older), ImportAsk::default()).unwrap_err();
+    assert!(matches!(refused, UpkeepError::Store(StoreError::Newer { .. })), "{refused}");
+    import(&directory, &file(&older), REPLACE).unwrap();
+}

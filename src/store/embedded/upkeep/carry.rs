@@ -1,0 +1,118 @@
+//! What a store that is replaced still says to its successor: what was granted, which days are closed, which keys were
+//! revoked. A backup knows nothing of what came after it, and a day's quota may not be granted twice.
+//!
+//! Not for: bringing applications or keys over; what was made after the backup stays in the store that is put aside.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::super::fault::Fault;
+use super::super::{ledger, sound};
+use super::dump::CUT;
+use super::lines::{KeyLine, LedgerLine, Line, millis};
+use super::look;
+use super::walk::{Kind, walk};
+use crate::clock::Day;
+use crate::keys::Digest;
+
+/// What was brought over.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// Keys that the successor would have let in.
+    pub(super) revoked: u64,
+    /// Keys that the successor does not know.
+    pub(super) lost: u64,
+    /// What the old store no longer says.
+    pub(super) gaps: Vec<String>,
+}
+
+/// Brings over what `old` says, as far as it can be read: of each day and application the larger grant, and every
+/// revocation.
+pub(super) fn from_old(old: &Path, new: &Connection) -> Result<Carried, Fault> {
+    let all = new.unchecked_transaction()?;
+    let (mut carried, mut newest, mut broken) = (Carried::default(), None::<Day>, None::<String>);
+    let looked = look::at_damaged(old, |store| {
+        let snapshot = store.unchecked_transaction()?;
+        carried = Carried::default(); // if this is the second look, the first is worth nothing
+        if sound::is_cut(&snapshot, old)? {
+            carried.gaps.push(CUT.into());
+        }
+        let gaps = walk(&snapshot, Kind::Ledger, true, &mut |line| {
+            let Line::Ledger(line) = line else { return Ok(()) };
+            newest = newest.max(ledger::read(&line.day));
+            grant(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+        })?;
+        carried.gaps.extend(gaps);
+        let gaps = walk(&snapshot, Kind::Keys, true, &mut |line| {
+            let Line::Key(line) = line else { return Ok(()) };
+            revoke(new, &line, &mut carried).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+        })?;
+        carried.gaps.extend(gaps);
+        Ok(())
+    });
+    // What fails here is the new store, and not the reading of the old one.
+    if let Some(broken) = broken {
+        return Err(Fault::Disk(std::io::Error::other(broken)));
+    }
+    match looked {
+        Ok(()) => {}
+        Err(Fault::Disk(error)) => return Err(error.into()),
+        Err(fault) => carried.gaps.push(fault.told("be read", old).to_string()),
+    }
+    if let Some(newest) = newest {
+        close_before(new, newest)?;
+    }
+    all.commit()?;
+    Ok(carried)
+}
+
+/// The larger grant stands. An application that the new store does not know has no key to spend with.
+fn grant(new: &Connection, line: &LedgerLine) -> Result<(), Fault> {
+    new.prepare_cached(
+        "INSERT INTO ledger (day, application, granted, grace)
+         SELECT ?1, id, ?3, ?4 FROM applications WHERE id = ?2
+         ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted), grace = max(grace, excluded.grace)",
+    )?
+    .execute(params![line.day, line.application, line.granted, line.grace])?;
+    Ok(())
+}
+
+fn revoke(new: &Connection, line: &KeyLine, carried: &mut Carried) -> Result<(), Fault> {
+    let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
+    let is_revoked: Option<bool> = new
+        .prepare_cached("SELECT revoked_at IS NOT NULL FROM keys WHERE digest = ?1")?
+        .query_row([digest.as_bytes()], |row| row.get(0))
+        .optional()?;
+    match (is_revoked, &line.revoked_at) {
+        (None, None) => carried.lost += 1,
+        (Some(false), Some(at)) => {
+            new.prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE digest = ?1")?
+                .execute(params![digest.as_bytes(), millis(at)?])?;
+            carried.revoked += 1;
+        }
+        (None | Some(true), Some(_)) | (Some(_), None) => {}
+    }
+    Ok(())
+}
+
+/// Opens a day without granting anything of it, so that earlier ones are closed.
+fn close_before(new: &Connection, day: Day) -> Result<(), Fault> {
+    new.prepare_cached(
+        "INSERT INTO ledger (day, application, granted) SELECT ?1, min(id), 0 FROM applications WHERE true
+         HAVING min(id) IS NOT NULL ON CONFLICT DO NOTHING",
+    )?
+    .execute([day.to_string()])?;
+    Ok(())
+}
+
+/// Marks a day's quota as granted to the last unit, whatever it is, to every application.
+pub(super) fn forfeit(new: &Connection, today: Day) -> Result<Day, Fault> {
+    let day = ledger::newest_day(new)?.map_or(today, |newest| newest.max(today));
+    new.execute(
+        "INSERT INTO ledger (day, application, granted, grace) SELECT ?1, id, ?2, ?2 FROM applications WHERE true
+         ON CONFLICT DO UPDATE SET granted = excluded.granted, grace = excluded.grace",
+        params![day.to_string(), u32::MAX],
+    )?;
+    Ok(day)
+}

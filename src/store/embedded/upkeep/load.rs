@@ -1,0 +1,82 @@
+//! Makes a new store of a backup or an export, beside the place where it is to lie.
+//!
+//! Not for: judging whether it may take that place (`import`).
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use sha2::{Digest as _, Sha256};
+
+use super::super::beside::{BACKUP_BEGINS, begins, remove_database};
+use super::super::fault::Fault;
+use super::super::{file, schema, sound};
+use super::lines::{Counts, FORMAT, Head, Line, VERSION};
+use super::look;
+use crate::keys::Digest;
+
+/// The longest line that is read; ours have a few hundred bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Makes a store at `to` of what `from` holds, in this program's format. Fails with what is wrong with `from`.
+pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, Fault> {
+    match begins(from) {
+        Some(BACKUP_BEGINS) => {
+            look::at(from, |backup| {
+                sound::is_ours(backup, from, schema::STEPS)?;
+                remove_database(to)?;
+                file::copy(backup, to)
+            })?;
+            let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            file::write_ahead(&store)?;
+            file::take_steps(&mut store, schema::STEPS)?;
+            Ok(store)
+        }
+        Some(_) => {
+            let store = file::make_at(to, schema::STEPS)?;
+            let all = store.unchecked_transaction()?;
+            lines(from, &all)?;
+            all.commit()?;
+            Ok(store)
+        }
+        None => Err(Fault::Record("it is neither a backup nor an export of a store".into())),
+    }
+}
+
+/// Writes every line into the store, and holds them against the last one.
+fn lines(from: &Path, store: &Connection) -> Result<(), Fault> {
+    let mut file = BufReader::new(File::open(from)?);
+    let (mut counts, mut hash, mut number) = (Counts::default(), Sha256::new(), 0u64);
+    let mut text = Vec::new();
+    loop {
+        text.clear();
+        number += 1;
+        std::io::Read::take(&mut file, LONGEST).read_until(b'\n', &mut text)?;
+        if !text.ends_with(b"\n") {
+            return Err(Fault::Record(format!("it breaks off in line {number}: it was cut")));
+        }
+        let wrong = |reason: &dyn std::fmt::Display| Fault::Record(format!("line {number}: {reason}"));
+        if number == 1 {
+            let head: Head = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
+            if head.format != FORMAT || head.version != VERSION {
+                let found = head.version;
+                return Err(wrong(&format!("version {found} is not known here, only {VERSION}")));
+            }
+        } else {
+            let line: Line = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
+            if let Line::End(end) = line {
+                let sha256 = Digest::from_bytes(hash.finalize().into()).to_string();
+                let rest = file.read_until(b'\n', &mut Vec::new())?;
+                let is_whole = (end.counts, end.sha256) == (counts, sha256) && rest == 0;
+                return if is_whole { Ok(()) } else { Err(wrong(&"it does not fit what comes before it")) };
+            }
+            counts.count(&line);
+            line.insert(store).map_err(|fault| match fault {
+                Fault::Record(reason) => wrong(&reason),
+                other @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Refused(_)) => other,
+            })?;
+        }
+        hash.update(&text);
+    }
+}

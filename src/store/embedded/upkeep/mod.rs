@@ -1,0 +1,140 @@
+//! What an operator does with the file as a whole: check it, back it up, write it out, and put another in its place.
+//!
+//! Nothing here needs a store that is open; all but [`import()`] work while a server runs, and none writes to the file it
+//! reads. Not for: single keys (`scoregate keys`), nor for asking the operator anything.
+
+mod carry;
+mod dump;
+mod import;
+mod inspect;
+mod lines;
+mod load;
+mod look;
+pub(super) mod swap;
+mod walk;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::beside::{HALF, beside, remove_database, sync_directory};
+use super::fault::Fault;
+use super::file;
+use crate::store::StoreError;
+
+pub use super::beside::way_back;
+pub use dump::{Exported, export};
+pub use import::{ImportAsk, Imported, import};
+pub use inspect::{Report, check};
+pub use lines::Counts;
+
+/// Why it could not be done. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum UpkeepError {
+    /// There is no store.
+    #[error("there is no store at {}: name the server's data directory by --data-dir or --config", .0.display())]
+    NoStore(PathBuf),
+    /// A file with that name is already there.
+    #[error("{} is already there: take another name, or --force to overwrite it", .0.display())]
+    Exists(PathBuf),
+    /// There is a store which would be replaced.
+    #[error(
+        "the store at {} holds {applications} applications: --replace puts it aside for the new one", path.display()
+    )]
+    InUse {
+        /// Where it lies.
+        path: PathBuf,
+        /// How many applications it has.
+        applications: u64,
+    },
+    /// The file that was to be imported is not what it has to be.
+    #[error("{} cannot be imported: {reason}", path.display())]
+    Unfit {
+        /// Where it lies.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The output cannot be written.
+    #[error("{} cannot be written: {source}", path.display())]
+    Unwritable {
+        /// Where to.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// The store refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl UpkeepError {
+    /// Whether the operator can mend it by asking for something else.
+    pub const fn is_input(&self) -> bool {
+        match self {
+            Self::NoStore(_) | Self::Exists(_) | Self::InUse { .. } | Self::Unfit { .. } => true,
+            Self::Unwritable { .. } | Self::Store(_) => false,
+        }
+    }
+}
+
+/// The store's file in a data directory.
+pub fn file_in(directory: &Path) -> PathBuf {
+    directory.join(file::FILE_NAME)
+}
+
+/// Writes a whole copy of the store to a file for its owner alone, while a server may go on writing: the copy is what
+/// was committed at one instant. Under its final name there is only ever a copy that was checked and is on the disk.
+pub fn back_up(directory: &Path, to: &Path, force: bool) -> Result<Report, UpkeepError> {
+    let path = file_in(directory);
+    if !path.exists() {
+        return Err(UpkeepError::NoStore(path));
+    }
+    if is_the_store(&path, to) || (to.exists() && !force) {
+        return Err(UpkeepError::Exists(to.to_owned()));
+    }
+    let half = beside(to, HALF);
+    let unwritable = |source| UpkeepError::Unwritable { path: to.to_owned(), source };
+    remove_database(&half).map_err(unwritable)?;
+    let done = copied(&path, &half, to).and_then(|report| match report.faults.first() {
+        None => Ok(report),
+        Some(fault) => {
+            let (path, reason) = (path.display().to_string(), fault.clone());
+            Err(StoreError::Damaged { path, reason }.into())
+        }
+    });
+    let kept = done.and_then(|report| {
+        fs::rename(&half, to).and_then(|()| sync_directory(to)).map_err(unwritable)?;
+        Ok(report)
+    });
+    if kept.is_err() {
+        drop(remove_database(&half)); // whatever is wrong with it was told already
+    }
+    kept
+}
+
+/// Copies the store and looks at the copy.
+fn copied(path: &Path, half: &Path, to: &Path) -> Result<Report, UpkeepError> {
+    let copied = look::at(path, |store| {
+        remove_database(half)?;
+        file::copy(store, half)
+    });
+    copied.map_err(|fault| match fault {
+        Fault::Disk(source) => UpkeepError::Unwritable { path: to.to_owned(), source },
+        other @ (Fault::Sql(_) | Fault::Record(_) | Fault::Refused(_)) => {
+            other.told("be copied", path).into()
+        }
+    })?;
+    let mut report = inspect::at(half).map_err(|fault| fault.told("read the copy", half))?;
+    to.clone_into(&mut report.path);
+    Ok(report)
+}
+
+/// Whether a path leads to the store itself, or to what belongs to it.
+fn is_the_store(path: &Path, other: &Path) -> bool {
+    let same = |mine: PathBuf| match (mine.canonicalize(), other.canonicalize()) {
+        (Ok(mine), Ok(other)) => mine == other,
+        _ => false,
+    };
+    ["", super::beside::LOG, super::beside::INDEX].iter().any(|ending| same(beside(path, ending)))
+}
