@@ -9,6 +9,7 @@ mod exit;
 mod keys;
 mod printer;
 mod serve;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -64,6 +65,9 @@ enum Command {
     /// Create, list and change applications and their keys, on a running server or a stopped one.
     #[command(after_help = keys::AFTER_HELP)]
     Keys(keys::KeysArgs),
+    /// Check, back up, export and import the store of keys and quotas.
+    #[command(after_help = store::AFTER_HELP)]
+    Store(store::StoreArgs),
     /// Print completions for a shell.
     #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
     Completions {
@@ -102,6 +106,7 @@ pub fn main() -> Exit {
         Command::Serve { config, place } => serve::run(config.as_deref(), &place),
         Command::Check { config, sample } => check::run(config.as_deref(), sample),
         Command::Keys(args) => keys::run(args),
+        Command::Store(args) => store::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);

@@ -3,6 +3,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use crate::store::upkeep::way_back;
+
 use super::exit::Exit;
 
 /// How many cells a full bar has.
@@ -34,9 +36,12 @@ pub(super) fn input(text: &str) -> Exit {
     Exit::Input
 }
 
-/// Says what went wrong on our side.
+/// Says what went wrong on our side, and the way back from a store that is refused.
 pub(super) fn fault(error: &anyhow::Error) -> Exit {
     say(&format!("error: {error:#}"));
+    if let Some(way_back) = error.chain().find_map(|cause| way_back(cause.downcast_ref()?)) {
+        say(&way_back);
+    }
     Exit::Fault
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 22] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -25,6 +25,11 @@ const COMMANDS: [&[&str]; 17] = [
     &["keys", "audit"],
     &["keys", "import"],
     &["keys", "export"],
+    &["store"],
+    &["store", "check"],
+    &["store", "backup"],
+    &["store", "export"],
+    &["store", "import"],
 ];
 
 #[test]
@@ -48,6 +53,7 @@ fn the_commands_are_those_whose_help_is_tested() {
     };
     let mut all = named(&run(&["--help"]).out);
     all.extend(named(&run(&["keys", "--help"]).out).into_iter().map(|verb| format!("keys {verb}")));
+    all.extend(named(&run(&["store", "--help"]).out).into_iter().map(|verb| format!("store {verb}")));
     let mut tested: Vec<String> = COMMANDS.iter().map(|command| command.join(" ")).collect();
     all.sort();
     tested.sort();

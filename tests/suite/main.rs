@@ -26,6 +26,7 @@ mod built_in;
 mod caching;
 mod cli_demo;
 mod cli_keys;
+mod cli_store;
 mod cli_words;
 mod client;
 mod clock_steps;

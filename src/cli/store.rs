@@ -1,0 +1,302 @@
+//! `scoregate store`: the file with the keys and the quotas as a whole.
+//!
+//! Not for: doing any of it (`store::upkeep`).
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::app::DataDir;
+use crate::clock::{Clock, Day, Wall};
+use crate::config::{Problems, read_environment, read_file, resolve};
+use crate::store::upkeep::{
+    self, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, export, file_in, import,
+};
+
+use super::exit::Exit;
+use super::printer;
+use super::serve::environment;
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate store check --data-dir DIR\n  \
+scoregate store backup backup.db --data-dir DIR\n  \
+scoregate store import backup.db --data-dir DIR\n\n\
+DIR is the server's data directory; --config FILE finds it there. All but import work while the server runs.\n\
+A backup and an export hold no key, only SHA-256s of keys; still, they are for their owner alone.";
+
+#[derive(Debug, Args)]
+pub(super) struct StoreArgs {
+    #[command(subcommand)]
+    verb: Verb,
+    /// The server's data directory.
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<PathBuf>,
+    /// The server's configuration: its data directory.
+    #[arg(long, value_name = "FILE", env = "SCOREGATE_CONFIG", global = true)]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Say what the store holds and everything that is wrong with it.
+    #[command(after_help = "Example:\n  scoregate store check --data-dir DIR --json\n\n\
+        Exit codes: 0 sound, 1 something has to be mended, 2 it cannot be read. Nothing is written.")]
+    Check {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a whole copy to a file, while the server runs or not.
+    #[command(after_help = "Example:\n  scoregate store backup backup.db --data-dir DIR\n\n\
+        The copy is what was committed at one instant; `sqlite3` reads it.")]
+    Backup {
+        /// The file to write.
+        file: PathBuf,
+        /// Overwrite it if it is there.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Write everything as lines of JSON, for another engine or another machine.
+    #[command(after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
+        scoregate store export salvaged.jsonl --damaged DIR/scoregate.db\n\n\
+        With --damaged as much of a file is written as can be read, and what was left out is said line by line;\n\
+        then the exit code is 1.")]
+    Export {
+        /// The file to write, or - for standard output.
+        file: PathBuf,
+        /// Read this store file in place of the data directory's, as far as it can be read.
+        #[arg(long, value_name = "FILE")]
+        damaged: Option<PathBuf>,
+        /// Overwrite the file if it is there.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Put a backup or an export in the place of the store of a stopped server.
+    #[command(after_help = "Examples:\n  scoregate store import backup.db --data-dir DIR\n  \
+        scoregate store import backup.db --replace --data-dir DIR\n\n\
+        The store that was there is kept, as scoregate.db.aside-INSTANT. What it says was granted stays granted, and what\n\
+        it says was revoked stays revoked. Where it cannot be read callers may get today's quota again; --forfeit-today\n\
+        refuses them until midnight UTC instead.")]
+    Import {
+        /// The backup or the export.
+        file: PathBuf,
+        /// Also in place of a store that is sound and in use.
+        #[arg(long)]
+        replace: bool,
+        /// Mark today's quota of every application as spent, until midnight UTC.
+        #[arg(long)]
+        forfeit_today: bool,
+    },
+}
+
+pub(super) fn run(args: &StoreArgs) -> Exit {
+    let now = Clock::system().now().wall;
+    if let Verb::Export { file, damaged: Some(damaged), force } = &args.verb {
+        return write_export(damaged, true, file, *force, now);
+    }
+    let directory = match data_dir(args) {
+        Ok(directory) => directory,
+        Err(problems) => return printer::input(&problems.to_string()),
+    };
+    match &args.verb {
+        Verb::Check { json } => match check(&directory, now) {
+            Ok(report) => judge(&report, *json),
+            Err(error) => failed(error),
+        },
+        Verb::Backup { file, force } => match back_up(&directory, file, *force) {
+            Ok(report) => hold(&report),
+            Err(error) => failed(error),
+        },
+        Verb::Export { file, force, .. } => write_export(&file_in(&directory), false, file, *force, now),
+        Verb::Import { file, replace, forfeit_today } => {
+            let ask = ImportAsk { replace: *replace, forfeit_today: *forfeit_today };
+            // Holding it says that no server runs, and keeps one from starting meanwhile.
+            match DataDir::open(&directory) {
+                Err(error) => printer::input(&format!("{error:#}")),
+                Ok(held) => match import(held.path(), file, ask, now) {
+                    Ok(imported) => told(&imported, ask),
+                    Err(error) => failed(error),
+                },
+            }
+        }
+    }
+}
+
+/// The data directory by the flags, the environment and the file, as `serve` would find it.
+fn data_dir(args: &StoreArgs) -> Result<PathBuf, Problems> {
+    let mut written = args.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    written.overlay(read_environment(environment())?);
+    if let Some(directory) = &args.data_dir {
+        written.set("data_dir", directory.to_string_lossy().into_owned());
+    }
+    if !written.says("upstream") {
+        written.set("upstream", "built-in");
+    }
+    resolve(&written).map(|config| config.data_dir)
+}
+
+fn failed(error: UpkeepError) -> Exit {
+    let is_input = error.is_input();
+    // The store's own error by itself, so that the way back is found.
+    let error = match error {
+        UpkeepError::Store(error) => error.into(),
+        error @ (UpkeepError::NoStore(_)
+        | UpkeepError::Exists(_)
+        | UpkeepError::InUse { .. }
+        | UpkeepError::Unfit { .. }
+        | UpkeepError::Unwritable { .. }) => anyhow::Error::from(error),
+    };
+    if is_input { printer::input(&error.to_string()) } else { printer::fault(&error) }
+}
+
+fn judge(report: &Report, as_json: bool) -> Exit {
+    let printed = if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { hold(report) };
+    for fault in &report.faults {
+        printer::say(&format!("damaged: {fault}"));
+    }
+    for record in &report.unreadable {
+        printer::say(&format!("cannot be read: {record}"));
+    }
+    if let Some(reason) = report.faults.first() {
+        let (path, reason) = (report.path.display().to_string(), reason.clone());
+        let damaged = crate::store::StoreError::Damaged { path, reason };
+        printer::say(&upkeep::way_back(&damaged).unwrap_or_default());
+    } else if !report.unreadable.is_empty() {
+        printer::say("The gateway passes these records over; `scoregate keys` or `sqlite3` can mend them.");
+    }
+    if report.is_sound() { printed } else { Exit::Input }
+}
+
+/// What a store holds, in words.
+fn hold(report: &Report) -> Exit {
+    let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
+    let facts = [
+        ("file", report.path.display().to_string()),
+        ("format", report.format.to_string()),
+        ("applications", report.applications.to_string()),
+        ("keys", report.keys.to_string()),
+        ("keys in force", report.keys_in_force.to_string()),
+        ("newest day", day),
+        ("granted that day", report.granted.to_string()),
+        ("audit records", report.audit.to_string()),
+        ("bytes", report.bytes.to_string()),
+        ("bytes of its log", report.log_bytes.to_string()),
+    ];
+    let lines: Vec<String> = facts.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
+    printer::data(&format!("{}\n", lines.join("\n")))
+}
+
+fn as_value(report: &Report) -> serde_json::Value {
+    json!({
+        "file": report.path.display().to_string(),
+        "sound": report.is_sound(),
+        "format": report.format,
+        "applications": report.applications,
+        "keys": report.keys,
+        "keys_in_force": report.keys_in_force,
+        "newest_day": report.newest_day.map(|day| day.to_string()),
+        "granted": report.granted,
+        "audit": report.audit,
+        "bytes": report.bytes,
+        "log_bytes": report.log_bytes,
+        "faults": report.faults,
+        "unreadable": report.unreadable,
+    })
+}
+
+/// To standard output, or to a file that has its name only once it is whole.
+fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -> Exit {
+    if to == Path::new("-") {
+        let mut out = BufWriter::new(io::stdout().lock());
+        return match export(from, damaged, &mut out, now) {
+            Ok(exported) => written(&exported, damaged),
+            Err(error) => failed(error),
+        };
+    }
+    if to.exists() && !force {
+        return failed(UpkeepError::Exists(to.to_owned()));
+    }
+    let mut half = to.as_os_str().to_owned();
+    half.push(".half");
+    let exported = into_file(from, damaged, Path::new(&half), now).and_then(|exported| {
+        let unwritable = |source| UpkeepError::Unwritable { path: to.to_owned(), source };
+        fs::rename(&half, to).map_err(unwritable)?;
+        Ok(exported)
+    });
+    match exported {
+        Ok(exported) => written(&exported, damaged),
+        Err(error) => {
+            drop(fs::remove_file(&half)); // it may not even be there
+            failed(error)
+        }
+    }
+}
+
+fn into_file(from: &Path, damaged: bool, half: &Path, now: Wall) -> Result<Exported, UpkeepError> {
+    let unwritable = |source| UpkeepError::Unwritable { path: half.to_owned(), source };
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(half);
+    let mut out = BufWriter::new(file.map_err(unwritable)?);
+    let exported = export(from, damaged, &mut out, now)?;
+    out.flush().and_then(|()| out.get_ref().sync_all()).map_err(unwritable)?;
+    Ok(exported)
+}
+
+fn written(exported: &Exported, damaged: bool) -> Exit {
+    for left_out in &exported.left_out {
+        printer::say(&format!("left out: {left_out}"));
+    }
+    let counts = exported.counts;
+    printer::say(&format!(
+        "written: {} applications, {} keys, {} records of the ledger, {} of the audit trail",
+        counts.applications, counts.keys, counts.ledger, counts.audit
+    ));
+    if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
+}
+
+fn told(imported: &Imported, ask: ImportAsk) -> Exit {
+    for record in &imported.report.unreadable {
+        printer::say(&format!("cannot be read, and is passed over: {record}"));
+    }
+    if let Some(aside) = &imported.aside {
+        printer::say(&format!("the store that was there is kept as {}", aside.display()));
+    }
+    if imported.still_revoked > 0 {
+        printer::say(&format!("{} keys that were revoked since stay revoked", imported.still_revoked));
+    }
+    if imported.only_aside > 0 {
+        printer::say(&format!(
+            "{} keys that were made since are only in the store put aside",
+            imported.only_aside
+        ));
+    }
+    match (imported.unknown.is_empty(), imported.forfeited) {
+        (true, None) => printer::say("what was granted since stays granted"),
+        (_, Some(day)) => {
+            let end: Wall = Day::end(day);
+            printer::say(&format!(
+                "every quota of {day} is spent: callers are refused until {}",
+                end.rfc3339()
+            ));
+        }
+        (false, None) => unknown(&imported.unknown),
+    }
+    if !imported.unknown.is_empty() && !ask.forfeit_today {
+        printer::say("A key that was revoked since may be in force again: `scoregate keys revoke` ends it.");
+    }
+    hold(&imported.report)
+}
+
+/// The promise that cannot be kept without asking.
+fn unknown(gaps: &[String]) {
+    for gap in gaps {
+        printer::say(&format!("not known: {gap}"));
+    }
+    printer::say(
+        "WARNING: what was granted since this file was made is not known, so callers may get today's quota again. \
+         The same import with --replace --forfeit-today refuses them until midnight UTC instead.",
+    );
+}

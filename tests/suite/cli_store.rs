@@ -1,0 +1,216 @@
+//! `scoregate store` and a server whose store is damaged: what is printed can be pasted, and the keys work again.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::shell::{Ended, Program, Visitor, run, run_with};
+
+const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
+
+/// A data directory.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path("scoregate.db")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        run(&[arguments, &["--data-dir", self.0.path().to_str().unwrap()]].concat())
+    }
+
+    fn store(&self, arguments: &[&str]) -> Ended {
+        self.run(&[&["store"], arguments].concat())
+    }
+
+    fn create(&self, tier: &str) -> String {
+        self.run(&["keys", "create", "--name", "n", "--tier", tier]).with(0).out.trim().to_owned()
+    }
+
+    fn serve(&self) -> Program {
+        Program::serve(self.0.path(), &BUILT_IN)
+    }
+
+    /// A start that is refused.
+    fn refused(&self) -> Ended {
+        let place = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+        run_with(&[&place[..], &[self.0.path().to_str().unwrap()]].concat(), &BUILT_IN).with(2)
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Pastes a line into a shell that finds the program under its name.
+fn paste(line: &str) -> Ended {
+    let program = Path::new(env!("CARGO_BIN_EXE_scoregate")).parent().unwrap();
+    let script = format!("PATH={}:$PATH; {line}", program.display());
+    let output = Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).output().unwrap();
+    let said = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), out: said(output.stdout), err: said(output.stderr) }
+}
+
+/// The commands among what was said, in order.
+fn commands(said: &str) -> Vec<String> {
+    said.lines()
+        .filter_map(|line| line.strip_prefix("  scoregate "))
+        .map(|line| format!("scoregate {line}"))
+        .collect()
+}
+
+fn spoil(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    bytes[4096..4196].fill(0xA5);
+    fs::write(file, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn the_way_back_that_is_printed_leads_back_by_a_backup() {
+    let place = Place::new();
+    let key = place.create("pro");
+    let older = place.path("older.db");
+    place.store(&["backup", text(&older)]).with(0);
+    let backup = place.path("it's mine.db");
+    let running = place.serve();
+    let visitor = Visitor::to(running.public()).await;
+    let held = place.store(&["backup", text(&backup)]).with(0);
+    assert!(held.out.contains("applications       1"), "{}", held.out);
+    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    running.stop().with(0);
+
+    spoil(&place.file());
+    let before = fs::read(place.file()).unwrap();
+    let refused = place.refused();
+    assert!(refused.err.contains(text(&place.file())) && refused.err.contains("damaged"), "{}", refused.err);
+    assert_eq!(fs::read(place.file()).unwrap(), before, "the file is left as it is");
+    let back = commands(&refused.err);
+    assert!(
+        back[0].contains("store check") && back[1].contains("mine.db") && back[2].contains("older.db"),
+        "{back:?}"
+    );
+    let checked = paste(&back[0]);
+    assert!(checked.code == Some(1) || checked.code == Some(2), "{checked:?}");
+    let imported = paste(&back[1]).with(0);
+    let aside = imported.err.lines().find_map(|line| line.split("kept as ").nth(1)).unwrap();
+    assert_eq!(fs::read(aside).unwrap(), before, "what was damaged is kept");
+
+    let running = place.serve();
+    let visitor = Visitor::to(running.public()).await;
+    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    running.stop().with(0);
+    place.store(&["check"]).with(0);
+}
+
+#[tokio::test]
+async fn the_way_back_without_a_backup_leads_back_by_what_can_still_be_read() {
+    let place = Place::new();
+    let keys: Vec<String> = (0..2).map(|_| place.create("pro")).collect();
+    // The audit trail alone is broken: its pages are in no other table.
+    let file = place.file();
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'audit'";
+    let page = Command::new("sqlite3").arg(&file).arg(sql).output().unwrap().stdout;
+    let page: usize = String::from_utf8(page).unwrap().trim().parse().unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[(page - 1) * 4096..page * 4096].fill(0xA5);
+    fs::write(&file, bytes).unwrap();
+
+    let back = commands(&place.refused().err);
+    assert_eq!(back.len(), 3, "{back:?}");
+    paste(&back[0]).with(1);
+    let written = paste(&back[1]).with(1);
+    assert!(written.err.contains("left out: audit"), "{}", written.err);
+    let imported = paste(&back[2]).with(0);
+    assert!(imported.out.contains("applications       2"), "{}", imported.out);
+    let running = place.serve();
+    let visitor = Visitor::to(running.public()).await;
+    for key in &keys {
+        assert_eq!(visitor.who_am_i(key).await.unwrap().0, "pro");
+    }
+    running.stop().with(0);
+}
+
+#[tokio::test]
+async fn an_older_backup_refills_no_day_and_a_forfeited_day_refuses_until_midnight() {
+    let place = Place::new();
+    let key = place.create("free");
+    let backup = place.path("backup.db");
+    place.store(&["backup", text(&backup)]).with(0);
+    let spend = async |wanted: u16| {
+        let running = place.serve();
+        let visitor = Visitor::to(running.public()).await;
+        let answer = visitor.get("/api/v1/models", &key).send().await;
+        assert_eq!(answer.status, wanted);
+        running.stop().with(0);
+        let shown = place.run(&["keys", "list", "--json"]).with(0).json();
+        shown["applications"][0]["granted_today"].as_u64().unwrap()
+    };
+    assert_eq!(spend(200).await, 1);
+    place.store(&["import", text(&backup)]).with(1);
+    let imported = place.store(&["import", text(&backup), "--replace"]).with(0);
+    assert!(imported.err.contains("stays granted"), "{}", imported.err);
+    assert_eq!(spend(200).await, 2, "what was granted before the import is still granted");
+
+    fs::write(place.file(), "").unwrap();
+    let imported = place.store(&["import", text(&backup)]).with(0);
+    assert!(imported.err.contains("WARNING") && imported.err.contains("--forfeit-today"), "{}", imported.err);
+    let imported = place.store(&["import", text(&backup), "--replace", "--forfeit-today"]).with(0);
+    assert!(imported.err.contains("refused until"), "{}", imported.err);
+    spend(429).await;
+}
+
+#[test]
+fn an_import_refuses_while_a_server_runs_and_says_what_would_do() {
+    let place = Place::new();
+    place.create("pro");
+    let backup = place.path("backup.db");
+    place.store(&["backup", text(&backup)]).with(0);
+    let running = place.serve();
+    running.public();
+    let refused = place.store(&["import", text(&backup), "--replace"]).with(1);
+    assert!(refused.err.contains("in use by another scoregate") && refused.err.contains("stop it"));
+    running.stop().with(0);
+    place.store(&["import", text(&backup), "--replace"]).with(0);
+}
+
+#[test]
+fn a_check_speaks_to_people_and_programs_and_never_makes_a_store() {
+    let place = Place::new();
+    place.create("pro");
+    let json = place.store(&["check", "--json"]).with(0).json();
+    assert_eq!((json["sound"].as_bool(), json["keys_in_force"].as_u64()), (Some(true), Some(1)));
+    fs::write(place.file(), "").unwrap();
+    assert!(place.store(&["check"]).with(2).err.contains("it is empty"));
+    let nowhere = Place::new();
+    assert!(nowhere.store(&["check"]).with(1).err.contains("--data-dir"));
+    assert_eq!(fs::read_dir(nowhere.0.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_export_goes_to_another_machine_whole_and_holds_no_key() {
+    let (place, other) = (Place::new(), Place::new());
+    let key = place.create("pro");
+    let lines = place.store(&["export", "-"]).with(0);
+    assert!(!lines.out.contains(&key) && lines.out.lines().count() == 5, "{}", lines.out);
+    let file = place.path("keys.jsonl");
+    place.store(&["export", text(&file)]).with(0);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    place.store(&["export", text(&file)]).with(1);
+    other.store(&["import", text(&file)]).with(0);
+    assert_eq!(other.run(&["keys", "list"]).with(0).out, place.run(&["keys", "list"]).with(0).out);
+    fs::write(&file, &lines.out[..lines.out.len() / 2]).unwrap();
+    let cut = Place::new().store(&["import", text(&file)]).with(1);
+    assert!(cut.err.contains("it was cut"), "{}", cut.err);
+}
