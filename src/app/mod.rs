@@ -261,6 +261,7 @@ async fn keep_accounts(
         }
         leases.collect();
         registrar.remember_uses().await;
+        registrar.look_at_the_store();
     }
 }
 

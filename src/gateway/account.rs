@@ -18,8 +18,6 @@ use super::terms::Terms;
 pub struct Account {
     /// Its identifier.
     pub id: ApplicationId,
-    /// Its name.
-    pub name: Box<str>,
     terms: ArcSwap<Terms>,
     books: Mutex<Books>,
 }
@@ -27,6 +25,8 @@ pub struct Account {
 /// What changes with every request.
 #[derive(Debug)]
 pub(super) struct Books {
+    /// Its name, for people.
+    name: Box<str>,
     /// The balances.
     pub(super) balance: Balance,
     /// The ledger call under way for it, if any.
@@ -52,9 +52,26 @@ impl Account {
         let balance = Balance::opened(&terms.limits, day, stored.granted);
         Self {
             id: stored.id,
-            name: stored.name.as_str().into(),
             terms: ArcSwap::new(terms),
-            books: Mutex::new(Books { balance, leasing: None, is_owing: false }),
+            books: Mutex::new(Books {
+                name: stored.name.as_str().into(),
+                balance,
+                leasing: None,
+                is_owing: false,
+            }),
+        }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> Box<str> {
+        self.books().name.clone()
+    }
+
+    /// Another name, from now on.
+    pub(super) fn set_name(&self, name: &str) {
+        let mut books = self.books();
+        if *books.name != *name {
+            books.name = name.into();
         }
     }
 

@@ -64,8 +64,9 @@ pub(super) struct Known<'a> {
 pub(super) fn describe(caller: &Caller, known: &Known<'_>, now: Now) -> Bytes {
     let terms = caller.account.terms();
     let [minute, day, _] = caller.account.standings(Rule::Day, &terms.limits, now);
+    let name = caller.account.name();
     let item = Item {
-        application: Application { id: caller.account.id.to_string(), name: &caller.account.name },
+        application: Application { id: caller.account.id.to_string(), name: &name },
         key_prefix: known.key_prefix,
         tier: &terms.tier_name,
         limits: [allowance(&minute), allowance(&day)],

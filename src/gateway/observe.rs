@@ -35,6 +35,7 @@ pub struct Instruments {
     upstream_durations: Histogram,
     units: Family<Counter, Units>,
     store_failures: Family<Counter, StoreWork>,
+    store_damaged: Gauge,
     ledger_away: Gauge,
     while_away: Family<Counter, WhileAway>,
     lease_waits: Counter,
@@ -157,6 +158,7 @@ impl Instruments {
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
             units: registry.counters("scoregate_quota_units_total", &uses),
             store_failures: registry.counters("scoregate_store_failures_total", &works),
+            store_damaged: registry.gauge("scoregate_store_damaged"),
             ledger_away: registry.gauge("scoregate_ledger_away"),
             while_away: registry.counters("scoregate_ledger_away_decisions_total", &decided),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
@@ -232,6 +234,11 @@ impl Instruments {
     /// The store failed at some work.
     pub(super) fn store_failed(&self, work: StoreWork) {
         self.store_failures.count(work);
+    }
+
+    /// Whether the store was found to be damaged.
+    pub(super) fn store_is_damaged(&self, damaged: bool) {
+        self.store_damaged.set(f64::from(u8::from(damaged)));
     }
 
     /// The ledger went away, or came back.

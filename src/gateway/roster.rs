@@ -12,7 +12,7 @@ use dashmap::DashMap;
 use crate::clock::{Day, Now, Wall};
 use crate::keys::Digest;
 use crate::limits::Drained;
-use crate::store::{GiveBack, StoredApplication, Used};
+use crate::store::{GiveBack, StoredApplication, StoredKey, Used};
 
 use super::account::Account;
 use super::terms::TermsByTier;
@@ -119,21 +119,35 @@ impl Roster {
             }
             return false;
         };
-        let known = stored.keys.iter().find_map(|key| self.find(&key.digest)).map(|entry| entry.account);
-        let account = known.unwrap_or_else(|| Arc::new(Account::new(stored, Arc::clone(&terms), day)));
-        account.set_terms(terms);
-        for key in &stored.keys {
-            // What is revoked stays so, wherever the wall clock is stepped to.
-            let ends = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
-            let used = self.find(&key.digest).map_or(Hour(0), |found| found.used);
-            let used = used.max(key.last_used_at.map_or(Hour(0), Hour::of));
-            let entry = Entry { account: Arc::clone(&account), ends, used: AtomicU32::new(used.0) };
-            self.entries.insert(key.digest, entry);
-            if ends.is_some() {
-                lock(&self.ending).push(key.digest);
+        let known = stored.keys.iter().find_map(|key| self.find(&key.digest)).map(|found| found.account);
+        let account = match known {
+            Some(account) => {
+                account.set_terms(terms);
+                account.set_name(&stored.name);
+                account
             }
+            None => Arc::new(Account::new(stored, terms, day)),
+        };
+        for key in &stored.keys {
+            self.enter(key, Arc::clone(&account));
         }
         true
+    }
+
+    fn enter(&self, key: &StoredKey, account: Arc<Account>) {
+        // What is revoked stays so, wherever the wall clock is stepped to.
+        let ends = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
+        let used = key.last_used_at.map_or(Hour(0), Hour::of);
+        let before = self.entries.insert(key.digest, Entry { account, ends, used: AtomicU32::new(used.0) });
+        // The store is told of uses late: what was known here wins.
+        if let Some(before) = before
+            && let Some(entry) = self.entries.get(&key.digest)
+        {
+            entry.used.fetch_max(before.used.into_inner(), Ordering::Relaxed);
+        }
+        if ends.is_some() {
+            lock(&self.ending).push(key.digest);
+        }
     }
 
     /// Forgets keys that have ended, once that loses nothing: one stays until the balance of its application is what a
@@ -191,7 +205,7 @@ fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
 mod tests {
     use super::*;
     use crate::keys::standard_tiers;
-    use crate::store::{OwnLimits, StoredKey};
+    use crate::store::OwnLimits;
 
     const DAY: Day = Day::from_number(20_000);
 

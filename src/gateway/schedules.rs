@@ -126,6 +126,10 @@ impl Store for OneLedger {
         Box::pin(async { Err(away()) })
     }
 
+    fn damage(&self) -> Option<String> {
+        None
+    }
+
     fn audit(&self, _: AuditAsk) -> Answer<'_, Vec<AuditRecord>> {
         Box::pin(async { Err(away()) })
     }

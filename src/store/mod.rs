@@ -105,6 +105,9 @@ pub trait Store: Send + Sync + 'static {
     /// Changes that were made, newest first.
     fn audit(&self, ask: AuditAsk) -> Answer<'_, Vec<AuditRecord>>;
 
+    /// What is wrong with the store itself, if anything was found at work. Somebody has to mend it.
+    fn damage(&self) -> Option<String>;
+
     /// Grants as much of a wish as the quota leaves, durably, before it answers. A wish for nothing opens the day and
     /// asks for the total. An asker that leaves before the answer forfeits what it was granted.
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease>;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use scoregate::clock::Wall;
+use scoregate::gateway::Amend;
 use scoregate::gateway::{NewApplication, TermsByTier};
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
 use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
@@ -302,4 +303,14 @@ async fn auth_the_key_never_reaches_the_backend() {
         assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
         assert!(!format!("{received:?}").contains(&key));
     }
+}
+
+#[tokio::test]
+async fn a_new_name_is_told_at_once() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    let (name, same) = (Some("Another name".to_owned()), Amend::Keep);
+    world.running.registrar.describe("test", customer.id, name, same.clone(), same).await.unwrap();
+    let me = world.asks(&customer, "/api/v1/me").await;
+    assert_eq!(me.json()["data"][0]["application"]["name"], "Another name");
 }

@@ -7,6 +7,7 @@ mod amend;
 mod intake;
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::clock::{Clock, Wall};
@@ -134,9 +135,16 @@ impl Registrar {
         let today = self.clock.now().wall.day();
         // A clock that went backwards does not reopen a day: the newest that was opened goes on.
         let day = self.store.newest_day().await?.map_or(today, |newest| newest.max(today));
-        let (mut after, mut skipped) = (None, 0);
-        loop {
-            let page = self.store.page(after, PAGE, day).await?;
+        let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
+        while let Some(reading) = next {
+            let page = reading.await?;
+            // The next page is read while this one is taken in: a page that was polled once is on its way.
+            next = page.next.map(|after| self.store.page(Some(after), PAGE, day));
+            if let Some(reading) = &mut next
+                && let Poll::Ready(page) = futures_util::poll!(reading.as_mut())
+            {
+                next = Some(Box::pin(std::future::ready(page)));
+            }
             for reason in &page.skipped {
                 skipped += 1;
                 tracing::error!(%reason, "a record of the store was passed over");
@@ -147,10 +155,6 @@ impl Registrar {
                     let (id, tier) = (application.id, &application.tier);
                     tracing::error!(application = %id, ?tier, "its tier is not configured: its keys are refused");
                 }
-            }
-            after = page.next;
-            if after.is_none() {
-                break;
             }
         }
         self.instruments.skipped(skipped);
@@ -214,6 +218,11 @@ impl Registrar {
         records.truncate(most);
         let next = records.last().map(|last| last.number).filter(|_| !is_last);
         Ok((records, next))
+    }
+
+    /// Raises the alarm if the store was found to be damaged. To be called every now and then.
+    pub fn look_at_the_store(&self) {
+        self.instruments.store_is_damaged(self.store.damage().is_some());
     }
 
     /// Has the store remember which keys were used since the last time. What it cannot take now, it is told again.

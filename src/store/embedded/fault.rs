@@ -3,6 +3,7 @@
 //! Not for: callers; they see a [`StoreError`].
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use super::beside::way_back;
 use crate::store::StoreError;
@@ -21,12 +22,12 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The same for whoever asked while we serve: a damaged file is said in the log, too.
-    pub(super) fn told_at_work(self, doing: &'static str, path: &Path) -> StoreError {
+    /// The same for whoever asked while we serve: a damaged file is remembered as such, and said in the log.
+    pub(super) fn told_at_work(self, doing: &'static str, file: &TheFile) -> StoreError {
         let is_damage = matches!(&self, Self::Sql(error) if is_damage(error));
-        let error = self.told(doing, path);
+        let error = self.told(doing, &file.path);
         if is_damage {
-            say(&error);
+            file.is_damaged(&error);
         }
         error
     }
@@ -46,13 +47,31 @@ impl Fault {
     }
 }
 
-/// Says in the log what would do about a damaged file. Once: what is met at work is met again by every lease.
-pub(super) fn say(damaged: &StoreError) {
-    static SAID: std::sync::Once = std::sync::Once::new();
-    SAID.call_once(|| {
-        let way_back = way_back(damaged).unwrap_or_default();
-        tracing::error!("{damaged}\n{way_back}");
-    });
+/// The file that is open, and what was found to be wrong with it since.
+#[derive(Clone, Debug)]
+pub(super) struct TheFile {
+    pub(super) path: Arc<Path>,
+    damage: Arc<OnceLock<String>>,
+}
+
+impl TheFile {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.into(), damage: Arc::default() }
+    }
+
+    /// Remembers that it is damaged, and says in the log what would do. Once: what is met at work is met again by every
+    /// lease.
+    pub(super) fn is_damaged(&self, damaged: &StoreError) {
+        if self.damage.set(damaged.to_string()).is_ok() {
+            let way_back = way_back(damaged).unwrap_or_default();
+            tracing::error!("{damaged}\n{way_back}");
+        }
+    }
+
+    /// What is wrong with it, as far as is known.
+    pub(super) fn damage(&self) -> Option<String> {
+        self.damage.get().cloned()
+    }
 }
 
 /// Whether an error says that the file is not what it should be.

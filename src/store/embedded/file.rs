@@ -28,6 +28,12 @@ const OPENING: &str = "open its file";
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A reader that lingers lets the log grow; after that it is cut back to this.
 const LOG_BYTES: i64 = 64 << 20;
+/// The log is copied into the file each time it has grown by so many pages. A page that a thousand imported keys have
+/// changed meanwhile is copied once.
+const LOG_PAGES: i64 = 4_000;
+/// Pages of the file that the writer keeps in memory, in KiB: keys come in no order, so that an import changes pages all
+/// over the file.
+const CACHE_KIB: i64 = 16_384;
 
 /// The file with its two connections.
 pub(super) struct Opened {
@@ -129,6 +135,8 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_PAGES, |_| Ok(()))?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     Ok(())
 }
 

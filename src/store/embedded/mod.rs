@@ -28,6 +28,7 @@ use super::{
 };
 use crate::clock::Day;
 use crate::keys::ApplicationId;
+use fault::TheFile;
 use watch::Later;
 use worker::Worker;
 
@@ -39,6 +40,7 @@ pub struct Embedded {
     reader: Worker,
     writer: Worker,
     commits: Arc<AtomicU64>,
+    file: TheFile,
 }
 
 impl Embedded {
@@ -52,15 +54,17 @@ impl Embedded {
     /// call it before the runtime has work. A file that is refused is left as it was.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let opened = file::open(directory)?;
+        let file = TheFile::new(&opened.path);
         let commits = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&commits);
         Ok(Self {
-            check: Arc::new(Later::new(opened.is_large.then(|| opened.path.clone()))),
-            reader: Worker::start("store-reader", &opened.path, opened.reader, worker::one_by_one)?,
-            writer: Worker::start("store-writer", &opened.path, opened.writer, move |connection, queue| {
+            check: Arc::new(Later::new(opened.is_large.then(|| file.clone()))),
+            reader: Worker::start("store-reader", &file, opened.reader, worker::one_by_one)?,
+            writer: Worker::start("store-writer", &file, opened.writer, move |connection, queue| {
                 worker::in_groups(connection, queue, &counted);
             })?,
             commits,
+            file,
         })
     }
 
@@ -72,15 +76,7 @@ impl Embedded {
 
 impl Store for Embedded {
     fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> Answer<'_, Page> {
-        let check = Arc::clone(&self.check);
-        let work = move |file: &rusqlite::Connection| {
-            let page = records::page(file, after, most, day)?;
-            // Whoever starts has now read all there is; until then the check would only slow that down.
-            if page.next.is_none() {
-                check.begin();
-            }
-            Ok(page)
-        };
+        let work = move |file: &rusqlite::Connection| records::page(file, after, most, day);
         Box::pin(self.reader.ask("read a page of applications", work))
     }
 
@@ -99,13 +95,22 @@ impl Store for Embedded {
     }
 
     fn used(&self, keys: Vec<Used>) -> Answer<'_, ()> {
-        let work = move |file: &rusqlite::Connection| changes::used(file, &keys);
+        let check = Arc::clone(&self.check);
+        let work = move |file: &rusqlite::Connection| {
+            // Whoever says this has started some time ago; until then the check would only slow the start down.
+            check.begin();
+            changes::used(file, &keys)
+        };
         Box::pin(self.writer.ask("remember when keys were used", work))
     }
 
     fn audit(&self, ask: AuditAsk) -> Answer<'_, Vec<AuditRecord>> {
         let work = move |file: &rusqlite::Connection| records::audit(file, ask);
         Box::pin(self.reader.ask("read the audit trail", work))
+    }
+
+    fn damage(&self) -> Option<String> {
+        self.file.damage()
     }
 
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {

@@ -2,34 +2,33 @@
 //!
 //! It ends early if the store is closed first. Not for: a small file, which is checked before it is opened (`sound`).
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use rusqlite::{InterruptHandle, OpenFlags};
 
-use super::fault::Fault;
-use super::{fault, file, sound};
+use super::fault::{Fault, TheFile};
+use super::{file, sound};
 use crate::store::StoreError;
 
 /// A check that begins once the machine is free for it.
 #[derive(Debug, Default)]
 pub(super) struct Later {
     /// The file, if it was too large to be checked whole before.
-    path: Option<PathBuf>,
+    file: Option<TheFile>,
     watch: OnceLock<Watch>,
 }
 
 impl Later {
-    pub(super) fn new(path: Option<PathBuf>) -> Self {
-        Self { path, watch: OnceLock::new() }
+    pub(super) fn new(file: Option<TheFile>) -> Self {
+        Self { file, watch: OnceLock::new() }
     }
 
     /// Begins it, unless it has begun. To be called where waiting for the disk holds nobody up.
     pub(super) fn begin(&self) {
-        let Some(path) = self.path.as_ref().filter(|_| self.watch.get().is_none()) else { return };
-        match Watch::begin(path) {
+        let Some(file) = self.file.as_ref().filter(|_| self.watch.get().is_none()) else { return };
+        match Watch::begin(file) {
             Ok(watch) => drop(self.watch.set(watch)),
             Err(error) => tracing::warn!(%error, "the store is not checked whole"),
         }
@@ -45,20 +44,20 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Begins it, on a connection and a thread of its own.
-    pub(super) fn begin(path: &Path) -> Result<Self, StoreError> {
-        let told = |fault: Fault| fault.told("begin its check", path);
-        let connection =
-            file::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| told(error.into()))?;
+    pub(super) fn begin(file: &TheFile) -> Result<Self, StoreError> {
+        let told = |fault: Fault| fault.told("begin its check", &file.path);
+        let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .map_err(|error| told(error.into()))?;
         let (is_over, interrupt) = (Arc::new(AtomicBool::new(false)), connection.get_interrupt_handle());
-        let (ends, path) = (Arc::clone(&is_over), path.to_owned());
+        let (ends, file) = (Arc::clone(&is_over), file.clone());
         let check = move || {
             if ends.load(Ordering::Acquire) {
                 return;
             }
             match sound::whole(&connection) {
-                Err(fault @ Fault::Record(_)) => fault::say(&fault.told("be checked", &path)),
+                Err(fault @ Fault::Record(_)) => file.is_damaged(&fault.told("be checked", &file.path)),
                 // Some damage ends the check itself; all else is an interruption.
-                Err(fault) => drop(fault.told_at_work("be checked", &path)),
+                Err(fault) => drop(fault.told_at_work("be checked", &file)),
                 Ok(()) => {}
             }
         };

@@ -3,15 +3,13 @@
 //! The writer's loop is where durability is bought: what is queued shares one transaction and one wait for the disk,
 //! and nobody is answered before it is over. Not for: what the work is; it comes as a closure.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fault::Fault;
+use super::fault::{Fault, TheFile};
 use crate::store::StoreError;
 
 /// How many commands share a transaction at most, so that the first need not wait for long.
@@ -25,7 +23,7 @@ pub(super) type Queue = mpsc::Receiver<Box<dyn Job>>;
 /// The way to a thread.
 #[derive(Debug)]
 pub(super) struct Worker {
-    path: Arc<Path>,
+    file: TheFile,
     // Both are there until the drop.
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
@@ -42,7 +40,7 @@ pub(super) trait Job: Send {
 
 struct Command<T, W> {
     doing: &'static str,
-    path: Arc<Path>,
+    file: TheFile,
     work: Option<W>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -52,7 +50,7 @@ impl Worker {
     /// Starts a thread that runs `serve` on its queue until the worker is dropped.
     pub(super) fn start(
         name: &str,
-        path: &Path,
+        file: &TheFile,
         connection: Connection,
         serve: impl FnOnce(&Connection, Queue) + Send + 'static,
     ) -> Result<Self, StoreError> {
@@ -61,7 +59,7 @@ impl Worker {
             .name(name.into())
             .spawn(move || serve(&connection, jobs))
             .map_err(|error| unavailable("start its threads", &error))?;
-        Ok(Self { path: path.into(), queue: Some(queue), thread: Some(thread) })
+        Ok(Self { file: file.clone(), queue: Some(queue), thread: Some(thread) })
     }
 
     /// Has the thread do some work, and waits for the outcome. Work that is queued is done even if nobody waits.
@@ -72,8 +70,8 @@ impl Worker {
     {
         let stopped = || unavailable(doing, &"its thread has stopped");
         let (reply, answer) = oneshot::channel();
-        let path = Arc::clone(&self.path);
-        let command = Command { doing, path, work: Some(work), outcome: None, reply };
+        let file = self.file.clone();
+        let command = Command { doing, file, work: Some(work), outcome: None, reply };
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
         queue.send(Box::new(command)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
@@ -95,7 +93,7 @@ where
 {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let outcome = work(connection).map_err(|fault| fault.told_at_work(self.doing, &self.path));
+        let outcome = work(connection).map_err(|fault| fault.told_at_work(self.doing, &self.file));
         let stays = outcome.as_ref().map(drop).map_err(ToString::to_string);
         self.outcome = Some(outcome);
         stays

@@ -173,8 +173,25 @@ fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_lea
     assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
     // However soon it is over, a check under way holds nobody up.
     for _ in 0..20 {
-        drop(watch::Watch::begin(&file(&filled.directory)).unwrap());
+        drop(watch::Watch::begin(&TheFile::new(&file(&filled.directory))).unwrap());
     }
+}
+
+#[test]
+fn damage_that_is_met_at_work_is_told_to_whoever_asks_and_remembered() {
+    let filled = filled();
+    let store = Embedded::open(filled.directory.path()).unwrap();
+    let mut bytes = filled.bytes.clone();
+    bytes[PAGE..].fill(0xA5);
+    fs::write(file(&filled.directory), &bytes).unwrap();
+    // What the writer still has in memory would hide it.
+    let forget = |file: &Connection| Ok(file.execute_batch("PRAGMA shrink_memory")?);
+    wait(store.writer.ask("forget pages", forget)).unwrap();
+    assert_eq!(store.damage(), None);
+    let id = *filled.ids.first().unwrap();
+    let met = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap_err();
+    assert!(matches!(met, StoreError::Damaged { .. } | StoreError::Unavailable { .. }), "{met}");
+    assert!(store.damage().unwrap().contains("is damaged"));
 }
 
 #[tokio::test]
