@@ -84,15 +84,21 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), Fault> {
         Err(_) => {}
     }
     // A start without keys would turn every caller away, and forget what was granted today.
-    if let Some(trace) = traces(path).first() {
-        let trace = trace.file_name().unwrap_or_default().display();
-        return Err(Fault::Record(format!("the file is missing, but `{trace}` shows that there was one")));
+    if let Some(gone) = gone(path) {
+        return Err(gone);
     }
     let half = beside(path, HALF);
     make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
     File::open(&half)?.sync_all()?;
     fs::rename(&half, path)?;
     Ok(sync_directory(path)?)
+}
+
+/// What is wrong where the file is missing and something shows that there was one; `None` if there never was.
+pub(super) fn gone(path: &Path) -> Option<Fault> {
+    let traces = traces(path);
+    let trace = traces.first()?.file_name().unwrap_or_default().display();
+    Some(Fault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
 }
 
 /// A new store under this name, in place of what lies there. Closing the connection leaves it as one file.

@@ -265,3 +265,18 @@ fn what_is_no_store_is_not_imported() {
     assert!(matches!(refused, UpkeepError::Store(StoreError::Newer { .. })), "{refused}");
     import(&directory, &file(&older), REPLACE).unwrap();
 }
+
+#[test]
+fn a_file_that_is_gone_is_named_by_a_check_and_a_backup_takes_its_place() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let backup = directory.path().join("scoregate.db.v1.bak");
+    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    fs::remove_file(file(&directory)).unwrap();
+    let checked = upkeep::check(directory.path(), NOW);
+    let Err(UpkeepError::Store(StoreError::Damaged { reason, .. })) = &checked else { panic!("{checked:?}") };
+    assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
+    let imported = import(&directory, &backup, ImportAsk::default()).unwrap();
+    assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
+}

@@ -77,7 +77,7 @@ pub fn import(directory: &Path, from: &Path, ask: ImportAsk, now: Wall) -> Resul
 enum There {
     /// Nothing, or nothing that was ever used.
     Nothing,
-    /// A store that may be read.
+    /// A store that may be read, or what shows that there was one.
     Store,
 }
 

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::super::beside::{LOG, beside};
 use super::super::fault::Fault;
-use super::super::{ledger, records, schema, sound};
+use super::super::{file, ledger, records, schema, sound};
 use super::{UpkeepError, file_in, look};
 use crate::clock::{Day, Wall};
 
@@ -58,10 +58,11 @@ impl Report {
 /// read; whatever is found in one that can be read is in the report.
 pub fn check(directory: &Path, now: Wall) -> Result<Report, UpkeepError> {
     let path = file_in(directory);
-    if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-        && super::super::beside::traces(&path).is_empty()
-    {
-        return Err(UpkeepError::NoStore(path));
+    if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Err(match file::gone(&path) {
+            Some(gone) => gone.told("be read", &path).into(),
+            None => UpkeepError::NoStore(path),
+        });
     }
     at_instant(&path, now).map_err(|fault| fault.told("be read", &path).into())
 }
