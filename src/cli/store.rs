@@ -79,8 +79,8 @@ enum Verb {
     #[command(after_help = "Examples:\n  scoregate store import backup.db --data-dir DIR\n  \
         scoregate store import backup.db --replace --data-dir DIR\n\n\
         The store that was there is kept, as scoregate.db.aside-INSTANT. What it says was granted stays granted, and what\n\
-        it says was revoked stays revoked. Where it cannot be read callers may get today's quota again; --forfeit-today\n\
-        refuses them until midnight UTC instead.")]
+        it says was revoked or rotated away stays so. Where it cannot be read callers may get today's quota again;\n\
+        --forfeit-today refuses them until midnight UTC instead.")]
     Import {
         /// The backup or the export.
         file: PathBuf,
@@ -267,6 +267,9 @@ fn told(imported: &Imported, ask: ImportAsk) -> Exit {
     if imported.still_revoked > 0 {
         printer::say(&format!("{} keys that were revoked since stay revoked", imported.still_revoked));
     }
+    if imported.still_ended > 0 {
+        printer::say(&format!("{} keys that were given a sooner end since keep it", imported.still_ended));
+    }
     if imported.only_aside > 0 {
         printer::say(&format!(
             "{} keys that were made since are only in the store put aside",
@@ -285,7 +288,9 @@ fn told(imported: &Imported, ask: ImportAsk) -> Exit {
         (false, None) => unknown(&imported.unknown),
     }
     if !imported.unknown.is_empty() && !ask.forfeit_today {
-        printer::say("A key that was revoked since may be in force again: `scoregate keys revoke` ends it.");
+        printer::say(
+            "A key that was revoked or rotated away since may be in force again: `scoregate keys revoke` ends it.",
+        );
     }
     hold(&imported.report)
 }

@@ -207,7 +207,7 @@ async fn a_record_that_cannot_be_read_can_be_revoked_and_mended() {
     let digest = Digest::of(&id.to_string());
     let revoked = store.change(changing(id, What::RevokeKey { digest })).await.unwrap();
     assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
-    let key = conformance::a_key("another");
+    let key = a_key("another");
     let refused = store.change(changing(id, What::AddKey { key })).await;
     assert!(matches!(refused, Err(StoreError::Damaged { .. })), "a key that would not work was made");
     store.change(changing(id, What::SetLimits { own: OwnLimits::default() })).await.unwrap();

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::conformance::{self, an_id, asking, changing, created, creating};
+use crate::store::conformance::{self, a_key, an_id, asking, changing, created, creating};
 use crate::store::{What, wait};
 
 const TODAY: Day = Day::from_number(20_413);

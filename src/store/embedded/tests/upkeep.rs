@@ -280,3 +280,19 @@ fn a_file_that_is_gone_is_named_by_a_check_and_a_backup_takes_its_place() {
     let imported = import(&directory, &backup, ImportAsk::default()).unwrap();
     assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
 }
+
+#[test]
+fn an_older_backup_brings_no_key_back_that_was_rotated_away_since() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    let backup = directory.path().join("backup.db");
+    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    let rotate = What::Rotate { key: a_key("newer"), retire_others_at: NOW };
+    wait(store.change(changing(id, rotate))).unwrap();
+    drop(store);
+    let imported = import(&directory, &backup, REPLACE).unwrap();
+    assert_eq!((imported.still_ended, imported.still_revoked, imported.only_aside), (1, 0, 1));
+    let store = Embedded::open(directory.path()).unwrap();
+    let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;
+    assert_eq!(keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(), [Some(NOW)]);
+}

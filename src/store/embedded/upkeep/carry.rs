@@ -1,5 +1,5 @@
 //! What a store that is replaced still says to its successor: what was granted, which days are closed, which keys were
-//! revoked. A backup knows nothing of what came after it, and a day's quota may not be granted twice.
+//! revoked or ended. A backup knows nothing of what came after it, and a day's quota may not be granted twice.
 //!
 //! Not for: bringing applications or keys over; what was made after the backup stays in the store that is put aside.
 
@@ -21,14 +21,16 @@ use crate::keys::Digest;
 pub(super) struct Carried {
     /// Keys that the successor would have let in.
     pub(super) revoked: u64,
+    /// Keys that the successor would have let in for longer.
+    pub(super) ended: u64,
     /// Keys that the successor does not know.
     pub(super) lost: u64,
     /// What the old store no longer says.
     pub(super) gaps: Vec<String>,
 }
 
-/// Brings over what `old` says, as far as it can be read: of each day and application the larger grant, and every
-/// revocation.
+/// Brings over what `old` says, as far as it can be read: of each day and application the larger grant, every
+/// revocation, and of each key the sooner end.
 pub(super) fn from_old(old: &Path, new: &Connection) -> Result<Carried, Fault> {
     let all = new.unchecked_transaction()?;
     let (mut carried, mut newest, mut broken) = (Carried::default(), None::<Day>, None::<String>);
@@ -46,7 +48,7 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<Carried, Fault> {
         carried.gaps.extend(gaps);
         let gaps = walk(&snapshot, Kind::Keys, true, &mut |line| {
             let Line::Key(line) = line else { return Ok(()) };
-            revoke(new, &line, &mut carried).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+            end(new, &line, &mut carried).inspect_err(|fault| broken = Some(format!("{fault:?}")))
         })?;
         carried.gaps.extend(gaps);
         Ok(())
@@ -78,21 +80,34 @@ fn grant(new: &Connection, line: &LedgerLine) -> Result<(), Fault> {
     Ok(())
 }
 
-fn revoke(new: &Connection, line: &KeyLine, carried: &mut Carried) -> Result<(), Fault> {
+/// A revocation stands, and so does the sooner end: that is how a rotation takes a key away.
+fn end(new: &Connection, line: &KeyLine, carried: &mut Carried) -> Result<(), Fault> {
     let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
-    let is_revoked: Option<bool> = new
-        .prepare_cached("SELECT revoked_at IS NOT NULL FROM keys WHERE digest = ?1")?
-        .query_row([digest.as_bytes()], |row| row.get(0))
+    let there: Option<(bool, Option<i64>)> = new
+        .prepare_cached("SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1")?
+        .query_row([digest.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    match (is_revoked, &line.revoked_at) {
-        (None, None) => carried.lost += 1,
-        (Some(false), Some(at)) => {
-            new.prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE digest = ?1")?
-                .execute(params![digest.as_bytes(), millis(at)?])?;
-            carried.revoked += 1;
-        }
-        (None | Some(true), Some(_)) | (Some(_), None) => {}
+    let instant = |text: &Option<String>| text.as_deref().map(millis).transpose();
+    let (revoked_at, ends_at) = (instant(&line.revoked_at)?, instant(&line.expires_at)?);
+    let Some((is_revoked, ends)) = there else {
+        carried.lost += u64::from(revoked_at.is_none());
+        return Ok(());
+    };
+    if is_revoked {
+        return Ok(());
     }
+    let sooner = ends_at.filter(|at| ends.is_none_or(|ends| *at < ends));
+    if revoked_at.is_some() {
+        carried.revoked += 1;
+    } else if sooner.is_some() {
+        carried.ended += 1;
+    } else {
+        return Ok(());
+    }
+    new.prepare_cached(
+        "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1",
+    )?
+    .execute(params![digest.as_bytes(), revoked_at, sooner])?;
     Ok(())
 }
 

@@ -32,6 +32,8 @@ pub struct Imported {
     pub aside: Option<PathBuf>,
     /// Keys that stay revoked, although the imported file has them in force.
     pub still_revoked: u64,
+    /// Keys that keep the sooner end that they were given since, as by a rotation.
+    pub still_ended: u64,
     /// Keys in the store that was put aside that the imported file does not know.
     pub only_aside: u64,
     /// What was granted or revoked since the backup and can no longer be known, in words; empty if all is known.
@@ -129,6 +131,7 @@ fn make(
         report,
         aside: None,
         still_revoked: carried.revoked,
+        still_ended: carried.ended,
         only_aside: carried.lost,
         unknown: carried.gaps,
         forfeited,

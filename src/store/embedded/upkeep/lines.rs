@@ -55,7 +55,7 @@ pub(super) struct KeyLine {
     pub(super) digest: String,
     shown: String,
     created_at: String,
-    expires_at: Option<String>,
+    pub(super) expires_at: Option<String>,
     pub(super) revoked_at: Option<String>,
     last_used_at: Option<String>,
 }
