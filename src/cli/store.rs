@@ -221,9 +221,11 @@ fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -
         return failed(UpkeepError::Exists(to.to_owned()));
     }
     let mut half = to.as_os_str().to_owned();
-    half.push(".half");
+    half.push(format!(".{}.half", std::process::id()));
+    let unwritable = |source| UpkeepError::Unwritable { path: to.to_owned(), source };
+    // Left by one of this number that was killed.
+    drop(fs::remove_file(&half));
     let exported = into_file(from, damaged, Path::new(&half), now).and_then(|exported| {
-        let unwritable = |source| UpkeepError::Unwritable { path: to.to_owned(), source };
         fs::rename(&half, to).map_err(unwritable)?;
         Ok(exported)
     });
@@ -238,7 +240,8 @@ fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -
 
 fn into_file(from: &Path, damaged: bool, half: &Path, now: Wall) -> Result<Exported, UpkeepError> {
     let unwritable = |source| UpkeepError::Unwritable { path: half.to_owned(), source };
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(half);
+    // Nobody else's file, nor one that leads elsewhere, is ever written to.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(half);
     let mut out = BufWriter::new(file.map_err(unwritable)?);
     let exported = export(from, damaged, &mut out, now)?;
     out.flush().and_then(|()| out.get_ref().sync_all()).map_err(unwritable)?;

@@ -214,3 +214,22 @@ fn an_export_goes_to_another_machine_whole_and_holds_no_key() {
     let cut = Place::new().store(&["import", text(&file)]).with(1);
     assert!(cut.err.contains("it was cut"), "{}", cut.err);
 }
+
+#[test]
+fn an_export_is_for_its_owner_alone_and_writes_through_nobody_s_file() {
+    let place = Place::new();
+    place.create("pro");
+    let (precious, open) = (place.path("precious"), place.path("open.jsonl.half"));
+    for lure in [&precious, &open] {
+        fs::write(lure, "mine").unwrap();
+        fs::set_permissions(lure, fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    std::os::unix::fs::symlink(&precious, place.path("led.jsonl.half")).unwrap();
+    for name in ["open.jsonl", "led.jsonl"] {
+        let file = place.path(name);
+        place.store(&["export", text(&file)]).with(0);
+        let made = fs::symlink_metadata(&file).unwrap();
+        assert!(made.is_file() && made.permissions().mode() & 0o777 == 0o600, "{name}: {made:?}");
+    }
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
+}
