@@ -147,7 +147,8 @@ fn every_line_that_is_refused_is_told_with_its_number_and_field_and_the_others_a
     let rows: Vec<(Vec<u8>, &str, &str)> = vec![
         (format!("{},n,pro,,,,", new("taken")).into(), "", ""),
         (format!("{},n,pro,,,,", new("taken")).into(), "sha256", "second time"),
-        (format!("{},n,gold,,,,", new("a")).into(), "tier", "free, pro, developer"),
+        (format!("{},n,sg_live_AstrayKey,,,,", new("a")).into(), "tier", "free, pro, developer"),
+        (format!("{},n,{},,,,", new("z"), "x".repeat(60_000)).into(), "tier", "200"),
         (format!("{},n,pro,,,", new("b")).into(), "line", "6 fields, and the header line names 7"),
         (format!("{},\"n,pro,,,,", new("c")).into(), "line", "quote"),
         (b"0123,n,pro,,,,".to_vec(), "sha256", "64 hexadecimal"),
@@ -181,6 +182,7 @@ fn every_line_that_is_refused_is_told_with_its_number_and_field_and_the_others_a
         assert!(line.contains(words), "{words}: {line}");
     }
     assert_eq!(told.out, counted(2, 0, rows.len() - 2));
+    assert!(!told.err.contains("AstrayKey"), "a key in the wrong column is not repeated: {}", told.err);
     assert_eq!(keys.json(&["show", &held])["keys"].as_array().unwrap().len(), 2);
 }
 
@@ -249,4 +251,20 @@ fn an_export_is_for_its_owner_only_and_never_replaces_a_file_unasked() {
     keys.run(&["export", name, "--force"]).with(0);
     assert_eq!((std::fs::read_to_string(&path).unwrap(), mode()), (text, 0o600));
     assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 1, "something was left beside it");
+}
+
+#[test]
+fn lines_with_the_longest_words_are_refused_one_by_one_and_cost_no_neighbour_on_a_running_system() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    program.public();
+    let mut text = String::from("sha256,name,tier\n");
+    for number in 0..200 {
+        let tier = if number % 2 == 0 { "pro".to_owned() } else { "x".repeat(60_000) };
+        text += &format!("{},n,{tier}\n", digest(&number.to_string()));
+    }
+    let keys = Keys(directory.path());
+    let told = keys.fed(&["import", "-", "--format", "csv"], text.as_bytes()).with(1);
+    assert_eq!(told.out, counted(100, 0, 100));
+    program.stop().with(0);
 }

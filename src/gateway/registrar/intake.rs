@@ -168,8 +168,11 @@ impl Registrar {
         }
     }
 
+    /// What stands there is not repeated: it may be a key in the wrong column.
     fn tier_of(&self, record: &KeyRecord) -> Result<(), BadField> {
-        self.known_tier(&record.tier).map_err(|error| BadField::new("tier", error.to_string()))
+        let known = || self.terms.names().collect::<Vec<_>>().join(", ");
+        let unknown = |_| BadField::new("tier", format!("is none that there is; there are {}", known()));
+        self.known_tier(&record.tier).map_err(unknown)
     }
 }
 
@@ -193,8 +196,13 @@ impl KeyRecord {
 
     /// Whether its words and numbers are such as are taken, as far as that can be said without a store.
     pub fn check(&self) -> Result<(), BadField> {
-        let texts =
-            [("name", Some(&self.name)), ("contact", self.contact.as_ref()), ("note", self.note.as_ref())];
+        // The tier too: a batch of lines that each are as long as they may be would be too large to be sent.
+        let texts = [
+            ("name", Some(&self.name)),
+            ("tier", Some(&self.tier)),
+            ("contact", self.contact.as_ref()),
+            ("note", self.note.as_ref()),
+        ];
         for (field, text) in texts {
             check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
         }
