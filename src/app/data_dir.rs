@@ -68,9 +68,6 @@ impl DataDir {
         self.socket = true;
         Ok(listener)
     }
-
-    /// Lets go of it.
-    pub fn close(self) {}
 }
 
 impl Drop for DataDir {

@@ -58,11 +58,13 @@ pub struct Running {
     data_dir: DataDir,
 }
 
-/// How a stop went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a stop went. Keeps the data directory from others until it is dropped: what was cut off may hold the store for
+/// as long as the runtime lives, and a store that closes removes the log under its name, whoever's it is by then.
+#[derive(Debug)]
 pub struct Stopped {
     /// Whether every open request was finished within the grace.
     pub all_finished: bool,
+    _held: DataDir,
 }
 
 /// Starts everything. When this returns, requests are answered.
@@ -174,7 +176,8 @@ async fn build(
 }
 
 impl Running {
-    /// Stops: accepts no more, finishes what runs, gives leased units back, closes the store.
+    /// Stops: accepts no more, finishes what runs, gives leased units back. The store closes when all that held
+    /// it is gone, with the runtime at the latest.
     pub async fn stop(mut self) -> Stopped {
         tracing::info!("stopping");
         self.ready.store(false, Ordering::Release);
@@ -193,10 +196,9 @@ impl Running {
                 tracing::error!("the side port's thread panicked");
             }
         }
-        self.data_dir.close();
         let all_finished = served && settled;
         tracing::info!(all_finished, "stopped");
-        Stopped { all_finished }
+        Stopped { all_finished, _held: self.data_dir }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::app::{self, Running};
+use crate::app::{self, Running, Stopped};
 use crate::clock::Clock;
 use crate::config::{Config, resolve};
 use crate::gateway::NewApplication;
@@ -40,15 +40,16 @@ pub(super) fn run(place: &Where) -> Exit {
         }
         let config = resolve(&written)?;
         log::start(&config.log);
-        runtime(None)?.block_on(demonstrate(config))
+        let runtime = runtime(None)?;
+        runtime.block_on(demonstrate(config))
     });
     match served {
-        Ok(exit) => exit,
+        Ok((exit, _stopped)) => exit,
         Err(error) => printer::fault(&error),
     }
 }
 
-async fn demonstrate(config: Config) -> anyhow::Result<Exit> {
+async fn demonstrate(config: Config) -> anyhow::Result<(Exit, Stopped)> {
     let signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
     let running = app::start(config, Clock::system()).await?;
@@ -57,8 +58,8 @@ async fn demonstrate(config: Config) -> anyhow::Result<Exit> {
         printer::say("serving; stop with Ctrl-C");
         signals.wait().await;
     }
-    running.stop().await;
-    exit
+    let stopped = running.stop().await;
+    Ok((exit?, stopped))
 }
 
 /// A line for each tier with its key, and what to do with it.

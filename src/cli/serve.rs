@@ -29,7 +29,11 @@ pub(super) fn run(config: Option<&Path>, place: &Where) -> Exit {
         })
     });
     match served {
-        Ok(_) => Exit::Done,
+        // The runtime is gone, and so the store is closed: only now may somebody else have the directory.
+        Ok(stopped) => {
+            drop(stopped);
+            Exit::Done
+        }
         Err(error) => printer::fault(&error),
     }
 }

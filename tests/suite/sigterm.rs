@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::backend::Backend;
 use crate::crowd::{Heard, Patron, Seat, Wire, ask_all, prepare, remaining};
-use crate::shell::{Program, within_one_day};
+use crate::shell::{Keys, Program, within_one_day};
 use crate::world::good;
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
@@ -50,6 +50,28 @@ fn left(public: std::net::SocketAddr, patrons: &[Patron]) -> Vec<u32> {
 
 fn owed(patrons: &[Patron], delivered: &[u32]) -> Vec<u32> {
     patrons.iter().zip(delivered).map(|(patron, delivered)| patron.quota - delivered).collect()
+}
+
+#[test]
+fn nobody_gets_the_data_directory_before_the_store_is_closed() {
+    let directory = TempDir::new().unwrap();
+    for round in 0..3 {
+        let program = Program::serve(directory.path(), &BUILT_IN);
+        program.public();
+        // Something in the log, so that there is something to do when it closes.
+        let mut text = String::from("sha256,name,tier\n");
+        for number in 0..400 {
+            text += &format!("{round:016x}{number:016x}{round:032x},n,pro\n");
+        }
+        Keys(directory.path()).fed(&["import", "-", "--format", "csv"], text.as_bytes()).with(0);
+        assert!(directory.path().join("scoregate.db-wal").exists());
+        let lock = std::fs::File::open(directory.path().join("scoregate.lock")).unwrap();
+        program.signal("TERM");
+        lock.lock().unwrap();
+        assert!(!directory.path().join("scoregate.db-wal").exists(), "its log is there, so it was open");
+        drop(lock);
+        program.end().0.with(0);
+    }
 }
 
 /// How many requests wait for the backend when the stop comes.
