@@ -166,7 +166,10 @@ fn judge(report: &Report, as_json: bool) -> Exit {
         let damaged = crate::store::StoreError::Damaged { path, reason };
         printer::say(&upkeep::way_back(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {
-        printer::say("The gateway passes these records over; `scoregate keys` or `sqlite3` can mend them.");
+        printer::say(
+            "The gateway passes these records over. Limits are mended by `scoregate keys set-limits` with both of them, \
+             all else by `sqlite3`; `scoregate keys revoke` works all the same.",
+        );
     }
     if report.is_sound() { printed } else { Exit::Input }
 }

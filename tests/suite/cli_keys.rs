@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Keys, Program, Visitor, run, run_with};
+use crate::shell::{BUILT_IN, Keys, Program, Visitor, run, run_with, sqlite3};
 
 /// Every command once, by what it prints for programs.
 fn every_command(keys: &Keys<'_>) {
@@ -233,4 +233,22 @@ async fn no_key_and_no_token_is_ever_said_or_listed() {
         assert!(!said.contains(secret), "{secret} was said");
     }
     assert!(said.contains("serving") && said.contains(&id));
+}
+
+#[tokio::test]
+async fn limits_that_a_hand_made_unreadable_are_mended_by_the_command_that_the_check_names() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (id, key) = keys.create("pro");
+    sqlite3(directory.path(), "UPDATE applications SET own_minute = -1, own_day = 4294967296");
+    let check = ["store", "check", "--data-dir", directory.path().to_str().unwrap()];
+    let said = run(&check).with(1).err;
+    assert!(said.contains(&id) && said.contains("set-limits"), "{said}");
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    assert_eq!(visitor.who_am_i(&key).await, Err("invalid_api_key".into()));
+    keys.run(&["set-limits", &id, "--minute", "none", "--day", "none"]).with(0);
+    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    program.stop().with(0);
+    run(&check).with(0);
 }

@@ -67,7 +67,9 @@ impl Registrar {
         day: Amend<u32>,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
-        let before = self.show(id).await?.own;
+        // Where both are said nothing has to be read, so that a record whose limits cannot be read is mended by that.
+        let reads = minute.keeps() || day.keeps();
+        let before = if reads { self.show(id).await?.own } else { OwnLimits::default() };
         let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
         check_limits(own)?;
         let application = self.make(who, id, What::SetLimits { own }).await?;
