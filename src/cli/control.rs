@@ -75,7 +75,13 @@ impl Place {
         let socket = data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
             Ok(_) => Ok(Self::Running(socket)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            // Where the path is too long for a socket no server can run.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::InvalidInput
+                ) =>
+            {
                 stopped(config).await
             }
             Err(error) => {

@@ -252,3 +252,11 @@ async fn limits_that_a_hand_made_unreadable_are_mended_by_the_command_that_the_c
     program.stop().with(0);
     run(&check).with(0);
 }
+
+#[test]
+fn a_directory_whose_name_is_too_long_for_a_socket_is_worked_on_all_the_same() {
+    let directory = TempDir::new().unwrap();
+    let long = directory.path().join("l".repeat(120));
+    std::fs::create_dir(&long).unwrap();
+    Keys(&long).create("pro");
+}
