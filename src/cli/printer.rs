@@ -15,7 +15,10 @@ pub(super) fn data(text: &str) -> Exit {
     match write(text) {
         Ok(()) => Exit::Done,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(_) => Exit::Fault,
+        Err(error) => {
+            say(&format!("error: standard output cannot be written: {error}"));
+            Exit::Fault
+        }
     }
 }
 

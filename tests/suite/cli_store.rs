@@ -233,3 +233,9 @@ fn an_export_is_for_its_owner_alone_and_writes_through_nobody_s_file() {
     }
     assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
 }
+
+#[test]
+fn output_that_cannot_be_written_is_said() {
+    let ended = paste("scoregate check --sample > /dev/full").with(2);
+    assert!(ended.err.contains("standard output cannot be written"), "{}", ended.err);
+}
