@@ -17,7 +17,8 @@ use crate::clock::{Clock, Now, Wall};
 use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Fetched, Upstream};
 
-use super::observe::{FetchEnd, Instruments};
+use super::counted::FetchEnd;
+use super::observe::Instruments;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 

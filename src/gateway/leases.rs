@@ -14,7 +14,8 @@ use crate::clock::Clock;
 use crate::store::{Lease, LeaseAsk, Store, StoreError};
 
 use super::account::{Account, LeaseCall};
-use super::observe::{Instruments, StoreWork, Units, WhileAway};
+use super::counted::{StoreWork, Units, WhileAway};
+use super::observe::Instruments;
 use super::reach::Reach;
 use super::roster::Roster;
 

@@ -7,6 +7,7 @@
 mod account;
 mod admit;
 mod authenticate;
+mod counted;
 mod error_body;
 mod exchange;
 mod fetch;

@@ -9,8 +9,8 @@ use crate::limits::Rule;
 use crate::routes::codes::{CODES, Code};
 use crate::routes::{ENDPOINTS, Route};
 use crate::telemetry::metrics::{Family, Label, Registry, Table};
-use crate::upstream::Failure;
 
+use super::counted::{FetchEnd, StoreWork, Units, WhileAway};
 use super::outcome::Outcome;
 use super::terms::TierIndex;
 
@@ -88,42 +88,6 @@ enum Class {
 /// A configured tier, or none.
 #[derive(Clone, Copy)]
 struct TierLabel(Option<TierIndex>);
-
-/// How a call of the backend ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FetchEnd {
-    Good,
-    NoSuchModel,
-    Unreachable,
-    Refused,
-    Late,
-    Invalid,
-}
-
-/// What became of units of a day's quota.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Units {
-    Leased,
-    Delivered,
-    Returned,
-    Lost,
-}
-
-/// What the store is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StoreWork {
-    Lease,
-    GiveBack,
-    Change,
-    Uses,
-}
-
-/// What is decided about a request that finds no unit while the ledger is away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WhileAway {
-    Grace,
-    Refused,
-}
 
 impl Instruments {
     /// Makes all handles. `tiers` are the configured tiers' names, in their order.
@@ -273,18 +237,6 @@ impl Instruments {
     }
 }
 
-impl FetchEnd {
-    /// A failure's word.
-    pub(super) fn of(failure: &Failure) -> Self {
-        match failure {
-            Failure::Unreachable(_) => Self::Unreachable,
-            Failure::Refused { .. } => Self::Refused,
-            Failure::Late(_) => Self::Late,
-            Failure::Invalid(_) => Self::Invalid,
-        }
-    }
-}
-
 impl Class {
     fn of(status: StatusCode) -> Self {
         match status.as_u16() {
@@ -350,34 +302,6 @@ impl Label for Outcome {
 
 impl Label for Rule {
     const NAME: &'static str = "rule";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl Label for FetchEnd {
-    const NAME: &'static str = "fetched";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl Label for StoreWork {
-    const NAME: &'static str = "work";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl Label for WhileAway {
-    const NAME: &'static str = "decided";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl Label for Units {
-    const NAME: &'static str = "use";
     fn index(self) -> usize {
         self as usize
     }

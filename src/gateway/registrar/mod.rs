@@ -17,7 +17,8 @@ use crate::store::{
     AuditAsk, AuditRecord, Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What,
 };
 
-use super::observe::{Instruments, StoreWork};
+use super::counted::StoreWork;
+use super::observe::Instruments;
 use super::roster::Roster;
 use super::terms::TermsByTier;
 

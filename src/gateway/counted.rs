@@ -1,0 +1,82 @@
+//! What the background counts, in words: how calls of the backend and of the store ended, what became of units.
+//!
+//! Not for: requests (`observe`), nor for where a document came from (`outcome`).
+
+use crate::telemetry::metrics::Label;
+use crate::upstream::Failure;
+
+/// How a call of the backend ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FetchEnd {
+    Good,
+    NoSuchModel,
+    Unreachable,
+    Refused,
+    Late,
+    Invalid,
+}
+
+/// What became of units of a day's quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Units {
+    Leased,
+    Delivered,
+    Returned,
+    Lost,
+}
+
+/// What the store is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StoreWork {
+    Lease,
+    GiveBack,
+    Change,
+    Uses,
+}
+
+/// What is decided about a request that finds no unit while the ledger is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhileAway {
+    Grace,
+    Refused,
+}
+
+impl FetchEnd {
+    /// A failure's word.
+    pub(super) fn of(failure: &Failure) -> Self {
+        match failure {
+            Failure::Unreachable(_) => Self::Unreachable,
+            Failure::Refused { .. } => Self::Refused,
+            Failure::Late(_) => Self::Late,
+            Failure::Invalid(_) => Self::Invalid,
+        }
+    }
+}
+
+impl Label for FetchEnd {
+    const NAME: &'static str = "fetched";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for StoreWork {
+    const NAME: &'static str = "work";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for WhileAway {
+    const NAME: &'static str = "decided";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for Units {
+    const NAME: &'static str = "use";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
