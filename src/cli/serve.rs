@@ -46,6 +46,19 @@ fn settings(file: Option<&Path>, place: &Where) -> Result<Config, Problems> {
     resolve(&written)
 }
 
+/// The settings of a server that is worked on, as `serve` would find them: which backend it has does not matter.
+pub(super) fn settings_of_a_server(file: Option<&Path>, data_dir: Option<&Path>) -> Result<Config, Problems> {
+    let mut written = file.map(read_file).transpose()?.unwrap_or_default();
+    written.overlay(read_environment(environment())?);
+    if let Some(directory) = data_dir {
+        written.set("data_dir", directory.to_string_lossy().into_owned());
+    }
+    if !written.says("upstream") {
+        written.set("upstream", "built-in");
+    }
+    resolve(&written)
+}
+
 /// The environment's variables, as far as they are text: ours always are.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()

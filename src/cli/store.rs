@@ -12,14 +12,14 @@ use serde_json::json;
 
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
-use crate::config::{Problems, read_environment, read_file, resolve};
+use crate::config::Problems;
 use crate::store::upkeep::{
     self, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, export, file_in, import,
 };
 
 use super::exit::Exit;
 use super::printer;
-use super::serve::environment;
+use super::serve::settings_of_a_server;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
@@ -126,17 +126,10 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
     }
 }
 
-/// The data directory by the flags, the environment and the file, as `serve` would find it.
+/// The data directory by the flags, the environment and the file.
 fn data_dir(args: &StoreArgs) -> Result<PathBuf, Problems> {
-    let mut written = args.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-    written.overlay(read_environment(environment())?);
-    if let Some(directory) = &args.data_dir {
-        written.set("data_dir", directory.to_string_lossy().into_owned());
-    }
-    if !written.says("upstream") {
-        written.set("upstream", "built-in");
-    }
-    resolve(&written).map(|config| config.data_dir)
+    let config = settings_of_a_server(args.config.as_deref(), args.data_dir.as_deref())?;
+    Ok(config.data_dir)
 }
 
 fn failed(error: UpkeepError) -> Exit {

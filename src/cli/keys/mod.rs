@@ -12,12 +12,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::config::{Config, Problems, read_environment, read_file, resolve};
-
 use super::control::{Place, Undone};
 use super::exit::Exit;
 use super::printer;
-use super::serve::{environment, runtime};
+use super::serve::{runtime, settings_of_a_server};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
@@ -62,7 +60,7 @@ enum What {
 
 pub(super) fn run(args: KeysArgs) -> Exit {
     let KeysArgs { what, place } = args;
-    let config = match settings(&place) {
+    let config = match settings_of_a_server(place.config.as_deref(), place.data_dir.as_deref()) {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
     };
@@ -91,17 +89,4 @@ fn said(undone: Undone) -> Exit {
         Undone::Input(problem) => printer::input(&problem),
         Undone::Fault(error) => printer::fault(&error),
     }
-}
-
-/// The server's settings, as far as they matter here: which backend it has does not.
-fn settings(args: &PlaceArgs) -> Result<Config, Problems> {
-    let mut written = args.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-    written.overlay(read_environment(environment())?);
-    if let Some(directory) = &args.data_dir {
-        written.set("data_dir", directory.to_string_lossy().into_owned());
-    }
-    if !written.says("upstream") {
-        written.set("upstream", "built-in");
-    }
-    resolve(&written)
 }
