@@ -126,11 +126,11 @@ pub enum What {
         /// The limits.
         own: OwnLimits,
     },
-    /// Another end for one key or for all that are not revoked; `None` for no end.
+    /// Another end for some keys; `None` for no end. Those that are revoked stay as they are.
     SetExpiry {
-        /// Which key, if not all.
-        digest: Option<Digest>,
-        /// From when on it is refused.
+        /// Which keys.
+        digests: Vec<Digest>,
+        /// From when on they are refused.
         at: Option<Wall>,
     },
     /// Other words for people, in place of those it had.

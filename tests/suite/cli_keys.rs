@@ -35,8 +35,13 @@ fn every_command(keys: &Keys<'_>) {
     let ends = |told: &Value| -> Vec<Value> {
         told["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
     };
-    let ended = keys.json(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]);
-    assert!(ends(&ended).iter().all(|at| at == "2099-01-31T00:00:00Z"), "{ended}");
+    // The older key is in its overlap: only its own name makes it go on.
+    let refused = keys.run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]).with(1);
+    assert!(refused.err.contains("name the key that is meant"), "{}", refused.err);
+    let named = keys.json(&["set-expiry", &id, "--key", &key, "--at", "2099-01-31T00:00:00Z"]);
+    assert!(ends(&named).contains(&Value::from("2099-01-31T00:00:00Z")), "{named}");
+    let both = keys.json(&["set-expiry", &id, "--at", "2098-01-31T00:00:00Z"]);
+    assert!(ends(&both).iter().all(|at| at == "2098-01-31T00:00:00Z"), "{both}");
     let one = keys.json(&["set-expiry", &id, "--key", &key, "--at", "never"]);
     assert_eq!(ends(&one).iter().filter(|at| at.is_null()).count(), 1);
     let until = keys.json(&["rotate", &id, "--expires-at", "2098-01-31T00:00:00Z"]);

@@ -61,9 +61,9 @@ impl From<RegistrarError> for Problem {
             | RegistrarError::Store(StoreError::UnknownApplication(_) | StoreError::UnknownKey(_)) => {
                 StatusCode::NOT_FOUND
             }
-            RegistrarError::NoneInForce(_) | RegistrarError::Store(StoreError::Exists(_)) => {
-                StatusCode::CONFLICT
-            }
+            RegistrarError::NoneInForce(_)
+            | RegistrarError::SeveralInForce(..)
+            | RegistrarError::Store(StoreError::Exists(_)) => StatusCode::CONFLICT,
             RegistrarError::Store(
                 StoreError::Unavailable { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. },
             )

@@ -102,8 +102,8 @@ pub(super) enum Verb {
     #[command(after_help = "Examples:\n  \
         scoregate keys set-expiry app_0123456789a --at 2027-01-31T00:00:00Z --data-dir DIR\n  \
         scoregate keys set-expiry app_0123456789a --key sg_live_abcd --at never --data-dir DIR\n\n\
-        Without --key it holds for every key that has not ended. One that has is brought back by --key only;\n\
-        one that was revoked, never.")]
+        Without --key it holds for every key that has not ended; with several of those none is put off, since one\n\
+        may be ending after a rotation. One that has ended is brought back by --key only; one that was revoked, never.")]
     SetExpiry {
         /// The application.
         id: ApplicationId,

@@ -77,8 +77,9 @@ impl Registrar {
         Ok(application)
     }
 
-    /// Gives the key that begins with `prefix` another end, or every key that has not ended yet. A key that has ended is
-    /// brought back by its own name only; one that was revoked, never.
+    /// Gives the key that begins with `prefix` another end, or every key that has not ended yet. Where there are several
+    /// of those, none ends later than before: one that a rotation is about to end would be back for good. A key that has
+    /// ended is brought back by its own name only; one that was revoked, never.
     pub async fn set_expiry(
         &self,
         who: &str,
@@ -91,17 +92,14 @@ impl Registrar {
         if at.is_some_and(|at| at <= now) {
             return Err(RegistrarError::BadExpiry);
         }
-        let mut application = self.show(id).await?;
+        let application = self.show(id).await?;
         let digests = match prefix {
             Some(prefix) => vec![one_key(&application, prefix)?],
-            None => in_force(&application, now),
+            None => all_in_force(&application, now, at)?,
         };
-        for digest in &digests {
-            let what = What::SetExpiry { digest: Some(*digest), at };
-            application = self.make(who, id, what).await?;
-        }
+        let application = self.make(who, id, What::SetExpiry { digests, at }).await?;
         drop(turn);
-        if digests.is_empty() { Err(RegistrarError::NoneInForce(id)) } else { Ok(application) }
+        Ok(application)
     }
 
     /// Gives an application other words for people.
@@ -142,7 +140,20 @@ fn one_key(application: &StoredApplication, prefix: &str) -> Result<Digest, Regi
     }
 }
 
-fn in_force(application: &StoredApplication, now: Wall) -> Vec<Digest> {
+/// The keys that have not ended, if all of them can be given that end.
+fn all_in_force(
+    application: &StoredApplication,
+    now: Wall,
+    at: Option<Wall>,
+) -> Result<Vec<Digest>, RegistrarError> {
     let goes_on = |key: &&StoredKey| key.revoked_at.is_none() && key.expires_at.is_none_or(|ends| ends > now);
-    application.keys.iter().filter(goes_on).map(|key| key.digest).collect()
+    let keys: Vec<&StoredKey> = application.keys.iter().filter(goes_on).collect();
+    let is_put_off = |key: &&StoredKey| key.expires_at.is_some_and(|ends| at.is_none_or(|at| at > ends));
+    match keys.as_slice() {
+        [] => Err(RegistrarError::NoneInForce(application.id)),
+        [_, _, ..] if keys.iter().any(is_put_off) => {
+            Err(RegistrarError::SeveralInForce(application.id, keys.len()))
+        }
+        all => Ok(all.iter().map(|key| key.digest).collect()),
+    }
 }

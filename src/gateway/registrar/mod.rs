@@ -96,6 +96,12 @@ pub enum RegistrarError {
     /// Every key of the application has ended.
     #[error("every key of {0} has ended; name the one that is to go on, or `scoregate keys rotate {0}`")]
     NoneInForce(ApplicationId),
+    /// Several keys of the application have not ended, and one of them would end later than it does.
+    #[error(
+        "{1} keys of {0} have not ended, and one of them would go on for longer than a rotation or an expiry lets it: \
+         name the key that is meant"
+    )]
+    SeveralInForce(ApplicationId, usize),
     /// No key of the application begins like that, or several do.
     #[error(
         "{found} keys of {application} begin with `{prefix}`; `scoregate keys show {application}` shows them"

@@ -140,15 +140,17 @@ pub(in crate::store) async fn limits_words_and_ends_change_and_nothing_else_does
     let words = What::Describe { name, contact, note: None };
     assert_eq!(store.change(changing(id, words)).await.unwrap(), wanted);
     let digest = wanted.keys[0].digest;
-    for (digest, at) in [(Some(digest), Some(NOON.plus(HOUR))), (None, None), (None, Some(NOON))] {
+    for at in [Some(NOON.plus(HOUR)), None, Some(NOON)] {
         wanted.keys[0].expires_at = at;
-        assert_eq!(store.change(changing(id, What::SetExpiry { digest, at })).await.unwrap(), wanted);
+        let ends = What::SetExpiry { digests: vec![digest], at };
+        assert_eq!(store.change(changing(id, ends)).await.unwrap(), wanted);
     }
-    let unknown = What::SetExpiry { digest: Some(Digest::of("unknown")), at: None };
+    let unknown = What::SetExpiry { digests: vec![digest, Digest::of("unknown")], at: None };
     assert!(matches!(store.change(changing(id, unknown)).await, Err(StoreError::UnknownKey(_))));
+    assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted), "half of it was done");
     store.change(changing(id, What::RevokeAll)).await.unwrap();
-    let now = store.change(changing(id, What::SetExpiry { digest: None, at: None })).await.unwrap();
-    assert_eq!(now.keys[0].expires_at, Some(NOON), "a revoked key was given another end");
+    let revoked = What::SetExpiry { digests: vec![digest], at: None };
+    assert!(matches!(store.change(changing(id, revoked)).await, Err(StoreError::UnknownKey(_))));
 }
 
 pub(in crate::store) async fn every_change_is_in_the_audit_trail_newest_first(store: &dyn Store) {

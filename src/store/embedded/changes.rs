@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::fault::{Fault, is_conflict};
 use super::records;
 use crate::clock::Wall;
-use crate::keys::Digest;
+use crate::keys::{ApplicationId, Digest};
 use crate::store::{Change, OwnLimits, StoreError, StoredApplication, StoredKey, Used, What};
 
 /// Makes the change and answers with the application as it now is.
@@ -51,13 +51,10 @@ pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApp
                 if *own == OwnLimits::default() { ": none".into() } else { own_limits(*own) }
             )
         }
-        What::SetExpiry { digest, at } => {
-            let changed = set_expiry(connection, &id, *digest, *at)?;
-            if changed == 0 && digest.is_some() {
-                return Err(StoreError::UnknownKey(change.application).into());
-            }
+        What::SetExpiry { digests, at } => {
             let end = at.map_or_else(|| "never".into(), Wall::rfc3339);
-            format!("{changed} keys end {end}")
+            let shown = set_expiry(connection, change.application, digests, *at)?;
+            format!("keys {shown:?} end {end}")
         }
         What::Describe { name, contact, note } => {
             describe(connection, params![id, name, contact, note])?;
@@ -169,20 +166,24 @@ fn set_limits(connection: &Connection, id: &str, own: OwnLimits) -> Result<(), F
     Ok(())
 }
 
-/// Gives one key, or all that are not revoked, another end; says how many that were.
+/// Gives keys another end, and gives what is shown of them.
 fn set_expiry(
     connection: &Connection,
-    id: &str,
-    digest: Option<Digest>,
+    application: ApplicationId,
+    digests: &[Digest],
     at: Option<Wall>,
-) -> Result<usize, Fault> {
-    let digest = digest.as_ref().map(Digest::as_bytes);
-    Ok(connection
-        .prepare_cached(
-            "UPDATE keys SET expires_at = ?3 WHERE application = ?1 AND revoked_at IS NULL
-             AND (?2 IS NULL OR digest = ?2)",
-        )?
-        .execute(params![id, digest, at.map(millis)])?)
+) -> Result<Vec<String>, Fault> {
+    let id = application.to_string();
+    let mut set = connection.prepare_cached(
+        "UPDATE keys SET expires_at = ?3 WHERE application = ?1 AND digest = ?2 AND revoked_at IS NULL
+         RETURNING shown",
+    )?;
+    let shown = digests.iter().map(|digest| {
+        let row = params![id, digest.as_bytes(), at.map(millis)];
+        let shown = set.query_row(row, |row| row.get(0)).optional()?;
+        shown.ok_or_else(|| StoreError::UnknownKey(application).into())
+    });
+    shown.collect()
 }
 
 fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
