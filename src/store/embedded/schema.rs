@@ -10,7 +10,7 @@
 //! so that all three tables are read in step.
 
 /// The steps; a file's format is the number of steps taken.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -56,4 +56,19 @@ CREATE INDEX audit_by_application ON audit (application, at);
 const SECOND: &str = "
 ALTER TABLE keys ADD COLUMN last_used_at INTEGER; -- the hour in which it was last used, milliseconds since 1970
 ALTER TABLE ledger ADD COLUMN grace INTEGER NOT NULL DEFAULT 0; -- units promised to gateways for when they cannot write here
+";
+
+/// The ledger outlives applications: one that an older backup does not know may be brought back later, and what it was
+/// granted today stays granted.
+const THIRD: &str = "
+ALTER TABLE ledger RENAME TO ledger_before;
+CREATE TABLE ledger (
+    day         TEXT    NOT NULL, -- 2026-11-21, UTC; every day before the newest is closed
+    application TEXT    NOT NULL,
+    granted     INTEGER NOT NULL, -- units leased to gateways; what they did not spend is part of it
+    grace       INTEGER NOT NULL DEFAULT 0, -- units promised to gateways for when they cannot write here
+    PRIMARY KEY (day, application)
+) STRICT, WITHOUT ROWID;
+INSERT INTO ledger SELECT day, application, granted, grace FROM ledger_before;
+DROP TABLE ledger_before;
 ";

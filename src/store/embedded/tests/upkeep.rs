@@ -20,6 +20,25 @@ fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
     wait(store.application(id, TODAY)).unwrap().unwrap().granted
 }
 
+#[test]
+fn what_an_application_was_granted_outlives_a_backup_that_does_not_know_it() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    let backup = directory.path().join("older.db");
+    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    let id = wait(created(&store));
+    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    drop(store);
+    import(&directory, &backup, REPLACE).unwrap();
+    let report = upkeep::check(directory.path(), NOW).unwrap();
+    assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
+    let store = Embedded::open(directory.path()).unwrap();
+    // It is brought back, as an import of keys does it.
+    assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
+    let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
+    assert_eq!(lease, Lease::Granted { units: 0, total: 10, grace: 0 });
+}
+
 /// Its export without the first and last line, which name the instant.
 fn content(directory: &TempDir) -> Vec<String> {
     let mut out = Vec::new();

@@ -69,11 +69,11 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<Carried, Fault> {
     Ok(carried)
 }
 
-/// The larger grant stands. An application that the new store does not know has no key to spend with.
+/// The larger grant stands; also of an application that the new store does not know, since it may be brought back.
 fn grant(new: &Connection, line: &LedgerLine) -> Result<(), Fault> {
     new.prepare_cached(
         "INSERT INTO ledger (day, application, granted, grace)
-         SELECT ?1, id, ?3, ?4 FROM applications WHERE id = ?2
+         VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted), grace = max(grace, excluded.grace)",
     )?
     .execute(params![line.day, line.application, line.granted, line.grace])?;

@@ -143,9 +143,7 @@ fn applications(store: &Connection, report: &mut Report) -> Result<(), Fault> {
 /// Every record of the ledger: its day a day, its numbers units.
 fn days(store: &Connection, report: &mut Report) -> Result<(), Fault> {
     let grace = if report.format >= 2 { "grace" } else { "0" };
-    let owner = "EXISTS (SELECT 1 FROM applications a WHERE a.id = l.application)";
-    let mut ledger =
-        store.prepare(&format!("SELECT day, application, granted, {grace}, {owner} FROM ledger l"))?;
+    let mut ledger = store.prepare(&format!("SELECT day, application, granted, {grace} FROM ledger"))?;
     let mut rows = ledger.query([])?;
     let newest = report.newest_day;
     while let Some(row) = rows.next()? {
@@ -155,9 +153,6 @@ fn days(store: &Connection, report: &mut Report) -> Result<(), Fault> {
             let read_day = ledger::read(&day).ok_or_else(|| Fault::Record("its day is none".into()))?;
             let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
             records::limit(row, 3, "grace")?;
-            if !row.get(4)? {
-                return Err(Fault::Record("there is no such application".into()));
-            }
             Ok((read_day, granted))
         };
         match read() {
