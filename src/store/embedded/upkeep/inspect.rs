@@ -64,7 +64,13 @@ pub fn check(directory: &Path, now: Wall) -> Result<Report, UpkeepError> {
             None => UpkeepError::NoStore(path),
         });
     }
-    at_instant(&path, now).map_err(|fault| fault.told("be read", &path).into())
+    let mut report = at_instant(&path, now).map_err(|fault| fault.told("be read", &path))?;
+    // Whoever asks as of no instant does not ask about that.
+    if let Some(ahead) = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default()) {
+        let reason = "is yet to come: until it is over, its quota is all there is";
+        report.faults.push(format!("the ledger has opened {ahead}, which {reason}"));
+    }
+    Ok(report)
 }
 
 /// The same for any file; its keys are counted as of no instant, so none is expired.
