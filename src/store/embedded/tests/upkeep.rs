@@ -39,6 +39,18 @@ fn what_an_application_was_granted_outlives_a_backup_that_does_not_know_it() {
     assert_eq!(lease, Lease::Granted { units: 0, total: 10, grace: 0 });
 }
 
+#[test]
+fn a_day_that_was_opened_before_it_came_is_a_finding_until_it_is_here() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    wait(store.lease(asking(id, Day::from_number(TODAY.number() + 1), 1, 10))).unwrap();
+    drop(store);
+    let faults = |now: Wall| upkeep::check(directory.path(), now).unwrap().faults;
+    let found = faults(NOW);
+    assert!(found.len() == 1 && found[0].contains("is yet to come"), "{found:?}");
+    assert_eq!(faults(NOW.plus(std::time::Duration::from_hours(24))), [""; 0]);
+}
+
 /// Its export without the first and last line, which name the instant.
 fn content(directory: &TempDir) -> Vec<String> {
     let mut out = Vec::new();
