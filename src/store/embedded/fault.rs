@@ -17,6 +17,8 @@ pub(super) enum Fault {
     Disk(std::io::Error),
     /// A record says what no version of this program would have written.
     Record(String),
+    /// The rows of a table do not lie in its order: the file is damaged.
+    Disorder,
     /// The work was done as asked, and the answer is no.
     Refused(StoreError),
 }
@@ -24,7 +26,11 @@ pub(super) enum Fault {
 impl Fault {
     /// The same for whoever asked while we serve: a damaged file is remembered as such, and said in the log.
     pub(super) fn told_at_work(self, doing: &'static str, file: &TheFile) -> StoreError {
-        let is_damage = matches!(&self, Self::Sql(error) if is_damage(error));
+        let is_damage = match &self {
+            Self::Sql(error) => is_damage(error),
+            Self::Disorder => true,
+            Self::Disk(_) | Self::Record(_) | Self::Refused(_) => false,
+        };
         let error = self.told(doing, &file.path);
         if is_damage {
             file.is_damaged(&error);
@@ -42,6 +48,7 @@ impl Fault {
                 StoreError::Unavailable { doing, reason: format!("{}: {error}", path.display()) }
             }
             Self::Record(reason) => damaged(reason),
+            Self::Disorder => damaged("the rows of a table are out of order".into()),
             Self::Refused(error) => error,
         }
     }

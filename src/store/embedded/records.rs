@@ -4,8 +4,6 @@
 //! one slip costs one application or one key and not the gateway. Not for: judging values that can be read; whether a
 //! tier of that name exists is decided where tiers are known.
 
-use std::cmp::Ordering;
-
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
 
@@ -21,7 +19,8 @@ const KEYS: &str =
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
 
 /// Applications after `after` in the order of their identifiers. The three tables lie in that order and are read in
-/// step, in one snapshot: no search per application.
+/// step, in one snapshot: no search per application. A table that does not lie in that order is damaged: a start reads
+/// large ones before they were checked, and would not see that rows are missing.
 pub(super) fn page(
     connection: &Connection,
     after: Option<ApplicationId>,
@@ -36,24 +35,25 @@ pub(super) fn page(
         connection.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
     let mut ledger =
         connection.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
-    let mut keys = Beside::new(keys.query([&after])?, key);
-    let mut ledger = Beside::new(ledger.query([&day, &after])?, granted);
+    let mut keys = Beside::new(keys.query([&after])?, &after, key);
+    let mut ledger = Beside::new(ledger.query([&day, &after])?, &after, granted);
     let mut rows = applications.query([&after])?;
 
-    let mut page = Page::default();
+    let (mut page, mut last) = (Page::default(), InOrder::after(&after));
     while let Some(row) = rows.next()? {
         if page.applications.len() >= most {
             page.next = page.applications.last().map(|last| last.id);
             return Ok(page);
         }
+        last.rises_to(row)?;
         match whole(row, &mut keys, &mut ledger, &mut page.skipped) {
             Ok(application) => page.applications.push(application),
             Err(Fault::Record(reason)) => page.skipped.push(reason),
             Err(fault) => return Err(fault),
         }
     }
-    while let Some((id, _)) = keys.take_before(None)? {
-        page.skipped.push(orphan(&id));
+    while let Some(owner) = keys.take_before(None)? {
+        page.skipped.push(orphan(&owner));
     }
     drop(snapshot);
     Ok(page)
@@ -71,8 +71,8 @@ pub(super) fn application(
     let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id = ?1"))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
-    let mut keys = Beside::new(keys.query([&id])?, key);
-    let mut ledger = Beside::new(ledger.query([&day, &id])?, granted);
+    let mut keys = Beside::new(keys.query([&id])?, "", key);
+    let mut ledger = Beside::new(ledger.query([&day, &id])?, "", granted);
     let mut rows = applications.query([&id])?;
     let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
     drop(snapshot);
@@ -87,7 +87,7 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
         .prepare_cached("SELECT name, tier FROM applications WHERE id = ?1")?
         .query_row([&text], |row| Ok((in_any_case(row, 0)?, in_any_case(row, 1)?)))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
-    let mut keys = Beside::new(keys.query([&text])?, key);
+    let mut keys = Beside::new(keys.query([&text])?, "", key);
     let mut revoked = Vec::new();
     while let Some(read) = keys.take(&text)? {
         revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
@@ -148,28 +148,28 @@ fn whole(
     ledger: &mut Beside<'_, u64>,
     skipped: &mut Vec<String>,
 ) -> Result<StoredApplication, Fault> {
-    let id = text(row, 0, "id")?;
+    let id = row.get_ref(0)?.as_str().map_err(|error| unreadable("id", &error.into()))?;
     // The neighbours are stepped past whatever becomes of this one.
-    while let Some((owner, _)) = keys.take_before(Some(&id))? {
+    while let Some(owner) = keys.take_before(Some(id))? {
         skipped.push(orphan(&owner));
     }
     let mut own_keys = Vec::with_capacity(1); // most have one; growing from none would make room for four
-    while let Some(key) = keys.take(&id)? {
+    while let Some(key) = keys.take(id)? {
         match key {
             Ok(key) => own_keys.push(key),
             Err(reason) => skipped.push(format!("a key of {id}: {reason}")),
         }
     }
-    while ledger.take_before(Some(&id))?.is_some() {}
-    let granted = ledger.take(&id)?.unwrap_or(Ok(0));
+    while ledger.take_before(Some(id))?.is_some() {}
+    let granted = ledger.take(id)?.unwrap_or(Ok(0));
 
     let named = |fault| match fault {
         Fault::Record(reason) => Fault::Record(format!("application {id}: {reason}")),
-        other @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Refused(_)) => other,
+        other @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Disorder | Fault::Refused(_)) => other,
     };
     let granted = granted.map_err(|reason| named(Fault::Record(reason)))?;
     own_keys.sort_by_key(|key| (key.created_at, key.digest));
-    let mut application = described(row, &id).map_err(named)?;
+    let mut application = described(row, id).map_err(named)?;
     (application.keys, application.granted) = (own_keys, granted);
     Ok(application)
 }
@@ -206,38 +206,25 @@ fn granted(row: &Row<'_>) -> Result<u64, Fault> {
     Ok(u64::from(granted))
 }
 
-/// The name of an owner, and a row of its own or why that cannot be read.
-type Owned<T> = (String, Result<T, String>);
-
 /// Rows of another table in the same order, whose first column names the application they belong to.
 struct Beside<'s, T> {
     rows: Rows<'s>,
     read: fn(&Row<'_>) -> Result<T, Fault>,
-    head: Option<Owned<T>>,
+    owner: InOrder,
+    /// What belongs to `owner`, or why it cannot be read; `None` after the last row.
+    head: Option<Result<T, String>>,
     begun: bool,
 }
 
 impl<'s, T> Beside<'s, T> {
-    fn new(rows: Rows<'s>, read: fn(&Row<'_>) -> Result<T, Fault>) -> Self {
-        Self { rows, read, head: None, begun: false }
+    fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> Result<T, Fault>) -> Self {
+        Self { rows, read, owner: InOrder::after(after), head: None, begun: false }
     }
 
     /// The next row, if it belongs to `id`.
     fn take(&mut self, id: &str) -> Result<Option<Result<T, String>>, Fault> {
-        Ok(self.take_if(|owner| owner == id)?.map(|(_, row)| row))
-    }
-
-    /// The next row and its owner, if it comes before those of `id`, or if there is no `id` left.
-    fn take_before(&mut self, id: Option<&str>) -> Result<Option<Owned<T>>, Fault> {
-        self.take_if(|owner| id.is_none_or(|id| owner.cmp(id) == Ordering::Less))
-    }
-
-    fn take_if(&mut self, fits: impl FnOnce(&str) -> bool) -> Result<Option<Owned<T>>, Fault> {
-        if !self.begun {
-            self.begun = true;
-            self.advance()?;
-        }
-        if !self.head.as_ref().is_some_and(|(owner, _)| fits(owner)) {
+        self.begin()?;
+        if self.head.is_none() || self.owner.0 != id.as_bytes() {
             return Ok(None);
         }
         let taken = self.head.take();
@@ -245,17 +232,57 @@ impl<'s, T> Beside<'s, T> {
         Ok(taken)
     }
 
+    /// Steps past the next row if it comes before those of `id`, or if there is no `id` left, and names its owner.
+    fn take_before(&mut self, id: Option<&str>) -> Result<Option<String>, Fault> {
+        self.begin()?;
+        if self.head.is_none() || id.is_some_and(|id| *self.owner.0 >= *id.as_bytes()) {
+            return Ok(None);
+        }
+        let owner = String::from_utf8_lossy(&self.owner.0).into_owned();
+        self.advance()?;
+        Ok(Some(owner))
+    }
+
+    fn begin(&mut self) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.begun, true) { Ok(()) } else { self.advance() }
+    }
+
     fn advance(&mut self) -> Result<(), Fault> {
         self.head = None;
         let Some(row) = self.rows.next()? else { return Ok(()) };
-        // An owner that is no text must not end the walk; what stands for its bad bytes sorts as they do, after ASCII.
-        let owner = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).into_owned();
-        let read = match (self.read)(row) {
+        self.owner.does_not_fall_to(row)?;
+        self.head = Some(match (self.read)(row) {
             Ok(value) => Ok(value),
             Err(Fault::Record(reason)) => Err(reason),
             Err(fault) => return Err(fault),
-        };
-        self.head = Some((owner, read));
+        });
+        Ok(())
+    }
+}
+
+/// The first column of the row that was read last, in bytes: one that is no text must not end a walk.
+struct InOrder(Vec<u8>);
+
+impl InOrder {
+    fn after(after: &str) -> Self {
+        Self(after.into())
+    }
+
+    fn rises_to(&mut self, row: &Row<'_>) -> Result<(), Fault> {
+        self.step_to(row, |last, next| last < next)
+    }
+
+    fn does_not_fall_to(&mut self, row: &Row<'_>) -> Result<(), Fault> {
+        self.step_to(row, |last, next| last <= next)
+    }
+
+    fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> Result<(), Fault> {
+        let next = row.get_ref(0)?.as_bytes().unwrap_or_default();
+        if !is_in_order(&self.0, next) {
+            return Err(Fault::Disorder);
+        }
+        self.0.clear();
+        self.0.extend_from_slice(next);
         Ok(())
     }
 }

@@ -65,24 +65,15 @@ fn shape(connection: &Connection) -> Result<BTreeSet<String>, Fault> {
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
-/// The check before the store is used. A small file is checked whole. Of a large one only what every start reads
-/// anyway: applications and keys. The rest is mostly the ledger of days that are over; [`whole`] looks at it while we
-/// serve already, because each of its pages is checked when it is read as well: one that is broken fails its reader
-/// and never reads as "nothing granted".
+/// The check before the store is used: of all of it, if it is small. The applications and keys of a large one are read
+/// next anyway, which finds pages that are broken and rows that are out of order; [`whole`] looks at the rest while we
+/// serve already. That is mostly the ledger of days that are over, and a page of it that is broken fails its reader and
+/// never reads as "nothing granted".
 pub(super) fn at_start(connection: &Connection) -> Result<(), Fault> {
-    if is_small(connection)? {
-        return whole(connection);
-    }
-    keys_alone(connection)
+    if is_small(connection)? { whole(connection) } else { Ok(()) }
 }
 
-/// The part of the check that a large file gets before it is used.
-pub(super) fn keys_alone(connection: &Connection) -> Result<(), Fault> {
-    first_finding(connection, "quick_check(applications)")?;
-    first_finding(connection, "quick_check(keys)")
-}
-
-/// Whether [`at_start`] looks at all of it.
+/// Whether [`at_start`] looks at it.
 pub(super) fn is_small(connection: &Connection) -> Result<bool, Fault> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -92,11 +83,7 @@ pub(super) fn is_small(connection: &Connection) -> Result<bool, Fault> {
 /// The check of all of it: pages and their order, but not every index against its table, which takes several times as
 /// long.
 pub(super) fn whole(connection: &Connection) -> Result<(), Fault> {
-    first_finding(connection, "quick_check(1)")
-}
-
-fn first_finding(connection: &Connection, pragma: &str) -> Result<(), Fault> {
-    let verdict: String = connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" { Ok(()) } else { Err(Fault::Record(verdict)) }
 }
 

@@ -55,7 +55,7 @@ pub fn export(path: &Path, damaged: bool, out: &mut dyn Write, now: Wall) -> Res
             let hint = "`--damaged` with the file's name leaves out what cannot be read";
             Fault::Record(format!("{reason}; {hint}")).told("be exported", path).into()
         }
-        fault @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Record(_) | Fault::Refused(_)) => {
+        fault @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Record(_) | Fault::Disorder | Fault::Refused(_)) => {
             fault.told("be exported", path).into()
         }
     })

@@ -74,7 +74,7 @@ fn lines(from: &Path, store: &Connection) -> Result<(), Fault> {
             counts.count(&line);
             line.insert(store).map_err(|fault| match fault {
                 Fault::Record(reason) => wrong(&reason),
-                other @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Refused(_)) => other,
+                other @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Disorder | Fault::Refused(_)) => other,
             })?;
         }
         hash.update(&text);

@@ -121,7 +121,7 @@ fn copied(path: &Path, half: &Path, to: &Path) -> Result<Report, UpkeepError> {
     });
     copied.map_err(|fault| match fault {
         Fault::Disk(source) => UpkeepError::Unwritable { path: to.to_owned(), source },
-        other @ (Fault::Sql(_) | Fault::Record(_) | Fault::Refused(_)) => {
+        other @ (Fault::Sql(_) | Fault::Record(_) | Fault::Disorder | Fault::Refused(_)) => {
             other.told("be copied", path).into()
         }
     })?;
