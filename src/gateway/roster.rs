@@ -3,9 +3,11 @@
 //! One lookup by digest finds all of it, and costs the same with ten keys or a million. Nothing is ever added for a
 //! key that is not known. Not for: what is durable (`store`), nor for making changes (`gateway::registrar`).
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use dashmap::DashMap;
 
@@ -45,8 +47,9 @@ pub struct Roster {
     entries: DashMap<Digest, Entry, BuildHasherDefault<DigestHasher>>,
     /// Keys that were used in another hour than before: at most one mention for each key and hour.
     used: Mutex<Vec<Used>>,
-    /// Keys that end some day: all that a sweep has to look at.
-    ending: Mutex<Vec<Digest>>,
+    /// Keys that end some day, by when they do, so that a sweep looks at no others. One that was given another end since
+    /// stands here twice.
+    ending: Mutex<BTreeSet<(Wall, Digest)>>,
 }
 
 /// A digest is uniform already: its first bytes are its hash. Only digests of issued keys are ever stored, so nobody
@@ -145,25 +148,28 @@ impl Roster {
         {
             entry.used.fetch_max(before.used.into_inner(), Ordering::Relaxed);
         }
-        if ends.is_some() {
-            lock(&self.ending).push(key.digest);
+        if let Some(ends) = ends {
+            lock(&self.ending).insert((ends, key.digest));
         }
     }
 
     /// Forgets keys that have ended, once that loses nothing: one stays until the balance of its application is what a
     /// fresh start would give.
     pub fn sweep(&self, now: Now) {
-        let may_go = |_: &Digest, entry: &Entry| {
-            let has_ended = entry.ends.is_some_and(|ends| ends <= now.wall);
-            has_ended && entry.account.is_at_rest(now)
+        let has_ended = |entry: &Entry| entry.ends.is_some_and(|ends| ends <= now.wall);
+        let may_go = |_: &Digest, entry: &Entry| has_ended(entry) && entry.account.is_at_rest(now);
+        let first_to_stay = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
+        let due = {
+            let mut ending = lock(&self.ending);
+            let later = ending.split_off(&first_to_stay);
+            std::mem::replace(&mut *ending, later)
         };
-        let mut ending = lock(&self.ending);
-        ending.sort_unstable();
-        ending.dedup();
-        ending.retain(|digest| {
-            self.entries.remove_if(digest, may_go);
-            self.entries.contains_key(digest)
-        });
+        let has_to_wait = |(_, digest): &(Wall, Digest)| {
+            let is_gone = self.entries.remove_if(digest, may_go).is_some();
+            !is_gone && self.entries.get(digest).is_some_and(|entry| has_ended(entry.value()))
+        };
+        let mut waiting: BTreeSet<_> = due.into_iter().filter(has_to_wait).collect();
+        lock(&self.ending).append(&mut waiting);
     }
 
     /// Takes every leased and unspent unit out of the books, to be given back to the ledger.
@@ -197,7 +203,7 @@ impl Hour {
 }
 
 /// A list is whole at every step, so one that a panic left locked is as good as any.
-fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -254,7 +260,7 @@ mod tests {
         assert_eq!(uses(noon), [12 * 3_600]);
         roster.apply(&stored("pro", &["a"]), &terms, DAY);
         assert!(uses(noon).is_empty() && uses(Wall::from_seconds(0)).is_empty());
-        assert_eq!(uses(noon.plus(std::time::Duration::from_hours(1))), [13 * 3_600]);
+        assert_eq!(uses(noon.plus(Duration::from_hours(1))), [13 * 3_600]);
     }
 
     #[test]
@@ -266,13 +272,31 @@ mod tests {
     }
 
     #[test]
+    fn a_sweep_looks_at_keys_that_have_ended_and_at_no_others() {
+        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let at = |seconds: u64| Now { wall: Wall::from_seconds(seconds), ..Now::default() };
+        let mut ending = stored("pro", &["soon", "late", "never"]);
+        for (key, seconds) in ending.keys.iter_mut().zip([10, 20]) {
+            key.expires_at = Some(Wall::from_seconds(seconds));
+        }
+        roster.apply(&ending, &terms, Day::default());
+        // Given another end, it is not looked at for the one it had.
+        ending.keys[1].expires_at = Some(Wall::from_seconds(30));
+        roster.apply(&ending, &terms, Day::default());
+        for (now, left, looked_at_later) in [(9, 3, 3), (10, 2, 2), (29, 2, 1), (30, 1, 0)] {
+            roster.sweep(at(now));
+            assert_eq!((roster.len(), lock(&roster.ending).len()), (left, looked_at_later), "{now}");
+        }
+    }
+
+    #[test]
     fn the_last_key_of_an_application_is_forgotten_only_when_that_loses_nothing() {
         let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
         let mut ended = stored("pro", &["a"]);
         roster.apply(&ended, &terms, DAY);
         ended.keys[0].revoked_at = Some(Wall::from_seconds(1));
         roster.apply(&ended, &terms, DAY);
-        let now = Now { wall: DAY.end().minus(std::time::Duration::from_secs(1)), ..Now::default() };
+        let now = Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() };
         let account = roster.find(&Digest::of("a")).unwrap().account;
         let mut books = account.books();
         books.balance.day = books.balance.day.grant(DAY, 5, 0, 5);
