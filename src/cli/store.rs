@@ -17,6 +17,7 @@ use crate::store::upkeep::{
     self, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, export, file_in, import,
 };
 
+use super::control::operator;
 use super::exit::Exit;
 use super::printer;
 use super::serve::settings_of_a_server;
@@ -113,12 +114,12 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
         },
         Verb::Export { file, force, .. } => write_export(&file_in(&directory), false, file, *force, now),
         Verb::Import { file, replace, forfeit_today } => {
-            let ask = ImportAsk { replace: *replace, forfeit_today: *forfeit_today };
+            let ask = ImportAsk { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
             // Holding it says that no server runs, and keeps one from starting meanwhile.
             match DataDir::open(&directory) {
                 Err(error) => printer::input(&format!("{error:#}")),
-                Ok(held) => match import(held.path(), file, ask, now) {
-                    Ok(imported) => told(&imported, ask),
+                Ok(held) => match import(held.path(), file, &ask, now) {
+                    Ok(imported) => told(&imported, &ask),
                     Err(error) => failed(error),
                 },
             }
@@ -256,7 +257,7 @@ fn written(exported: &Exported, damaged: bool) -> Exit {
     if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
 }
 
-fn told(imported: &Imported, ask: ImportAsk) -> Exit {
+fn told(imported: &Imported, ask: &ImportAsk) -> Exit {
     for record in &imported.report.unreadable {
         printer::say(&format!("cannot be read, and is passed over: {record}"));
     }

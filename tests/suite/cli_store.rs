@@ -183,6 +183,10 @@ fn an_import_refuses_while_a_server_runs_and_says_what_would_do() {
     assert!(refused.err.contains("in use by another scoregate") && refused.err.contains("stop it"));
     running.stop().with(0);
     place.store(&["import", text(&backup), "--replace"]).with(0);
+    let trail = place.run(&["keys", "audit", "--json"]).with(0).json();
+    let newest = &trail["records"][0];
+    assert_eq!(newest["what"], "import_store");
+    assert!(newest["detail"].as_str().unwrap().contains("backup.db"), "{newest}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApp
             format!("name {name:?}, contact {contact:?}, note {note:?}")
         }
     };
-    audit(connection, change, &id, &detail)?;
+    audit(connection, change.at, [&change.who, change.what.word(), &id, &detail])?;
     answer(connection, change)?.ok_or_else(unknown)
 }
 
@@ -204,10 +204,12 @@ pub(super) fn used(connection: &Connection, keys: &[Used]) -> Result<(), Fault> 
     Ok(())
 }
 
-fn audit(connection: &Connection, change: &Change, id: &str, detail: &str) -> Result<(), Fault> {
+/// Adds to the audit trail who did what to which application, and the rest in words.
+pub(super) fn audit(connection: &Connection, at: Wall, words: [&str; 4]) -> Result<(), Fault> {
+    let [who, what, application, detail] = words;
     connection
         .prepare_cached("INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![millis(change.at), change.who, change.what.word(), id, detail])?;
+        .execute(params![millis(at), who, what, application, detail])?;
     Ok(())
 }
 

@@ -73,7 +73,7 @@ fn a_file_truncated_at_every_page_boundary_is_refused_and_its_backup_brings_it_b
         opened(filled.directory.path(), &filled.bytes[..length]).unwrap_err();
         let backup = filled.elsewhere.path().join("backup.db");
         let now = NOW.plus(std::time::Duration::from_secs(u64::try_from(length).unwrap()));
-        let imported = upkeep::import(filled.directory.path(), &backup, ImportAsk::default(), now).unwrap();
+        let imported = upkeep::import(filled.directory.path(), &backup, &ImportAsk::default(), now).unwrap();
         assert!(!imported.unknown.is_empty(), "{length}: nothing was said of what is lost");
         assert_eq!(fs::read(imported.aside.unwrap()).unwrap(), filled.bytes[..length]);
         let store = Embedded::open(filled.directory.path()).unwrap();
@@ -124,7 +124,7 @@ fn what_a_damaged_file_still_says_can_be_written_out_and_imported() {
     assert!(!exported.left_out.is_empty());
     assert!(exported.counts.applications > 100, "{exported:?}");
 
-    let imported = upkeep::import(filled.directory.path(), &salvaged, ImportAsk::default(), NOW).unwrap();
+    let imported = upkeep::import(filled.directory.path(), &salvaged, &ImportAsk::default(), NOW).unwrap();
     assert_eq!(imported.report.applications, exported.counts.applications);
     let store = Embedded::open(filled.directory.path()).unwrap();
     let page = wait(store.page(None, 1_000, TODAY)).unwrap();

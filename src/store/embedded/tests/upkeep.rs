@@ -9,9 +9,9 @@ use crate::store::embedded::upkeep::{self, ImportAsk, Imported, UpkeepError, swa
 use super::*;
 
 const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
-const REPLACE: ImportAsk = ImportAsk { replace: true, forfeit_today: false };
+const REPLACE: ImportAsk = ImportAsk { who: String::new(), replace: true, forfeit_today: false };
 
-fn import(directory: &TempDir, from: &Path, ask: ImportAsk) -> Result<Imported, UpkeepError> {
+fn import(directory: &TempDir, from: &Path, ask: &ImportAsk) -> Result<Imported, UpkeepError> {
     upkeep::import(directory.path(), from, ask, NOW)
 }
 
@@ -29,7 +29,7 @@ fn what_an_application_was_granted_outlives_a_backup_that_does_not_know_it() {
     let id = wait(created(&store));
     wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
     drop(store);
-    import(&directory, &backup, REPLACE).unwrap();
+    import(&directory, &backup, &REPLACE).unwrap();
     let report = upkeep::check(directory.path(), NOW).unwrap();
     assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
     let store = Embedded::open(directory.path()).unwrap();
@@ -161,9 +161,12 @@ fn an_export_and_a_backup_bring_everything_to_another_machine() {
     upkeep::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
     for from in [&backup, &lines] {
         let other = TempDir::new().unwrap();
-        let imported = import(&other, from, ImportAsk::default()).unwrap();
+        let imported = import(&other, from, &ImportAsk::default()).unwrap();
         assert!(imported.aside.is_none() && imported.unknown.len() == 1, "{imported:?}");
-        assert_eq!(content(&other), content(&directory));
+        let mut there = content(&other);
+        let last = there.pop().unwrap();
+        assert_eq!(there, content(&directory));
+        assert!(last.contains("import_store") && last.contains("the whole store, from"), "{last}");
         assert_eq!(granted(&other, id), 7);
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1, "one file, no log and nothing half");
     }
@@ -183,12 +186,12 @@ fn an_export_that_was_cut_or_changed_is_refused_and_nothing_is_touched() {
     let cuts = (0..whole.len()).step_by(7).map(|length| whole[..length].to_vec());
     for bytes in cuts.chain([changed, more]) {
         fs::write(&from, &bytes).unwrap();
-        let refused = import(&other, &from, ImportAsk::default()).unwrap_err();
+        let refused = import(&other, &from, &ImportAsk::default()).unwrap_err();
         assert!(matches!(refused, UpkeepError::Unfit { .. }), "{refused}");
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "{refused}");
     }
     fs::write(&from, &whole).unwrap();
-    import(&other, &from, ImportAsk::default()).unwrap();
+    import(&other, &from, &ImportAsk::default()).unwrap();
 }
 
 #[test]
@@ -204,10 +207,10 @@ fn an_older_backup_grants_nothing_twice_and_lets_no_revoked_key_in() {
     wait(store.change(changing(revoked, What::RevokeAll))).unwrap();
     drop(store);
     assert!(matches!(
-        import(&directory, &backup, ImportAsk::default()),
+        import(&directory, &backup, &ImportAsk::default()),
         Err(UpkeepError::InUse { applications: 3, .. })
     ));
-    let imported = import(&directory, &backup, REPLACE).unwrap();
+    let imported = import(&directory, &backup, &REPLACE).unwrap();
     assert_eq!(
         (imported.still_revoked, imported.only_aside, imported.unknown.len()),
         (1, 1, 0),
@@ -228,7 +231,7 @@ fn a_forfeited_day_is_granted_to_nobody_and_the_next_one_is() {
     drop(store);
     fs::write(file(&directory), "").unwrap();
     let ask = ImportAsk { forfeit_today: true, ..ImportAsk::default() };
-    assert_eq!(import(&directory, &backup, ask).unwrap().forfeited, Some(TODAY));
+    assert_eq!(import(&directory, &backup, &ask).unwrap().forfeited, Some(TODAY));
     let store = Embedded::open(directory.path()).unwrap();
     let lease = wait(store.lease(LeaseAsk { grace: 5, ..asking(id, TODAY, 5, 250_000) })).unwrap();
     assert_eq!(lease, Lease::Granted { units: 0, total: u64::from(u32::MAX), grace: 0 });
@@ -264,7 +267,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
         if taken > 0 {
             assert_eq!(fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(), log);
             let again = TempDir::new().unwrap();
-            import(&again, &left.path().join("scoregate.db.aside-X"), ImportAsk::default()).unwrap();
+            import(&again, &left.path().join("scoregate.db.aside-X"), &ImportAsk::default()).unwrap();
             assert!(content(&again)[0].contains(&old.to_string()), "the old one is whole where it lies");
         }
     }
@@ -282,7 +285,7 @@ fn what_is_no_store_is_not_imported() {
     let half = other.path().join("half");
     fs::write(&half, &fs::read(&newer).unwrap()[..8192]).unwrap();
     for from in [&text, &half, &newer, &other.path().join("nothing")] {
-        let refused = import(&other, from, ImportAsk::default()).unwrap_err();
+        let refused = import(&other, from, &ImportAsk::default()).unwrap_err();
         let is_clear =
             matches!(refused, UpkeepError::Unfit { .. } | UpkeepError::Store(StoreError::Newer { .. }));
         assert!(is_clear, "{refused}");
@@ -292,9 +295,9 @@ fn what_is_no_store_is_not_imported() {
     let (older, store) = fresh();
     wait(created(&store));
     drop(store);
-    let refused = import(&directory, &file(&older), ImportAsk::default()).unwrap_err();
+    let refused = import(&directory, &file(&older), &ImportAsk::default()).unwrap_err();
     assert!(matches!(refused, UpkeepError::Store(StoreError::Newer { .. })), "{refused}");
-    import(&directory, &file(&older), REPLACE).unwrap();
+    import(&directory, &file(&older), &REPLACE).unwrap();
 }
 
 #[test]
@@ -308,7 +311,7 @@ fn a_file_that_is_gone_is_named_by_a_check_and_a_backup_takes_its_place() {
     let checked = upkeep::check(directory.path(), NOW);
     let Err(UpkeepError::Store(StoreError::Damaged { reason, .. })) = &checked else { panic!("{checked:?}") };
     assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
-    let imported = import(&directory, &backup, ImportAsk::default()).unwrap();
+    let imported = import(&directory, &backup, &ImportAsk::default()).unwrap();
     assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
 }
 
@@ -321,7 +324,7 @@ fn an_older_backup_brings_no_key_back_that_was_rotated_away_since() {
     let rotate = What::Rotate { key: a_key("newer"), retire_others_at: NOW };
     wait(store.change(changing(id, rotate))).unwrap();
     drop(store);
-    let imported = import(&directory, &backup, REPLACE).unwrap();
+    let imported = import(&directory, &backup, &REPLACE).unwrap();
     assert_eq!((imported.still_ended, imported.still_revoked, imported.only_aside), (1, 0, 1));
     let store = Embedded::open(directory.path()).unwrap();
     let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;

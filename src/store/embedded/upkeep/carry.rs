@@ -33,7 +33,7 @@ pub(super) struct Carried {
 /// revocation, and of each key the sooner end.
 pub(super) fn from_old(old: &Path, new: &Connection) -> Result<Carried, Fault> {
     let all = new.unchecked_transaction()?;
-    let (mut carried, mut newest, mut broken) = (Carried::default(), None::<Day>, None::<String>);
+    let (mut carried, mut broken) = (Carried::default(), None::<String>);
     let looked = look::at_damaged(old, |store| {
         let snapshot = store.unchecked_transaction()?;
         carried = Carried::default(); // if this is the second look, the first is worth nothing
@@ -42,7 +42,6 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<Carried, Fault> {
         }
         let gaps = walk(&snapshot, Kind::Ledger, true, &mut |line| {
             let Line::Ledger(line) = line else { return Ok(()) };
-            newest = newest.max(ledger::read(&line.day));
             grant(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
         })?;
         carried.gaps.extend(gaps);
@@ -62,14 +61,12 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<Carried, Fault> {
         Err(Fault::Disk(error)) => return Err(error.into()),
         Err(fault) => carried.gaps.push(fault.told("be read", old).to_string()),
     }
-    if let Some(newest) = newest {
-        close_before(new, newest)?;
-    }
     all.commit()?;
     Ok(carried)
 }
 
-/// The larger grant stands; also of an application that the new store does not know, since it may be brought back.
+/// The larger grant stands; also of an application that the new store does not know, since it may be brought back. So
+/// the newest day comes over, and every earlier one is closed.
 fn grant(new: &Connection, line: &LedgerLine) -> Result<(), Fault> {
     new.prepare_cached(
         "INSERT INTO ledger (day, application, granted, grace)
@@ -108,16 +105,6 @@ fn end(new: &Connection, line: &KeyLine, carried: &mut Carried) -> Result<(), Fa
         "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1",
     )?
     .execute(params![digest.as_bytes(), revoked_at, sooner])?;
-    Ok(())
-}
-
-/// Opens a day without granting anything of it, so that earlier ones are closed.
-fn close_before(new: &Connection, day: Day) -> Result<(), Fault> {
-    new.prepare_cached(
-        "INSERT INTO ledger (day, application, granted) SELECT ?1, min(id), 0 FROM applications WHERE true
-         HAVING min(id) IS NOT NULL ON CONFLICT DO NOTHING",
-    )?
-    .execute([day.to_string()])?;
     Ok(())
 }
 

@@ -9,14 +9,17 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::super::beside::{HALF, beside, remove_database, sync_directory};
+use super::super::changes;
 use super::super::fault::Fault;
 use super::{Report, UpkeepError, carry, file_in, inspect, is_the_store, load, swap};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 
 /// How it is to be done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ImportAsk {
+    /// Who does it, for the audit trail.
+    pub who: String,
     /// Also in place of a store that is sound and in use, or of a newer format.
     pub replace: bool,
     /// Marks today's quota of every application as granted: what was granted since the backup may be unknown.
@@ -43,7 +46,7 @@ pub struct Imported {
 }
 
 /// Puts what `from` holds in the place of the directory's store.
-pub fn import(directory: &Path, from: &Path, ask: ImportAsk, now: Wall) -> Result<Imported, UpkeepError> {
+pub fn import(directory: &Path, from: &Path, ask: &ImportAsk, now: Wall) -> Result<Imported, UpkeepError> {
     let path = file_in(directory);
     // A swap that was cut off is finished first, so that only one is under way.
     swap::finish(&path).map_err(|error| Fault::from(error).told("finish the last import", &path))?;
@@ -56,7 +59,7 @@ pub fn import(directory: &Path, from: &Path, ask: ImportAsk, now: Wall) -> Resul
     }
     let there = there(directory, ask)?;
     let half = beside(&path, HALF);
-    let made = make(&path, from, &half, there, ask, now.day());
+    let made = make(&path, from, &half, there, ask, now);
     let made = made.and_then(|mut imported| {
         let instant = swap::instant(now);
         let aside = swap::aside(&path, &instant);
@@ -84,7 +87,7 @@ enum There {
 }
 
 /// Looks at what is to be replaced; refuses if that would be a loss that nobody asked for.
-fn there(directory: &Path, ask: ImportAsk) -> Result<There, UpkeepError> {
+fn there(directory: &Path, ask: &ImportAsk) -> Result<There, UpkeepError> {
     let path = file_in(directory);
     match inspect::check(directory, Wall::default()) {
         Err(UpkeepError::NoStore(_)) => Ok(There::Nothing),
@@ -106,8 +109,8 @@ fn make(
     from: &Path,
     half: &Path,
     there: There,
-    ask: ImportAsk,
-    today: Day,
+    ask: &ImportAsk,
+    now: Wall,
 ) -> Result<Imported, UpkeepError> {
     let unfit = |reason: String| UpkeepError::Unfit { path: from.to_owned(), reason };
     let own = |fault: Fault| UpkeepError::from(fault.told("make the new store", half));
@@ -119,7 +122,8 @@ fn make(
         | StoreError::Unavailable { .. }
         | StoreError::Newer { .. }) => error.into(),
     })?;
-    let done = settle(path, &store, there, ask, today).map_err(own);
+    let done = settle(path, &store, there, ask, now);
+    let done = done.and_then(|done| record(&store, from, ask, now).map(|()| done)).map_err(own);
     store.close().map_err(|(_, error)| own(error.into()))?;
     let (carried, forfeited) = done?;
     let report = inspect::at(half).map_err(own)?;
@@ -143,8 +147,8 @@ fn settle(
     path: &Path,
     store: &Connection,
     there: There,
-    ask: ImportAsk,
-    today: Day,
+    ask: &ImportAsk,
+    now: Wall,
 ) -> Result<(carry::Carried, Option<Day>), Fault> {
     let carried = match there {
         There::Store if path.exists() => carry::from_old(path, store)?,
@@ -153,8 +157,16 @@ fn settle(
             ..carry::Carried::default()
         },
     };
-    let forfeited = ask.forfeit_today.then(|| carry::forfeit(store, today)).transpose()?;
+    let forfeited = ask.forfeit_today.then(|| carry::forfeit(store, now.day())).transpose()?;
     Ok((carried, forfeited))
+}
+
+/// Leaves a record in the trail that goes on from here: what lies before it is what the imported file says.
+fn record(store: &Connection, from: &Path, ask: &ImportAsk, now: Wall) -> Result<(), Fault> {
+    let forfeited = if ask.forfeit_today { "; today's quota is forfeited" } else { "" };
+    let name = from.file_name().unwrap_or_default().to_string_lossy();
+    let detail = format!("the whole store, from {name:?}{forfeited}");
+    changes::audit(store, now, [&ask.who, "import_store", "", &detail])
 }
 
 fn put_in_place(path: &Path, half: &Path, instant: &str) -> Result<(), Fault> {
