@@ -248,6 +248,7 @@ mod tests {
             (with(r#","contact":7"#), "contact", "text"),
             (with(&format!(r#","note":"{long}""#)), "note", "1 to 200"),
             (with(r#","note":"a\u001bb""#), "note", "printable"),
+            (with(r#","note":"txt.\u202egnp""#), "note", "printable"),
             (with(r#","name":" ""#).replacen(r#""name":"n","#, "", 1), "name", "1 to 200"),
             (with(r#","created_at":"yesterday""#), "created_at", "2027-01-31T00:00:00Z"),
             (with(r#","expires_at":1767225600"#), "expires_at", "2027-01-31T00:00:00Z"),

@@ -5,7 +5,7 @@
 use super::{Registrar, RegistrarError, check_limits, check_text};
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, shown_prefix};
-use crate::store::{OwnLimits, StoredApplication, StoredKey, What};
+use crate::store::{OwnLimits, StoreError, StoredApplication, StoredKey, What};
 
 /// What is wished for something that may be absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,13 @@ impl Registrar {
         prefix: Option<&str>,
     ) -> Result<StoredApplication, RegistrarError> {
         let Some(prefix) = prefix else { return self.change(who, id, What::RevokeAll).await };
-        let digest = one_key(&self.show(id).await?, prefix)?;
+        let digest = match self.show(id).await {
+            // A key that this process let in before its record was spoilt still comes in: its whole name ends it.
+            Err(RegistrarError::Store(StoreError::Damaged { .. })) => {
+                Digest::from_hex(prefix).unwrap_or_else(|| Digest::of(prefix))
+            }
+            application => one_key(&application?, prefix)?,
+        };
         self.change(who, id, What::RevokeKey { digest }).await
     }
 
@@ -128,7 +134,8 @@ impl Registrar {
 /// begins like that.
 fn one_key(application: &StoredApplication, prefix: &str) -> Result<Digest, RegistrarError> {
     let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
-    let is_meant = |key: &&StoredKey| whole.contains(&Some(key.digest)) || key.shown.starts_with(prefix);
+    let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);
+    let is_meant = |key: &&StoredKey| whole.contains(&Some(key.digest)) || begins(key);
     let meant: Vec<&StoredKey> = application.keys.iter().filter(is_meant).collect();
     match meant.as_slice() {
         [only] => Ok(only.digest),

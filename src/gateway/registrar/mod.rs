@@ -315,9 +315,19 @@ impl Registrar {
 fn check_text(what: &'static str, text: Option<&String>) -> Result<(), RegistrarError> {
     let is_printable = |text: &String| {
         let length = text.chars().take(LONGEST_TEXT + 1).count();
-        (1..=LONGEST_TEXT).contains(&length) && !text.chars().any(char::is_control) && !text.trim().is_empty()
+        (1..=LONGEST_TEXT).contains(&length) && !text.chars().any(misleads) && !text.trim().is_empty()
     };
     if text.is_none_or(is_printable) { Ok(()) } else { Err(RegistrarError::BadText(what)) }
+}
+
+/// Whether a character would disturb a terminal, or show a text as another than it is: it turns the direction of what
+/// follows, or cannot be seen. Joiners stay, which some scripts need.
+fn misleads(character: char) -> bool {
+    let is_unseen = matches!(
+        character,
+        '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
+    );
+    character.is_control() || is_unseen
 }
 
 fn check_limits(own: OwnLimits) -> Result<(), RegistrarError> {
