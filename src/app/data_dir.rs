@@ -6,11 +6,23 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 /// The Unix socket's name in it.
 pub const SOCKET: &str = "scoregate.sock";
 const LOCK: &str = "scoregate.lock";
+
+/// Another process holds the directory.
+#[derive(Debug, thiserror::Error)]
+#[error("the data directory {} is in use by another scoregate: stop it, or name another one by --data-dir", .0.display())]
+pub struct InUse(PathBuf);
+
+impl InUse {
+    /// This directory.
+    pub fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
 
 /// A data directory that this process holds. Released by drop.
 #[derive(Debug)]
@@ -34,11 +46,7 @@ impl DataDir {
         let lock = lock.with_context(|| format!("the data directory {shown} cannot be written"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, socket: false }),
-            Err(std::fs::TryLockError::WouldBlock) => {
-                bail!(
-                    "the data directory {shown} is in use by another scoregate: stop it, or name another one by --data-dir"
-                )
-            }
+            Err(std::fs::TryLockError::WouldBlock) => Err(InUse::new(path).into()),
             Err(std::fs::TryLockError::Error(error)) => {
                 Err(error).with_context(|| format!("the data directory {shown} cannot be locked"))
             }

@@ -29,7 +29,7 @@ use crate::store::{Embedded as EmbeddedStore, Store};
 use crate::telemetry::metrics::Registry;
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Upstream};
 
-pub use data_dir::{DataDir, SOCKET};
+pub use data_dir::{DataDir, InUse, SOCKET};
 
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);

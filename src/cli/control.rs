@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -14,15 +15,21 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 
 use crate::admin::{Command, Problem, perform};
-use crate::app::{DataDir, SOCKET};
+use crate::app::{DataDir, InUse, SOCKET};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Instruments, Registrar, TermsByTier};
 use crate::keys::KeyForm;
 use crate::store::Embedded;
+use crate::store::upkeep::is_used;
 use crate::telemetry::metrics::Registry;
 
 use super::serve::environment;
+
+/// How often it is looked whether a directory is free, and how long it is waited in between: as long as a server takes
+/// to read a million keys from a cold disk.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Why a command gave nothing.
 #[derive(Debug)]
@@ -62,19 +69,48 @@ pub(super) enum Place {
     },
 }
 
+/// What becomes of a data directory without a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// One is made: the first applications come before the first start.
+    IsMade,
+    /// It is most likely not the directory that was meant.
+    IsRefused,
+}
+
 impl Place {
-    /// Finds out whether the server runs. While this lives, a stopped one does not start.
-    pub(super) async fn find(config: &Config) -> Result<Self, Undone> {
+    /// Finds out whether the server runs. While this lives, a stopped one does not start. Waits for one that is about to
+    /// start, and for another command.
+    pub(super) async fn find(config: &Config, missing: Missing) -> Result<Self, Undone> {
         let data_dir = &config.data_dir;
-        if !data_dir.is_dir() {
+        let refused = |what: &str| {
             let shown = data_dir.display();
-            let problem =
-                format!("there is no data directory {shown}: name the server's by --data-dir or --config");
-            return Err(Undone::Input(problem));
+            Err(Undone::Input(format!(
+                "there is no {what} {shown}: name the server's by --data-dir or --config"
+            )))
+        };
+        if !data_dir.is_dir() {
+            return refused("data directory");
         }
-        let socket = data_dir.join(SOCKET);
+        if missing == Missing::IsRefused && !is_used(data_dir) {
+            return refused("store in");
+        }
+        let clock = Clock::system();
+        for _ in 0..LOOKS {
+            if let Some(place) = Self::look(config).await? {
+                return Ok(place);
+            }
+            clock.sleep(BETWEEN_LOOKS).await;
+        }
+        let held = InUse::new(data_dir);
+        Err(Undone::Input(format!("{held}; it does not answer")))
+    }
+
+    /// One look; `None` if somebody holds the directory and cannot be asked.
+    async fn look(config: &Config) -> Result<Option<Self>, Undone> {
+        let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
-            Ok(_) => Ok(Self::Running(socket)),
+            Ok(_) => Ok(Some(Self::Running(socket))),
             // Where the path is too long for a socket no server can run.
             Err(error)
                 if matches!(
@@ -82,7 +118,10 @@ impl Place {
                     ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::InvalidInput
                 ) =>
             {
-                stopped(config).await
+                match DataDir::open(&config.data_dir) {
+                    Err(error) if error.is::<InUse>() => Ok(None),
+                    held => Ok(Some(stopped(config, held?).await?)),
+                }
             }
             Err(error) => {
                 let shown = socket.display();
@@ -106,7 +145,7 @@ impl Place {
 }
 
 /// Who works here, for the audit trail.
-fn operator() -> String {
+pub(super) fn operator() -> String {
     let user = environment().find_map(|(name, user)| (name == "USER" || name == "LOGNAME").then_some(user));
     let plain = user.unwrap_or_default().chars().filter(char::is_ascii_graphic).take(64).collect::<String>();
     if plain.is_empty() { "cli".into() } else { format!("cli:{plain}") }
@@ -140,8 +179,7 @@ async fn ask(stream: UnixStream, command: &Command, who: &str) -> Result<Value, 
 }
 
 /// Opens the store of a stopped server.
-async fn stopped(config: &Config) -> Result<Place, Undone> {
-    let held = DataDir::open(&config.data_dir)?;
+async fn stopped(config: &Config, held: DataDir) -> Result<Place, Undone> {
     let directory = held.path().to_owned();
     let store =
         tokio::task::spawn_blocking(move || Embedded::open(&directory)).await.context("the store failed")?;

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Barrier;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -264,4 +265,59 @@ fn a_directory_whose_name_is_too_long_for_a_socket_is_worked_on_all_the_same() {
     let long = directory.path().join("l".repeat(120));
     std::fs::create_dir(&long).unwrap();
     Keys(&long).create("pro");
+}
+
+#[test]
+fn a_directory_without_a_store_is_named_and_left_as_it_is() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let id = "app_00000000001";
+    for command in [&["list"][..], &["show", id], &["revoke", id], &["rotate", id], &["audit"], &["export"]] {
+        let refused = keys.run(command).with(1).err;
+        assert!(refused.contains("there is no store in") && refused.contains("--data-dir"), "{refused}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn commands_on_a_stopped_server_wait_for_each_other() {
+    const AT_ONCE: usize = 4;
+    let directory = TempDir::new().unwrap();
+    let (keys, begin) = (Keys(directory.path()), Barrier::new(AT_ONCE));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                begin.wait();
+                for _ in 0..3 {
+                    keys.create("pro");
+                }
+            });
+        }
+    });
+    let listed = keys.json(&["list"]);
+    assert_eq!(listed["applications"].as_array().map(Vec::len), Some(3 * AT_ONCE));
+}
+
+#[tokio::test]
+async fn a_key_whose_record_was_spoilt_under_a_running_server_is_revoked_by_its_name() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (id, key) = keys.create("pro");
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    sqlite3(directory.path(), "UPDATE applications SET own_minute = -1");
+    assert!(visitor.who_am_i(&key).await.is_ok(), "this process knows it as it was");
+    keys.run(&["revoke", &id, "--key", "sg_live_unknown"]).with(1);
+    keys.run(&["revoke", &id, "--key", &key]).with(0);
+    assert_eq!(visitor.who_am_i(&key).await, Err("invalid_api_key".into()));
+    program.stop().with(0);
+}
+
+#[test]
+fn no_beginning_at_all_means_no_key() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (id, _) = keys.create("pro");
+    let refused = keys.run(&["revoke", &id, "--key", ""]).with(1).err;
+    assert!(refused.contains("0 keys"), "{refused}");
 }

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::admin::{Command, ExportView, FIELDS, Fields};
-use crate::cli::control::{Place, Undone};
+use crate::cli::control::{Missing, Place, Undone};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::StopSignals;
@@ -47,7 +47,7 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, Undon
         (None, Some(file)) => Format::of(file)?,
         (None, None) => Format::Csv,
     };
-    let place = Place::find(config).await?;
+    let place = Place::find(config, Missing::IsRefused).await?;
     let Some(file) = &args.file else {
         let mut to_stdout = |text: &str| printer::write(text);
         return match written(&place, format, &mut to_stdout).await {

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use tokio::sync::mpsc;
 
 use crate::admin::{Command, ImportView, LineView, MOST_IN_A_BATCH, read_json};
-use crate::cli::control::{Place, Undone};
+use crate::cli::control::{Missing, Place, Undone};
 use crate::cli::exit::Exit;
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
@@ -90,7 +90,7 @@ struct Tally {
 pub(super) async fn run(config: &Config, args: ImportArgs, json: bool) -> Result<Exit, Undone> {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
     let (source, size) = open(&args.file)?;
-    let place = Place::find(config).await?;
+    let place = Place::find(config, Missing::IsMade).await?;
     let mut stop = pin!(StopSignals::listen()?.wait());
     let name =
         if args.file == Path::new("-") { "standard input".into() } else { args.file.display().to_string() };

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::control::{Place, Undone};
+use crate::admin::Command;
+
+use super::control::{Missing, Place, Undone};
 use super::exit::Exit;
 use super::printer;
 use super::serve::{runtime, settings_of_a_server};
@@ -68,7 +70,9 @@ pub(super) fn run(args: KeysArgs) -> Exit {
         What::One(verb) => {
             let command = verb.into_command();
             let asked = command.clone();
-            let answer = wait_for(async { Place::find(&config).await?.carry_out(command).await });
+            let is_first = matches!(command, Command::Create(_));
+            let missing = if is_first { Missing::IsMade } else { Missing::IsRefused };
+            let answer = wait_for(async { Place::find(&config, missing).await?.carry_out(command).await });
             match answer {
                 Ok(answer) if place.json => printer::data(&format!("{answer:#}\n")),
                 Ok(answer) => show::show(&asked, answer),

@@ -78,6 +78,12 @@ impl UpkeepError {
     }
 }
 
+/// Whether there is a store in a data directory, or something shows that there was one.
+pub fn is_used(directory: &Path) -> bool {
+    let path = file_in(directory);
+    path.exists() || file::gone(&path).is_some()
+}
+
 /// The store's file in a data directory.
 pub fn file_in(directory: &Path) -> PathBuf {
     directory.join(file::FILE_NAME)
