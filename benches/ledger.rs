@@ -141,7 +141,7 @@ async fn start(size: &Size) {
         let began = Instant::now();
         let running = running(&directory).await;
         let took = began.elapsed();
-        println!("  a start until requests are answered: {took:.0?}");
+        println!("  a start until requests are answered: {took:.2?}");
         running.stop().await;
     }
 }
