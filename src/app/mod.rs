@@ -27,7 +27,7 @@ use crate::scoring::Scoring;
 use crate::server::{self, Server};
 use crate::store::{Embedded as EmbeddedStore, Store};
 use crate::telemetry::metrics::Registry;
-use crate::upstream::{Embedded as EmbeddedUpstream, Http, Upstream};
+use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
 
 pub use data_dir::{DataDir, InUse, SOCKET};
 
@@ -151,7 +151,7 @@ async fn build(
     let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(&instruments));
     let larder = Larder::new(
         Cache::new(config.cache_bytes),
-        upstream(config, clock)?,
+        Protected::new(upstream(config, clock)?, config.protection, clock.clone()),
         config.keeping.clone(),
         TaskTracker::new(),
         clock.clone(),

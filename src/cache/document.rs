@@ -66,6 +66,7 @@ pub struct Document {
     free: Arc<Form>,
     source: Source,
     generated_at: Wall,
+    items: usize,
 }
 
 /// One form of a document, with all that can be ready before anybody asks.
@@ -106,7 +107,7 @@ impl Document {
         // next refresh.
         let two_forms = label.key.route == Route::Model;
         let generated_at = if two_forms { free.generated_at } else { content.generated_at };
-        Ok(Self { full, free, source: content.source, generated_at })
+        Ok(Self { full, free, source: content.source, generated_at, items: content.count })
     }
 
     /// The form that these rights may see.
@@ -130,6 +131,11 @@ impl Document {
     /// forms, as the Free form has it.
     pub fn generated_at(&self) -> Wall {
         self.generated_at
+    }
+
+    /// How many items its data has.
+    pub fn items(&self) -> usize {
+        self.items
     }
 
     /// Bytes of all bodies, for the bound of the cache.

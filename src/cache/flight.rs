@@ -14,30 +14,31 @@ use tokio::sync::watch;
 use crate::routes::DocumentKey;
 
 /// Flights by document, each with its number: a flight clears only itself away.
-type Table<T> = DashMap<DocumentKey, (u64, watch::Receiver<Option<T>>)>;
+type Table<T, N> = DashMap<DocumentKey, (u64, watch::Receiver<Option<T>>, N)>;
 
-/// The fetches under way.
+/// The fetches under way. Each carries a note for whoever boards later.
 #[derive(Debug)]
-pub struct Flights<T> {
-    table: Arc<Table<T>>,
+pub struct Flights<T, N> {
+    table: Arc<Table<T, N>>,
     next: AtomicU64,
 }
 
 /// A place in a flight.
 #[derive(Debug)]
-pub enum Seat<T> {
+pub enum Seat<T, N> {
     /// Nobody was fetching it: the ticket is for whoever makes the fetch.
-    First(Ticket<T>, Landed<T>),
-    /// It is being fetched.
-    Shared(Landed<T>),
+    First(Ticket<T, N>, Landed<T>),
+    /// It is being fetched, with this note.
+    Shared(Landed<T>, N),
 }
 
 /// The right and the duty to bring a flight to its end. Dropping it ends the flight without a result.
 #[derive(Debug)]
-pub struct Ticket<T> {
-    table: Arc<Table<T>>,
+pub struct Ticket<T, N> {
+    table: Arc<Table<T, N>>,
     key: DocumentKey,
     number: u64,
+    note: N,
     result: watch::Sender<Option<T>>,
 }
 
@@ -45,22 +46,26 @@ pub struct Ticket<T> {
 #[derive(Debug)]
 pub struct Landed<T>(watch::Receiver<Option<T>>);
 
-impl<T> Default for Flights<T> {
+impl<T, N> Default for Flights<T, N> {
     fn default() -> Self {
         Self { table: Arc::default(), next: AtomicU64::new(0) }
     }
 }
 
-impl<T: Clone> Flights<T> {
-    /// Takes a seat in the flight of a document.
-    pub fn board(&self, key: &DocumentKey) -> Seat<T> {
+impl<T: Clone, N: Clone> Flights<T, N> {
+    /// Takes a seat in the flight of a document. The note is for a flight that begins by that.
+    pub fn board(&self, key: &DocumentKey, note: N) -> Seat<T, N> {
         match self.table.entry(key.clone()) {
-            Entry::Occupied(flight) => Seat::Shared(Landed(flight.get().1.clone())),
+            Entry::Occupied(flight) => {
+                let (_, landed, note) = flight.get();
+                Seat::Shared(Landed(landed.clone()), note.clone())
+            }
             Entry::Vacant(place) => {
                 let (result, landed) = watch::channel(None);
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                place.insert((number, landed.clone()));
-                let ticket = Ticket { table: Arc::clone(&self.table), key: key.clone(), number, result };
+                place.insert((number, landed.clone(), note.clone()));
+                let ticket =
+                    Ticket { table: Arc::clone(&self.table), key: key.clone(), number, note, result };
                 Seat::First(ticket, Landed(landed))
             }
         }
@@ -77,10 +82,15 @@ impl<T: Clone> Flights<T> {
     }
 }
 
-impl<T> Ticket<T> {
+impl<T, N> Ticket<T, N> {
     /// Which document.
     pub fn key(&self) -> &DocumentKey {
         &self.key
+    }
+
+    /// The flight's note.
+    pub fn note(&self) -> &N {
+        &self.note
     }
 
     /// How many wait.
@@ -95,11 +105,11 @@ impl<T> Ticket<T> {
     }
 
     fn clear(&self) {
-        self.table.remove_if(&self.key, |_, (number, _)| *number == self.number);
+        self.table.remove_if(&self.key, |_, (number, ..)| *number == self.number);
     }
 }
 
-impl<T> Drop for Ticket<T> {
+impl<T, N> Drop for Ticket<T, N> {
     fn drop(&mut self) {
         self.clear();
     }
@@ -123,24 +133,26 @@ mod tests {
 
     #[tokio::test]
     async fn all_who_board_one_flight_get_its_one_result() {
-        let flights = Flights::<u32>::default();
-        let Seat::First(ticket, first) = flights.board(&key()) else { panic!("nobody was fetching") };
-        let others: Vec<_> = (0..100).map(|_| flights.board(&key())).collect();
+        let flights = Flights::<u32, &str>::default();
+        let Seat::First(ticket, first) = flights.board(&key(), "first") else {
+            panic!("nobody was fetching")
+        };
+        let others: Vec<_> = (0..100).map(|_| flights.board(&key(), "later")).collect();
         ticket.land(7);
         assert!(flights.is_empty());
         assert_eq!(first.result().await, Some(7));
         for seat in others {
-            let Seat::Shared(landed) = seat else { panic!("somebody was fetching") };
+            let Seat::Shared(landed, "first") = seat else { panic!("somebody was fetching") };
             assert_eq!(landed.result().await, Some(7));
         }
     }
 
     #[tokio::test]
     async fn a_fetch_that_dies_wakes_its_passengers_and_leaves_the_table_empty() {
-        let flights = Flights::<u32>::default();
-        let Seat::First(ticket, landed) = flights.board(&key()) else { panic!("nobody was fetching") };
+        let flights = Flights::<u32, ()>::default();
+        let Seat::First(ticket, landed) = flights.board(&key(), ()) else { panic!("nobody was fetching") };
         drop(ticket);
         assert_eq!(landed.result().await, None);
-        assert!(flights.is_empty() && matches!(flights.board(&key()), Seat::First(..)));
+        assert!(flights.is_empty() && matches!(flights.board(&key(), ()), Seat::First(..)));
     }
 }

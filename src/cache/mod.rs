@@ -4,6 +4,7 @@
 //! [`freshness`] against our own clock; who fills it by [`Flights`]. Not for: upstream calls (`gateway::fetch` makes
 //! them) nor for anything about callers.
 
+mod absences;
 mod document;
 mod encode;
 mod flight;
@@ -17,6 +18,7 @@ use moka::sync::Cache as Moka;
 use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
+pub use absences::Absences;
 pub use document::{BadContent, Content, Document, Form, Label, Source};
 pub use encode::{Encoding, Representation, negotiate};
 pub use flight::{Flights, Landed, Seat, Ticket};
@@ -33,6 +35,23 @@ pub struct Stored {
     pub confirmed: Mono,
     /// Whether the cache had room for it.
     pub kept: bool,
+    /// Whether the backend has said since that there is nothing, once.
+    pub doubted: bool,
+}
+
+impl Stored {
+    /// Whether what the backend sends now is more likely its mistake than the truth: nothing at all, where there was
+    /// something. Said for the second time in a row it is believed.
+    pub fn is_doubtfully_followed_by(&self, content: &Content) -> bool {
+        content.count == 0 && self.document.items() > 0 && !self.doubted
+    }
+
+    /// The same, after such a doubtful answer.
+    #[must_use]
+    pub fn doubted(&self) -> Self {
+        let document = Arc::clone(&self.document);
+        Self { document, due: self.due, confirmed: self.confirmed, kept: self.kept, doubted: true }
+    }
 }
 
 /// The stored documents.

@@ -17,7 +17,7 @@ use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::ServerConfig;
 use crate::telemetry::log::LogConfig;
-use crate::upstream::HttpConfig;
+use crate::upstream::{HttpConfig, Protection};
 
 pub use file::{Written, read_environment, read_file, read_text};
 pub use resolve::resolve;
@@ -50,6 +50,8 @@ pub struct Config {
     pub guard_per_minute: u32,
     /// The backend.
     pub upstream: UpstreamConfig,
+    /// How it is protected.
+    pub protection: Protection,
     /// How documents are kept.
     pub keeping: Keeping,
     /// Room for documents.

@@ -13,7 +13,7 @@ use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
 use crate::server::{ConnectionConfig, ServerConfig};
 use crate::telemetry::log::{LogConfig, is_level};
-use crate::upstream::HttpConfig;
+use crate::upstream::{HttpConfig, Protection};
 
 use super::file::Written;
 use super::settings::{Setting, ValueKind, setting_of};
@@ -42,6 +42,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         tiers,
         guard_per_minute: u32::try_from(reading.number("guard.per_minute")).unwrap_or(u32::MAX),
         upstream,
+        protection: reading.protection(),
         keeping: reading.keeping(),
         cache_bytes: reading.size("cache.max_bytes"),
         server: reading.server(),
@@ -195,6 +196,11 @@ impl<'w> Reading<'w> {
             patience: self.duration("freshness.patience"),
             license: self.text("service.license"),
         }
+    }
+
+    fn protection(&mut self) -> Protection {
+        let at_once = usize::try_from(self.number("upstream.at_once")).unwrap_or(usize::MAX);
+        Protection { at_once, patience: self.duration("freshness.patience") }
     }
 
     fn server(&mut self) -> ServerConfig {

@@ -67,6 +67,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("upstream.connect_timeout", Duration, Some("\"2s\""), "How long a connection to the backend may take."),
     setting("upstream.first_byte_timeout", Duration, Some("\"15s\""), "How long the backend may think."),
     setting("upstream.timeout", Duration, Some("\"20s\""), "How long a whole answer of the backend may take."),
+    setting("upstream.at_once", Number(1, 1_024), Some("2"), "How many questions the backend is asked at once; others wait, paid tiers first."),
     setting("upstream.max_body", Size, Some("\"8MiB\""), "The largest answer of the backend that is read."),
     setting("upstream.idle", Duration, Some("\"20s\""), "How long an idle connection to the backend is kept: below the backend's own limit."),
     setting("built_in.seed", Number(0, u64::MAX), Some("42"), "The seed of the built-in backend's simulated runs."),

@@ -14,6 +14,8 @@ pub(super) enum FetchEnd {
     Refused,
     Late,
     Invalid,
+    Resting,
+    Crowded,
 }
 
 /// What became of units of a day's quota.
@@ -42,6 +44,15 @@ pub(super) enum WhileAway {
 }
 
 impl FetchEnd {
+    /// The words, in the order of the variants.
+    pub(super) const WORDS: [&str; 8] =
+        ["good", "no_such_model", "unreachable", "refused", "late", "invalid", "resting", "crowded"];
+
+    /// Whether the backend was asked at all.
+    pub(super) fn was_asked(self) -> bool {
+        !matches!(self, Self::Resting | Self::Crowded)
+    }
+
     /// A failure's word.
     pub(super) fn of(failure: &Failure) -> Self {
         match failure {
@@ -49,6 +60,8 @@ impl FetchEnd {
             Failure::Refused { .. } => Self::Refused,
             Failure::Late(_) => Self::Late,
             Failure::Invalid(_) => Self::Invalid,
+            Failure::Resting(_) => Self::Resting,
+            Failure::Crowded => Self::Crowded,
         }
     }
 }

@@ -12,10 +12,12 @@ use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::freshness::{next_refresh, verdict};
-use crate::cache::{Cache, Document, Flights, Label, Landed, Seat, Stored, Ticket, Verdict, Windows};
+use crate::cache::{
+    Absences, Cache, Document, Flights, Label, Landed, Seat, Stored, Ticket, Verdict, Windows,
+};
 use crate::clock::{Clock, Now, Wall};
 use crate::routes::DocumentKey;
-use crate::upstream::{Failure, Fetched, Upstream};
+use crate::upstream::{Failure, Fetched, Protected, Urgency, Urgent};
 
 use super::counted::FetchEnd;
 use super::observe::Instruments;
@@ -53,11 +55,17 @@ enum NoDocument {
 
 type Landing = Result<Arc<Stored>, NoDocument>;
 
+/// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
+const FAILED_FOR: Duration = Duration::from_millis(500);
+/// So long a model that the backend does not know is not asked for again.
+const UNKNOWN_FOR: Duration = Duration::from_mins(1);
+
 /// Everything needed to find a document or have it fetched.
 pub struct Larder {
     cache: Cache,
-    flights: Flights<Landing>,
-    upstream: Arc<dyn Upstream>,
+    flights: Flights<Landing, Urgent>,
+    absences: Absences<NoDocument>,
+    upstream: Protected,
     keeping: ArcSwap<Keeping>,
     /// When the backend is next expected to refresh, in seconds of the wall; zero while nothing is known.
     next_refresh: AtomicU64,
@@ -70,15 +78,15 @@ impl Larder {
     /// A larder that is filled from `upstream`; fetches run as tasks of `tasks`.
     pub fn new(
         cache: Cache,
-        upstream: Arc<dyn Upstream>,
+        upstream: Protected,
         keeping: Keeping,
         tasks: TaskTracker,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
         let (flights, keeping) = (Flights::default(), ArcSwap::from_pointee(keeping));
-        let next_refresh = AtomicU64::new(0);
-        Self { cache, flights, upstream, keeping, next_refresh, tasks, clock, instruments }
+        let (absences, next_refresh) = (Absences::default(), AtomicU64::new(0));
+        Self { cache, flights, absences, upstream, keeping, next_refresh, tasks, clock, instruments }
     }
 
     /// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
@@ -93,7 +101,12 @@ impl Larder {
     }
 
     /// The document: stored, or fetched, or stored and stale because fetching failed.
-    pub(super) async fn fetch(self: &Arc<Self>, key: &DocumentKey, now: Now) -> Result<Served, Refusal> {
+    pub(super) async fn fetch(
+        self: &Arc<Self>,
+        key: &DocumentKey,
+        urgency: Urgency,
+        now: Now,
+    ) -> Result<Served, Refusal> {
         let stored = self.cache.get(key);
         let verdict = match &stored {
             Some(stored) => verdict(stored.due, &self.keeping.load().windows, now.mono),
@@ -102,24 +115,28 @@ impl Larder {
         match (stored, verdict) {
             (Some(stored), Verdict::Fresh) => Ok(Served { stored, outcome: Outcome::Hit }),
             (Some(stored), Verdict::UsableWhileRefreshed) => {
-                drop(self.board(key));
+                drop(self.board(key, Urgency::Refresh));
                 Ok(Served { stored, outcome: Outcome::Stale })
             }
-            (Some(stale), Verdict::UsableOnError) => match self.wait(key).await {
+            (Some(stale), Verdict::UsableOnError) => match self.wait(key, urgency).await {
                 Ok((stored, _)) => Ok(Served { stored, outcome: Outcome::Refreshed }),
                 Err(Refusal::ModelNotFound) => Err(Refusal::ModelNotFound),
                 Err(_) => Ok(Served { stored: stale, outcome: Outcome::StaleOnError }),
             },
             (_, Verdict::Gone) | (None, _) => {
-                self.wait(key).await.map(|(stored, outcome)| Served { stored, outcome })
+                self.wait(key, urgency).await.map(|(stored, outcome)| Served { stored, outcome })
             }
         }
     }
 
     /// Waits for the flight of a document, as long as a request's patience lasts.
-    async fn wait(self: &Arc<Self>, key: &DocumentKey) -> Result<(Arc<Stored>, Outcome), Refusal> {
+    async fn wait(
+        self: &Arc<Self>,
+        key: &DocumentKey,
+        urgency: Urgency,
+    ) -> Result<(Arc<Stored>, Outcome), Refusal> {
         let patience = self.keeping.load().patience;
-        let (landed, outcome) = self.board(key);
+        let (landed, outcome) = self.board(key, urgency);
         let landing =
             self.clock.within(patience, landed.result()).await.map_err(|_| Refusal::UpstreamTimeout)?;
         match landing {
@@ -132,10 +149,18 @@ impl Larder {
     }
 
     /// Takes a seat in the flight of a document; starts it if there is none.
-    fn board(self: &Arc<Self>, key: &DocumentKey) -> (Landed<Landing>, Outcome) {
-        match self.flights.board(key) {
-            Seat::Shared(landed) => (landed, Outcome::Shared),
+    fn board(self: &Arc<Self>, key: &DocumentKey, urgency: Urgency) -> (Landed<Landing>, Outcome) {
+        match self.flights.board(key, Urgent::new(urgency)) {
+            Seat::Shared(landed, urgent) => {
+                urgent.raise(urgency);
+                (landed, Outcome::Shared)
+            }
             Seat::First(ticket, landed) => {
+                // It was asked for and could not be had, a moment ago.
+                if let Some(why) = self.absences.get(key, self.clock.now().mono) {
+                    ticket.land(Err(why));
+                    return (landed, Outcome::Shared);
+                }
                 // Another flight may have landed between the look at the cache and the boarding of this one.
                 let stored = self.cache.get(key);
                 if let Some(stored) = stored.filter(|stored| self.clock.now().mono < stored.due) {
@@ -150,11 +175,11 @@ impl Larder {
     }
 
     /// Makes one fetch and brings its flight to its end.
-    async fn fly(&self, ticket: Ticket<Landing>) {
+    async fn fly(&self, ticket: Ticket<Landing, Urgent>) {
         let before = self.cache.get(ticket.key());
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
-        let fetched = self.upstream.fetch(ticket.key(), known).await;
+        let fetched = self.upstream.fetch(ticket.key(), known, ticket.note()).await;
         let now = self.clock.now();
         let landing = match fetched {
             Ok(Fetched::Content { content, next_refresh }) => {
@@ -179,10 +204,24 @@ impl Larder {
             Err(NoDocument::Failed(failure)) => FetchEnd::of(failure),
         };
         self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
-        if let Err(NoDocument::Failed(failure)) = &landing {
-            tracing::warn!(document = %ticket.key(), %failure, "a fetch failed");
+        if let Err(why) = &landing {
+            self.miss(ticket.key(), why, now);
         }
         ticket.land(landing);
+    }
+
+    /// Remembers that a document cannot be had. One that was not asked for costs the backend nothing, and may be asked
+    /// for as soon as the backend may.
+    fn miss(&self, key: &DocumentKey, why: &NoDocument, now: Now) {
+        let holds_for = match why {
+            NoDocument::NoSuchModel => UNKNOWN_FOR,
+            NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
+            NoDocument::Failed(failure) => {
+                tracing::warn!(document = %key, %failure, "a fetch failed");
+                FAILED_FOR
+            }
+        };
+        self.absences.remember(key.clone(), why.clone(), now.mono.plus(holds_for));
     }
 
     /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
@@ -194,6 +233,11 @@ impl Larder {
         before: Option<Arc<Stored>>,
         now: Now,
     ) -> Landing {
+        if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
+            self.cache.put(key.clone(), Arc::new(before.doubted()));
+            let reason = "it is empty, and what it sent before was not: that is believed the second time";
+            return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
+        }
         let (label_key, license) = (key.clone(), self.keeping.load().license.clone());
         let built = tokio::task::spawn_blocking(move || {
             let label = Label { key: &label_key, license: &license };
@@ -218,7 +262,13 @@ impl Larder {
         let due = now.mono.plus(due_at.since(now.wall));
         self.next_refresh.store(due_at.seconds(), Ordering::Relaxed);
         let kept = self.cache.has_room_for(document);
-        let stored = Arc::new(Stored { document: Arc::clone(document), due, confirmed: now.mono, kept });
+        let stored = Arc::new(Stored {
+            document: Arc::clone(document),
+            due,
+            confirmed: now.mono,
+            kept,
+            doubted: false,
+        });
         if kept {
             self.cache.put(key.clone(), Arc::clone(&stored));
         } else {
@@ -229,9 +279,12 @@ impl Larder {
 
     /// Drops what is gone and tells the metrics how much is there. Called every few seconds.
     pub fn sweep(&self) {
-        self.cache.sweep(&self.keeping.load().windows, self.clock.now().mono);
+        let now = self.clock.now().mono;
+        self.cache.sweep(&self.keeping.load().windows, now);
+        self.absences.sweep(now);
         let (documents, bytes) = self.cache.size();
         self.instruments.larder(documents, bytes, self.flights.len());
+        self.instruments.upstream(self.upstream.condition());
     }
 
     /// When the backend is next expected to change its data, as the newest answer has it.
@@ -250,8 +303,9 @@ impl Larder {
 /// A failure of the backend as the caller is told.
 fn refusal(failure: &Failure) -> Refusal {
     match failure {
-        Failure::Unreachable(_) => Refusal::UpstreamUnavailable { retry_after: None },
         Failure::Refused { retry_after, .. } => Refusal::UpstreamUnavailable { retry_after: *retry_after },
+        Failure::Resting(wait) => Refusal::UpstreamUnavailable { retry_after: Some(*wait) },
+        Failure::Unreachable(_) | Failure::Crowded => Refusal::UpstreamUnavailable { retry_after: None },
         Failure::Late(_) => Refusal::UpstreamTimeout,
         Failure::Invalid(_) => Refusal::UpstreamInvalid,
     }

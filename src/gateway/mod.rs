@@ -41,6 +41,7 @@ use crate::keys::KeyForm;
 use crate::limits::Rule;
 use crate::pages::Pages;
 use crate::routes::Route;
+use crate::upstream::Urgency;
 
 use admit::{Admitted, admit};
 use authenticate::{Caller, authenticate, presented_prefix};
@@ -161,7 +162,8 @@ impl Gateway {
         let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
-                let served = self.larder.fetch(&target.key, x.started).await?;
+                let urgency = if caller.rights.is_paid() { Urgency::Paid } else { Urgency::Free };
+                let served = self.larder.fetch(&target.key, urgency, x.started).await?;
                 let now = self.clock.now();
                 let caller = if served.outcome == Outcome::Hit {
                     caller

@@ -9,6 +9,7 @@ use crate::limits::Rule;
 use crate::routes::codes::{CODES, Code};
 use crate::routes::{ENDPOINTS, Route};
 use crate::telemetry::metrics::{Family, Label, Registry, Table};
+use crate::upstream::{Condition, Health};
 
 use super::counted::{FetchEnd, StoreWork, Units, WhileAway};
 use super::outcome::Outcome;
@@ -33,6 +34,8 @@ pub struct Instruments {
     passengers: Histogram,
     upstream_calls: Family<Counter, FetchEnd>,
     upstream_durations: Histogram,
+    upstream_waiting: Gauge,
+    upstream_health: Gauge,
     units: Family<Counter, Units>,
     store_failures: Family<Counter, StoreWork>,
     store_damaged: Gauge,
@@ -98,7 +101,7 @@ impl Instruments {
         let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
         let outcomes = Outcome::ALL.map(|outcome| outcome.word().to_owned());
         let rules = Rule::ALL.map(|rule| rule.name().to_owned());
-        let ends = ["good", "no_such_model", "unreachable", "refused", "late", "invalid"].map(String::from);
+        let ends = FetchEnd::WORDS.map(String::from);
         let works = ["lease", "give_back", "change", "uses"].map(String::from);
         let decided = ["grace", "refused"].map(String::from);
         let uses = ["leased", "delivered", "returned", "lost"].map(String::from);
@@ -120,6 +123,8 @@ impl Instruments {
             passengers: registry.histogram("scoregate_flight_passengers"),
             upstream_calls: registry.counters("scoregate_upstream_calls_total", &ends),
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
+            upstream_waiting: registry.gauge("scoregate_upstream_waiting"),
+            upstream_health: registry.gauge("scoregate_upstream_health"),
             units: registry.counters("scoregate_quota_units_total", &uses),
             store_failures: registry.counters("scoregate_store_failures_total", &works),
             store_damaged: registry.gauge("scoregate_store_damaged"),
@@ -178,8 +183,21 @@ impl Instruments {
     /// A call of the backend ended, and so many waited for it.
     pub(super) fn fetched(&self, end: FetchEnd, took: Duration, passengers: usize) {
         self.upstream_calls.count(end);
-        self.upstream_durations.record(took.as_secs_f64());
+        if end.was_asked() {
+            self.upstream_durations.record(took.as_secs_f64());
+        }
         self.passengers.record(u32::try_from(passengers).unwrap_or(u32::MAX));
+    }
+
+    /// How it stands with the backend.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
+    pub(super) fn upstream(&self, condition: Condition) {
+        self.upstream_waiting.set(condition.waiting as f64);
+        self.upstream_health.set(match condition.health {
+            Health::Working => 0.0,
+            Health::OnTrial => 1.0,
+            Health::Resting => 2.0,
+        });
     }
 
     /// What the larder holds.

@@ -2,11 +2,15 @@
 //!
 //! Two engines stand behind it: [`Http`] asks a backend over the network, [`Embedded`] the one that is built in. What
 //! goes upstream is made from the parsed request alone; nothing of what a client sent, its key least of all, can
-//! reach the backend. Not for: storing, waiting in line or deciding whether to ask (`gateway::fetch`).
+//! reach the backend. Before the door stands its protection, [`Protected`]. Not for: storing, nor deciding whether to
+//! ask (`gateway::fetch`).
 
+mod breaker;
 mod embedded;
 mod http;
+mod line;
 mod mapping;
+mod protected;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,9 +20,12 @@ use crate::cache::{Content, Source};
 use crate::clock::Wall;
 use crate::routes::DocumentKey;
 
+pub use breaker::Health;
 pub use embedded::Embedded;
 pub use http::{BadBackend, Http, HttpConfig};
+pub use line::{Urgency, Urgent};
 pub use mapping::read_content;
+pub use protected::{Condition, Protected, Protection};
 
 /// What a call of the door gives: an answer that may take a while.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Fetched, Failure>> + Send + 'a>>;
@@ -62,6 +69,12 @@ pub enum Failure {
     /// It answered with something that is no data.
     #[error("the backend's answer cannot be used: {0}")]
     Invalid(String),
+    /// It was not asked: it is let rest for so long.
+    #[error("the backend is not asked for another {} s", .0.as_secs_f64().ceil())]
+    Resting(Duration),
+    /// It was not asked: its turn did not come in time.
+    #[error("too many questions wait for the backend")]
+    Crowded,
 }
 
 /// The door.

@@ -10,6 +10,9 @@ const MODELS: &str = "/api/v1/models?period=24h";
 /// A small cap, so that an answer beyond it is small too.
 const CAPPED: &str = "[upstream]\nurl = \"{backend}\"\nmax_body = \"1KiB\"";
 
+/// Longer than any of these answers asks to be left alone.
+const REST: Duration = Duration::from_secs(70);
+
 const GOOD: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 
 fn closed(head: &str, body: &str) -> Act {
@@ -116,6 +119,7 @@ async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
         assert_eq!(refused.header("cache-control"), "no-store");
         let text = String::from_utf8(refused.body).unwrap();
         assert!(!text.contains("atlas") && !text.contains("127.0.0.1"), "{name}: {text}");
+        world.pass(REST);
         let good = world.asks(&customer, &unseen).await;
         assert_eq!(good.header("cache-status"), "scoregate; fwd=miss; stored; detail=miss", "{name}");
     }
@@ -146,11 +150,41 @@ async fn a_bad_answer_never_replaces_good_data() {
             world.fetched(calls).await;
         }
         // Each begins with a document that was confirmed just now.
+        world.pass(REST);
         let confirmed = world.asks(&customer, ATLAS).await;
         assert!(confirmed.header("cache-status").ends_with("detail=refreshed"), "{name}");
         calls += 1;
         assert_eq!(world.backend.received().len(), calls as usize, "{name}");
     }
+}
+
+#[tokio::test]
+async fn an_empty_list_in_the_place_of_a_full_one_is_believed_the_second_time() {
+    let world = World::with("", |_| json(GOOD)).await;
+    let customer = world.paid().await;
+    let full = world.asks(&customer, MODELS).await;
+    world.backend.answers(|_| json(r#"{"success":true,"data":[]}"#));
+    let mut seen = Vec::new();
+    for calls in 2..=4 {
+        world.pass(Duration::from_hours(2));
+        seen.push(world.asks(&customer, MODELS).await.body == full.body);
+        world.fetched(calls).await;
+    }
+    assert_eq!(seen, [true, true, false], "the first empty one was kept out, the second was not");
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"invalid\"}").await, 1);
+
+    // A full list in between makes the next empty one doubtful again.
+    world.backend.answers(|_| json(GOOD));
+    world.pass(Duration::from_hours(2));
+    world.asks(&customer, MODELS).await;
+    world.fetched(5).await;
+    world.backend.answers(|_| json(r#"{"success":true,"data":[]}"#));
+    world.pass(Duration::from_hours(2));
+    world.asks(&customer, MODELS).await;
+    world.fetched(6).await;
+    assert_eq!(world.asks(&customer, MODELS).await.json()["count"], 1);
+    // Nothing is doubtful where nothing was known.
+    assert_eq!(world.asks(&customer, "/api/v1/alerts").await.json()["count"], 0);
 }
 
 #[tokio::test]

@@ -50,6 +50,7 @@ mod pages;
 mod params;
 mod paths;
 mod prices;
+mod protection;
 mod queries;
 mod races;
 mod raw;

@@ -81,11 +81,12 @@ async fn a_leader_who_leaves_takes_nobody_down() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_fails_wakes_all_who_wait_and_the_next_request_tries_again() {
-    for (bad, code) in [
-        (answer("500 Internal Server Error", &[], ""), "upstream_unavailable"),
-        (json("nonsense"), "upstream_invalid"),
-        (answer("404 Not Found", &[], ""), "model_not_found"),
+async fn a_fetch_that_fails_wakes_all_who_wait_and_a_moment_later_it_is_tried_again() {
+    let (moment, minute) = (Duration::from_millis(500), Duration::from_mins(1));
+    for (bad, code, remembered) in [
+        (answer("500 Internal Server Error", &[], ""), "upstream_unavailable", moment),
+        (json("nonsense"), "upstream_invalid", moment),
+        (answer("404 Not Found", &[], ""), "model_not_found", minute),
     ] {
         let world = World::new().await;
         let customer = world.paid().await;
@@ -100,6 +101,7 @@ async fn a_fetch_that_fails_wakes_all_who_wait_and_the_next_request_tries_again(
         assert!(answers.iter().all(|answer| answer.code() == code), "{code}");
         assert_eq!(world.backend.count("/api/v1/models/atlas"), 1);
         assert_eq!(world.refused(code).await, 50);
+        world.pass(remembered);
         let next = world.asks(&customer, "/api/v1/models/atlas").await;
         assert_eq!(
             (next.status, next.header("cache-status")),

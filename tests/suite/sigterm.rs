@@ -83,7 +83,9 @@ fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
     within_one_day(|| {
         let backend = runtime.block_on(Backend::start(good));
         let (directory, url) = (TempDir::new().unwrap(), backend.url());
-        let environment = [("SCOREGATE_UPSTREAM_URL", url.as_str())];
+        let at_once = WAITING.to_string();
+        let environment =
+            [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_UPSTREAM_AT_ONCE", at_once.as_str())];
         let patrons = prepare(directory.path(), &[("pro", 1_000)]);
         let [patron] = patrons.as_slice() else { unreachable!() };
         let program = Program::serve(directory.path(), &environment);

@@ -140,6 +140,7 @@ async fn a_backend_that_does_not_begin_to_answer_is_a_504_at_the_first_deadline(
         world.pass(Duration::from_millis(1));
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+    world.pass(Duration::from_millis(500));
     assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
     assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
 }
@@ -158,6 +159,7 @@ async fn a_backend_that_does_not_finish_its_answer_is_a_504_at_the_second_deadli
         world.pass(Duration::from_millis(1));
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+    world.pass(Duration::from_millis(500));
     assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
     assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
 }

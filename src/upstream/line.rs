@@ -1,0 +1,220 @@
+//! The line before the backend: so many at once, and whoever is most urgent next.
+//!
+//! The most urgent first, and among equals whoever came first. How urgent work is may rise while it waits: a paid caller
+//! who boards the flight of a free one takes it along. Not for: deadlines; whoever waits gives up by leaving.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// How many may wait. Behind so many nobody's turn would come in time.
+const MOST_WAITING: usize = 1_024;
+
+/// For whom the backend is asked; the greater goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Urgency {
+    /// For nobody who waits: what is stored is refreshed.
+    Refresh,
+    /// For a caller of a free tier.
+    Free,
+    /// For a caller who pays.
+    Paid,
+}
+
+/// How urgent a piece of work is by now.
+#[derive(Clone, Debug)]
+pub struct Urgent(Arc<AtomicU8>);
+
+/// The line.
+#[derive(Debug)]
+pub(super) struct Line {
+    state: Arc<Mutex<State>>,
+}
+
+/// A turn: while it lives, one place is taken.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// None once it was handed on.
+    line: Option<Arc<Mutex<State>>>,
+}
+
+/// So many wait that nobody more can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    next: u64,
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    urgent: Urgent,
+    wake: oneshot::Sender<Turn>,
+}
+
+impl Urgent {
+    /// Work of this urgency.
+    pub fn new(urgency: Urgency) -> Self {
+        Self(Arc::new(AtomicU8::new(urgency as u8)))
+    }
+
+    /// It is at least so urgent from now on.
+    pub fn raise(&self, urgency: Urgency) {
+        self.0.fetch_max(urgency as u8, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Line {
+    pub(super) fn new(at_once: usize) -> Self {
+        let state = State { free: at_once.max(1), next: 0, waiting: Vec::new() };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn turn(&self, urgent: Urgent) -> Result<Turn, Full> {
+        let awaited = {
+            let mut state = lock(&self.state);
+            if state.free > 0 {
+                state.free -= 1;
+                return Ok(Turn { line: Some(Arc::clone(&self.state)) });
+            }
+            if state.waiting.len() >= MOST_WAITING {
+                state.waiting.retain(|waiting| !waiting.wake.is_closed());
+            }
+            if state.waiting.len() >= MOST_WAITING {
+                return Err(Full);
+            }
+            let (wake, awaited) = oneshot::channel();
+            let number = state.next;
+            state.next += 1;
+            state.waiting.push(Waiting { number, urgent, wake });
+            awaited
+        };
+        // The sender is dropped only with the line itself.
+        awaited.await.map_err(|_| Full)
+    }
+
+    /// How many have their turn of so many who wait.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.state).waiting.iter().filter(|waiting| !waiting.wake.is_closed()).count()
+    }
+}
+
+impl State {
+    /// Takes whoever is next out of the line.
+    fn next(&mut self) -> Option<Waiting> {
+        let place = |(place, waiting): (usize, &Waiting)| (waiting.urgent.now(), !waiting.number, place);
+        let (_, _, next) = self.waiting.iter().enumerate().map(place).max()?;
+        Some(self.waiting.swap_remove(next))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(mut line) = self.line.take() else { return };
+        loop {
+            let next = {
+                let mut state = lock(&line);
+                let next = state.next();
+                state.free += usize::from(next.is_none());
+                next
+            };
+            let Some(next) = next else { return };
+            match next.wake.send(Self { line: Some(line) }) {
+                Ok(()) => return,
+                // It has left. Its turn must not be dropped here, which would hand it on by another way.
+                Err(mut refused) => match refused.line.take() {
+                    Some(back) => line = back,
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+/// Every step leaves the line whole, so a panic elsewhere does no harm.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    #[test]
+    fn whoever_is_most_urgent_is_next_and_among_equals_whoever_came_first() {
+        let line = Line::new(1);
+        let mut turn = line.turn(Urgent::new(Urgency::Free)).now_or_never().unwrap().unwrap();
+        let raised = Urgent::new(Urgency::Refresh);
+        let wishes = [
+            Urgent::new(Urgency::Free),
+            Urgent::new(Urgency::Refresh),
+            Urgent::new(Urgency::Paid),
+            Urgent::new(Urgency::Free),
+            raised.clone(),
+        ];
+        let mut waiting: Vec<_> = wishes.into_iter().map(|wish| Some(Box::pin(line.turn(wish)))).collect();
+        for place in waiting.iter_mut().flatten() {
+            assert!(place.as_mut().now_or_never().is_none());
+        }
+        raised.raise(Urgency::Paid);
+        for expected in [2, 4, 0, 3, 1] {
+            drop(turn);
+            let mut met = Vec::new();
+            for (number, place) in waiting.iter_mut().enumerate() {
+                if let Some(Ok(turn)) = place.as_mut().and_then(|place| place.as_mut().now_or_never()) {
+                    met.push((number, turn));
+                }
+            }
+            let [(number, next)] = <[_; 1]>::try_from(met).unwrap();
+            assert_eq!(number, expected);
+            waiting[number] = None;
+            turn = next;
+        }
+        drop(turn);
+        assert_eq!(lock(&line.state).free, 1);
+    }
+
+    #[test]
+    fn who_leaves_takes_no_place_along_before_or_after_the_turn_has_come() {
+        let line = Line::new(1);
+        let turn = line.turn(Urgent::new(Urgency::Free)).now_or_never().unwrap().unwrap();
+        let mut gone = Box::pin(line.turn(Urgent::new(Urgency::Paid)));
+        let mut unaware = Box::pin(line.turn(Urgent::new(Urgency::Free)));
+        let mut last = Box::pin(line.turn(Urgent::new(Urgency::Refresh)));
+        for place in [&mut gone, &mut unaware, &mut last] {
+            assert!(place.as_mut().now_or_never().is_none());
+        }
+        drop(gone);
+        drop(turn);
+        // Its turn has come, and it leaves without having looked.
+        drop(unaware);
+        assert!(last.now_or_never().unwrap().is_ok());
+        assert_eq!((line.waiting(), lock(&line.state).free), (0, 1));
+    }
+
+    #[test]
+    fn a_line_that_is_full_takes_nobody_until_somebody_leaves() {
+        let line = Line::new(1);
+        let _turn = line.turn(Urgent::new(Urgency::Free)).now_or_never().unwrap().unwrap();
+        let mut places: Vec<_> =
+            (0..MOST_WAITING).map(|_| Box::pin(line.turn(Urgent::new(Urgency::Free)))).collect();
+        for place in &mut places {
+            assert!(place.as_mut().now_or_never().is_none());
+        }
+        assert_eq!(line.turn(Urgent::new(Urgency::Paid)).now_or_never().unwrap().unwrap_err(), Full);
+        places.truncate(1);
+        assert!(line.turn(Urgent::new(Urgency::Paid)).now_or_never().is_none());
+    }
+}

@@ -1,0 +1,126 @@
+//! The backend behind its protection: few questions at once, the most urgent first, none while it rests.
+//!
+//! A question that may not go out now fails at once and costs the backend nothing. There are no second tries: a GET may
+//! have effects at such backends. (The pool below makes one by itself, on a connection that had gone before anything was
+//! sent.) Not for: what is done about a failure (`gateway::fetch`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::cache::Source;
+use crate::clock::Clock;
+use crate::routes::DocumentKey;
+
+use super::breaker::{Breaker, Health, Permission, Sign};
+use super::line::{Line, Urgent};
+use super::{Failure, Fetched, Upstream};
+
+/// How the backend is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// How many questions are under way at once.
+    pub at_once: usize,
+    /// How long a question waits for its turn.
+    pub patience: Duration,
+}
+
+/// The backend, protected.
+pub struct Protected {
+    backend: Arc<dyn Upstream>,
+    protection: Protection,
+    line: Line,
+    breaker: Mutex<Breaker>,
+    clock: Clock,
+}
+
+/// How it stands with the backend, for the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Whether it is asked.
+    pub health: Health,
+    /// How many questions wait for their turn.
+    pub waiting: usize,
+}
+
+/// A question on its way. However it ends, the breaker hears of it.
+struct Pass<'p> {
+    protected: &'p Protected,
+    permission: Permission,
+    sign: Sign,
+}
+
+impl Protected {
+    /// Protects `backend`.
+    pub fn new(backend: Arc<dyn Upstream>, protection: Protection, clock: Clock) -> Self {
+        let (line, breaker) = (Line::new(protection.at_once), Mutex::default());
+        Self { backend, protection, line, breaker, clock }
+    }
+
+    /// Asks for a document, when its turn has come. With `known`, the backend may say that it has not changed.
+    pub async fn fetch(
+        &self,
+        key: &DocumentKey,
+        known: Option<&Source>,
+        urgent: &Urgent,
+    ) -> Result<Fetched, Failure> {
+        // Nobody waits in line for a backend that rests.
+        let now = self.clock.now().mono;
+        if let Permission::Refused(wait) = self.breaker().ask(now).1 {
+            return Err(Failure::Resting(wait));
+        }
+        let turn = self.clock.within(self.protection.patience, self.line.turn(urgent.clone())).await;
+        let _turn = turn.ok().and_then(Result::ok).ok_or(Failure::Crowded)?;
+        let mut pass = self.pass()?;
+        let fetched = self.backend.fetch(key, known).await;
+        pass.sign = sign(&fetched);
+        drop(pass);
+        fetched
+    }
+
+    /// How it stands.
+    pub fn condition(&self) -> Condition {
+        let health = self.breaker().health(self.clock.now().mono);
+        Condition { health, waiting: self.line.waiting() }
+    }
+
+    fn pass(&self) -> Result<Pass<'_>, Failure> {
+        let mut breaker = self.breaker();
+        let (asked, permission) = breaker.ask(self.clock.now().mono);
+        if let Permission::Refused(wait) = permission {
+            return Err(Failure::Resting(wait));
+        }
+        *breaker = asked;
+        Ok(Pass { protected: self, permission, sign: Sign::None })
+    }
+
+    /// A step of the breaker is one assignment, so a panic elsewhere does no harm.
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let now = self.protected.clock.now().mono;
+        let mut breaker = self.protected.breaker();
+        let before = *breaker;
+        *breaker = before.saw(self.permission, self.sign, now);
+        let after = *breaker;
+        drop(breaker);
+        match (before.health(now), after.health(now)) {
+            (Health::Working, Health::Resting) => tracing::warn!("the backend fails and is let rest"),
+            (Health::OnTrial, Health::Working) => tracing::info!("the backend works again"),
+            (Health::Working | Health::OnTrial | Health::Resting, _) => {}
+        }
+    }
+}
+
+/// What the end of a question says of the backend's health. An answer that cannot be used is about its document.
+fn sign(fetched: &Result<Fetched, Failure>) -> Sign {
+    match fetched {
+        Ok(_) => Sign::Good,
+        Err(Failure::Refused { retry_after, .. }) => Sign::Bad(*retry_after),
+        Err(Failure::Unreachable(_) | Failure::Late(_)) => Sign::Bad(None),
+        Err(Failure::Invalid(_) | Failure::Resting(_) | Failure::Crowded) => Sign::None,
+    }
+}

@@ -1,0 +1,206 @@
+//! The backend cannot be hurt: few questions at once, the most urgent first, none while it rests, none that has just
+//! failed.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::backend::{Act, answer, json};
+use crate::client::Answer;
+use crate::world::{Customer, World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+
+/// Longer than a failure is remembered.
+const A_MOMENT: Duration = Duration::from_millis(500);
+
+fn model(number: u32) -> String {
+    format!("/api/v1/models/m{number}")
+}
+
+fn broken(status: &str) -> Act {
+    answer(status, &[], "")
+}
+
+/// Fails five questions about different documents, which the backend is let rest for.
+async fn exhausts(world: &World, customer: &Customer) {
+    for number in 0..5 {
+        world.backend.next(broken("500 Internal Server Error"));
+        assert_eq!(world.asks(customer, &model(number)).await.status, 503);
+    }
+}
+
+async fn waits_in_line(world: &World, questions: u32) {
+    loop {
+        world.running.gateway.larder.sweep();
+        if world.counted("scoregate_upstream_waiting").await == questions {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn wait_of(answer: &Answer) -> u64 {
+    answer.header("retry-after").parse().unwrap()
+}
+
+#[tokio::test]
+async fn two_questions_are_under_way_and_whoever_pays_is_next() {
+    let world = World::new().await;
+    let (free, paid) = (world.free().await, world.paid().await);
+    for customer in [&free, &paid] {
+        assert_eq!(world.asks(customer, "/api/v1/index").await.status, 200);
+    }
+    let before = world.backend.received().len();
+    world.backend.hold();
+    let ask = async |customer: &Customer, number: u32| {
+        assert_eq!(world.asks(customer, &model(number)).await.status, 200);
+    };
+    let answers = async {
+        for asked in 3..=5 {
+            assert_eq!(world.backend.received().len(), before + asked - 1, "no more than two at once");
+            world.backend.release(1);
+            world.backend.has_received(before + asked).await;
+        }
+        world.backend.release(2);
+    };
+    let paid_ones = async {
+        waits_in_line(&world, 2).await;
+        tokio::join!(ask(&paid, 4), async {
+            waits_in_line(&world, 3).await;
+            // Whoever pays takes the flight of a free caller along.
+            tokio::join!(ask(&paid, 3), async {
+                world.reaches("scoregate_requests_in_progress", 6).await;
+                answers.await;
+            })
+        })
+    };
+    tokio::join!(ask(&free, 0), ask(&free, 1), async {
+        world.backend.has_received(before + 2).await;
+        tokio::join!(ask(&free, 2), ask(&free, 3), paid_ones)
+    });
+    let order: Vec<String> =
+        world.backend.received()[before + 2..].iter().map(|received| received.target().to_owned()).collect();
+    assert!(order[2].ends_with("/m2"), "the free one alone is last: {order:?}");
+}
+
+#[tokio::test]
+async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
+    let world = World::with("freshness.patience = \"5s\"", good).await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+    world.backend.hold();
+    let targets: Vec<String> = (0..3).map(model).collect();
+    let all = join_all(targets.iter().map(|target| world.asks(&customer, target)));
+    let (answers, ()) = tokio::join!(all, async {
+        waits_in_line(&world, 1).await;
+        world.backend.has_received(3).await;
+        world.pass(Duration::from_secs(5));
+    });
+    assert!(answers.iter().all(|answer| answer.status >= 503));
+    world.reaches("scoregate_upstream_calls_total{fetched=\"crowded\"}", 1).await;
+    world.backend.open();
+    world.settled().await;
+    assert_eq!(world.backend.received().len(), 3, "two were asked, and the third never");
+}
+
+#[tokio::test]
+async fn a_document_that_has_just_failed_is_not_asked_for_again_for_a_moment() {
+    for (bad, status) in [(broken("500 Internal Server Error"), 503), (json("nonsense"), 502)] {
+        let world = World::new().await;
+        let customer = world.paid().await;
+        world.backend.next(bad);
+        for _ in 0..20 {
+            assert_eq!(world.asks(&customer, MODELS).await.status, status);
+        }
+        assert_eq!(world.backend.received().len(), 1);
+        world.pass(A_MOMENT);
+        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_the_backend_does_not_know_is_not_asked_for_again_for_a_minute() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    for _ in 0..3 {
+        assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+    }
+    assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
+    world.pass(Duration::from_secs(59));
+    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+    assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
+    world.pass(Duration::from_secs(1));
+    world.backend.answers(|_| json(r#"[{"id":"nobody"}]"#));
+    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.status, 200, "it is there by now");
+}
+
+#[tokio::test]
+async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_is_over() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    exhausts(&world, &customer).await;
+    let refused = world.asks(&customer, &model(5)).await;
+    assert_eq!((refused.status, refused.code(), wait_of(&refused)), (503, "upstream_unavailable".into(), 1));
+    assert_eq!(world.backend.received().len(), 5, "it was not asked");
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"resting\"}").await, 1);
+    world.running.gateway.sweep();
+    assert_eq!(world.counted("scoregate_upstream_health").await, 2);
+
+    world.pass(Duration::from_secs(1));
+    world.backend.hold();
+    let sixth = model(6);
+    let (trial, ()) = tokio::join!(world.asks(&customer, &sixth), async {
+        world.backend.has_received(6).await;
+        assert_eq!(world.asks(&customer, &model(7)).await.status, 503, "one question alone");
+        world.backend.open();
+    });
+    assert_eq!(trial.status, 200);
+    assert_eq!(world.asks(&customer, &model(7)).await.status, 200);
+    assert_eq!(world.backend.received().len(), 7);
+    world.running.gateway.sweep();
+    assert_eq!(world.counted("scoregate_upstream_health").await, 0);
+}
+
+#[tokio::test]
+async fn what_is_stored_is_served_while_the_backend_rests_and_it_is_left_alone() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    exhausts(&world, &customer).await;
+    for age in [1, 25] {
+        world.pass(Duration::from_hours(age));
+        // The rest is over by then: another trial fails.
+        world.backend.answers(|_| broken("503 Service Unavailable"));
+        let stale = world.asks(&customer, MODELS).await;
+        assert_eq!(stale.status, 200);
+        assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
+        world.settled().await;
+        let asked = world.backend.received().len();
+        for _ in 0..20 {
+            assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        }
+        world.settled().await;
+        assert_eq!(world.backend.received().len(), asked);
+    }
+}
+
+#[tokio::test]
+async fn a_rest_that_the_backend_asks_for_is_kept_to_the_second() {
+    for status in ["429 Too Many Requests", "503 Service Unavailable", "500 Internal Server Error"] {
+        let world = World::new().await;
+        let customer = world.paid().await;
+        assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+        world.backend.next(answer(status, &[("retry-after", "70")], ""));
+        let refused = world.asks(&customer, MODELS).await;
+        assert_eq!((refused.status, wait_of(&refused)), (503, 70), "{status}");
+        world.pass(Duration::from_millis(69_500));
+        let refused = world.asks(&customer, &model(1)).await;
+        assert_eq!((refused.status, wait_of(&refused)), (503, 1), "{status}");
+        assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+        assert_eq!(world.backend.received().len(), 2, "{status}");
+        world.pass(Duration::from_millis(500));
+        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!(world.backend.received().len(), 3);
+    }
+}
