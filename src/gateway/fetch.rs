@@ -1,26 +1,16 @@
 //! Stage 5: the document. The only stage that knows the cache *and* the backend.
 //!
-//! A state machine without state: the verdict on what is stored, the end of a flight and the answer of the backend
-//! meet in one `match`. A fetch runs in a task of its own that belongs to no client. Not for: what a document looks
-//! like, nor who may see which form of it.
+//! A state machine without state: the verdict on what is stored and the end of a flight meet in one `match`. Not for:
+//! making a fetch (`larder`), what a document looks like, nor who may see which form of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use tokio_util::task::TaskTracker;
-
-use crate::cache::freshness::{next_refresh, verdict};
-use crate::cache::{
-    Absences, Cache, Document, Flights, Label, Landed, Seat, Stored, Ticket, Verdict, Windows,
-};
-use crate::clock::{Clock, Now, Wall};
+use crate::cache::{Stored, Verdict};
+use crate::clock::Now;
 use crate::routes::DocumentKey;
-use crate::upstream::{Failure, Fetched, Protected, Urgency, Urgent};
+use crate::upstream::{Failure, Urgency};
 
-use super::counted::FetchEnd;
-use super::observe::Instruments;
+use super::larder::{InVain, Larder, NoDocument};
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 
@@ -33,280 +23,56 @@ pub(super) struct Served {
     pub(super) outcome: Outcome,
 }
 
-/// How documents are kept.
-#[derive(Clone, Debug)]
-pub struct Keeping {
-    /// How long they are usable after their refresh was due.
-    pub windows: Windows,
-    /// How often the backend refreshes, where it does not say.
-    pub cadence: Duration,
-    /// How long a request waits for a fetch.
-    pub patience: Duration,
-    /// The attribution notice in every document.
-    pub license: String,
+/// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
+pub(super) fn look(larder: &Larder, key: &DocumentKey, now: Now) -> Option<Served> {
+    let (stored, verdict) = larder.find(key, now.mono)?;
+    let outcome = match verdict {
+        Verdict::Fresh => Outcome::Hit,
+        Verdict::UsableWhileRefreshed | Verdict::UsableOnError => Outcome::Stale,
+        Verdict::Gone => return None,
+    };
+    Some(Served { stored, outcome })
 }
 
-/// How a flight ended without a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum NoDocument {
-    NoSuchModel,
-    Failed(Failure),
-}
-
-type Landing = Result<Arc<Stored>, NoDocument>;
-
-/// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
-const FAILED_FOR: Duration = Duration::from_millis(500);
-/// So long a model that the backend does not know is not asked for again.
-const UNKNOWN_FOR: Duration = Duration::from_mins(1);
-
-/// Everything needed to find a document or have it fetched.
-pub struct Larder {
-    cache: Cache,
-    flights: Flights<Landing, Urgent>,
-    absences: Absences<NoDocument>,
-    upstream: Protected,
-    keeping: ArcSwap<Keeping>,
-    /// When the backend is next expected to refresh, in seconds of the wall; zero while nothing is known.
-    next_refresh: AtomicU64,
-    tasks: TaskTracker,
-    clock: Clock,
-    instruments: Arc<Instruments>,
-}
-
-impl Larder {
-    /// A larder that is filled from `upstream`; fetches run as tasks of `tasks`.
-    pub fn new(
-        cache: Cache,
-        upstream: Protected,
-        keeping: Keeping,
-        tasks: TaskTracker,
-        clock: Clock,
-        instruments: Arc<Instruments>,
-    ) -> Self {
-        let (flights, keeping) = (Flights::default(), ArcSwap::from_pointee(keeping));
-        let (absences, next_refresh) = (Absences::default(), AtomicU64::new(0));
-        Self { cache, flights, absences, upstream, keeping, next_refresh, tasks, clock, instruments }
-    }
-
-    /// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
-    pub(super) fn look(&self, key: &DocumentKey, now: Now) -> Option<Served> {
-        let stored = self.cache.get(key)?;
-        let outcome = match verdict(stored.due, &self.keeping.load().windows, now.mono) {
-            Verdict::Fresh => Outcome::Hit,
-            Verdict::UsableWhileRefreshed | Verdict::UsableOnError => Outcome::Stale,
-            Verdict::Gone => return None,
-        };
-        Some(Served { stored, outcome })
-    }
-
-    /// The document: stored, or fetched, or stored and stale because fetching failed.
-    pub(super) async fn fetch(
-        self: &Arc<Self>,
-        key: &DocumentKey,
-        urgency: Urgency,
-        now: Now,
-    ) -> Result<Served, Refusal> {
-        let stored = self.cache.get(key);
-        let verdict = match &stored {
-            Some(stored) => verdict(stored.due, &self.keeping.load().windows, now.mono),
-            None => Verdict::Gone,
-        };
-        match (stored, verdict) {
-            (Some(stored), Verdict::Fresh) => Ok(Served { stored, outcome: Outcome::Hit }),
-            (Some(stored), Verdict::UsableWhileRefreshed) => {
-                drop(self.board(key, Urgency::Refresh));
-                Ok(Served { stored, outcome: Outcome::Stale })
-            }
-            (Some(stale), Verdict::UsableOnError) => match self.wait(key, urgency).await {
-                Ok((stored, _)) => Ok(Served { stored, outcome: Outcome::Refreshed }),
-                Err(Refusal::ModelNotFound) => Err(Refusal::ModelNotFound),
-                Err(_) => Ok(Served { stored: stale, outcome: Outcome::StaleOnError }),
-            },
-            (_, Verdict::Gone) | (None, _) => {
-                self.wait(key, urgency).await.map(|(stored, outcome)| Served { stored, outcome })
-            }
+/// The document: stored, or fetched, or stored and stale because fetching failed.
+pub(super) async fn fetch(
+    larder: &Arc<Larder>,
+    key: &DocumentKey,
+    urgency: Urgency,
+    now: Now,
+) -> Result<Served, Refusal> {
+    match larder.find(key, now.mono) {
+        Some((stored, Verdict::Fresh)) => Ok(Served { stored, outcome: Outcome::Hit }),
+        Some((stored, Verdict::UsableWhileRefreshed)) => {
+            larder.refresh(key);
+            Ok(Served { stored, outcome: Outcome::Stale })
         }
-    }
-
-    /// Waits for the flight of a document, as long as a request's patience lasts.
-    async fn wait(
-        self: &Arc<Self>,
-        key: &DocumentKey,
-        urgency: Urgency,
-    ) -> Result<(Arc<Stored>, Outcome), Refusal> {
-        let patience = self.keeping.load().patience;
-        let (landed, outcome) = self.board(key, urgency);
-        let landing =
-            self.clock.within(patience, landed.result()).await.map_err(|_| Refusal::UpstreamTimeout)?;
-        match landing {
-            Some(Ok(stored)) => Ok((stored, outcome)),
-            Some(Err(NoDocument::NoSuchModel)) => Err(Refusal::ModelNotFound),
-            Some(Err(NoDocument::Failed(failure))) => Err(refusal(&failure)),
-            // The fetch died without a result; what it died of was logged where it did.
-            None => Err(Refusal::UpstreamInvalid),
-        }
-    }
-
-    /// Takes a seat in the flight of a document; starts it if there is none.
-    fn board(self: &Arc<Self>, key: &DocumentKey, urgency: Urgency) -> (Landed<Landing>, Outcome) {
-        match self.flights.board(key, Urgent::new(urgency)) {
-            Seat::Shared(landed, urgent) => {
-                urgent.raise(urgency);
-                (landed, Outcome::Shared)
-            }
-            Seat::First(ticket, landed) => {
-                // It was asked for and could not be had, a moment ago.
-                if let Some(why) = self.absences.get(key, self.clock.now().mono) {
-                    ticket.land(Err(why));
-                    return (landed, Outcome::Shared);
-                }
-                // Another flight may have landed between the look at the cache and the boarding of this one.
-                let stored = self.cache.get(key);
-                if let Some(stored) = stored.filter(|stored| self.clock.now().mono < stored.due) {
-                    ticket.land(Ok(stored));
-                    return (landed, Outcome::Shared);
-                }
-                let larder = Arc::clone(self);
-                self.tasks.spawn(async move { larder.fly(ticket).await });
-                (landed, Outcome::Miss)
-            }
-        }
-    }
-
-    /// Makes one fetch and brings its flight to its end.
-    async fn fly(&self, ticket: Ticket<Landing, Urgent>) {
-        let before = self.cache.get(ticket.key());
-        let started = self.clock.now();
-        let known = before.as_ref().map(|stored| stored.document.source());
-        let fetched = self.upstream.fetch(ticket.key(), known, ticket.note()).await;
-        let now = self.clock.now();
-        let landing = match fetched {
-            Ok(Fetched::Content { content, next_refresh }) => {
-                self.store(ticket.key(), content, next_refresh, before, now).await
-            }
-            Ok(Fetched::Unchanged { next_refresh }) => match before {
-                Some(before) => Ok(self.confirm(ticket.key(), &before.document, next_refresh, now)),
-                None => {
-                    Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
-                }
-            },
-            Ok(Fetched::NoSuchModel) => {
-                // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
-                self.cache.remove(ticket.key());
-                Err(NoDocument::NoSuchModel)
-            }
-            Err(failure) => Err(NoDocument::Failed(failure)),
-        };
-        let end = match &landing {
-            Ok(_) => FetchEnd::Good,
-            Err(NoDocument::NoSuchModel) => FetchEnd::NoSuchModel,
-            Err(NoDocument::Failed(failure)) => FetchEnd::of(failure),
-        };
-        self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
-        if let Err(why) = &landing {
-            self.miss(ticket.key(), why, now);
-        }
-        ticket.land(landing);
-    }
-
-    /// Remembers that a document cannot be had. One that was not asked for costs the backend nothing, and may be asked
-    /// for as soon as the backend may.
-    fn miss(&self, key: &DocumentKey, why: &NoDocument, now: Now) {
-        let holds_for = match why {
-            NoDocument::NoSuchModel => UNKNOWN_FOR,
-            NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
-            NoDocument::Failed(failure) => {
-                tracing::warn!(document = %key, %failure, "a fetch failed");
-                FAILED_FOR
-            }
-        };
-        self.absences.remember(key.clone(), why.clone(), now.mono.plus(holds_for));
-    }
-
-    /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
-    async fn store(
-        &self,
-        key: &DocumentKey,
-        content: crate::cache::Content,
-        stated: Option<Wall>,
-        before: Option<Arc<Stored>>,
-        now: Now,
-    ) -> Landing {
-        if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
-            self.cache.put(key.clone(), Arc::new(before.doubted()));
-            let reason = "it is empty, and what it sent before was not: that is believed the second time";
-            return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
-        }
-        let (label_key, license) = (key.clone(), self.keeping.load().license.clone());
-        let built = tokio::task::spawn_blocking(move || {
-            let label = Label { key: &label_key, license: &license };
-            Document::build(content, &label, before.as_deref().map(|stored| stored.document.as_ref()))
-        });
-        let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
-        let document =
-            built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
-        Ok(self.confirm(key, &Arc::new(document), stated, now))
-    }
-
-    /// Stores a document as confirmed by the backend just now.
-    fn confirm(
-        &self,
-        key: &DocumentKey,
-        document: &Arc<Document>,
-        stated: Option<Wall>,
-        now: Now,
-    ) -> Arc<Stored> {
-        let cadence = self.keeping.load().cadence;
-        let due_at = next_refresh(stated, document.generated_at(), cadence, now.wall);
-        let due = now.mono.plus(due_at.since(now.wall));
-        self.next_refresh.store(due_at.seconds(), Ordering::Relaxed);
-        let kept = self.cache.has_room_for(document);
-        let stored = Arc::new(Stored {
-            document: Arc::clone(document),
-            due,
-            confirmed: now.mono,
-            kept,
-            doubted: false,
-        });
-        if kept {
-            self.cache.put(key.clone(), Arc::clone(&stored));
-        } else {
-            tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
-        }
-        stored
-    }
-
-    /// Drops what is gone and tells the metrics how much is there. Called every few seconds.
-    pub fn sweep(&self) {
-        let now = self.clock.now().mono;
-        self.cache.sweep(&self.keeping.load().windows, now);
-        self.absences.sweep(now);
-        let (documents, bytes) = self.cache.size();
-        self.instruments.larder(documents, bytes, self.flights.len());
-        self.instruments.upstream(self.upstream.condition());
-    }
-
-    /// When the backend is next expected to change its data, as the newest answer has it.
-    pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
-        let learned = Wall::from_seconds(self.next_refresh.load(Ordering::Relaxed));
-        (learned > now).then_some(learned)
-    }
-
-    /// How many documents are stored. For tests and the operator.
-    pub fn documents(&self) -> u64 {
-        self.sweep();
-        self.cache.size().0
+        Some((stale, Verdict::UsableOnError)) => match larder.wait(key, urgency).await {
+            Ok((stored, _)) => Ok(Served { stored, outcome: Outcome::Refreshed }),
+            Err(InVain::Without(NoDocument::NoSuchModel)) => Err(Refusal::ModelNotFound),
+            Err(_) => Ok(Served { stored: stale, outcome: Outcome::StaleOnError }),
+        },
+        Some((_, Verdict::Gone)) | None => match larder.wait(key, urgency).await {
+            Ok((stored, outcome)) => Ok(Served { stored, outcome }),
+            Err(why) => Err(refusal(&why)),
+        },
     }
 }
 
-/// A failure of the backend as the caller is told.
-fn refusal(failure: &Failure) -> Refusal {
+/// What a caller is told who waited in vain.
+fn refusal(why: &InVain) -> Refusal {
+    let unavailable = |retry_after| Refusal::UpstreamUnavailable { retry_after };
+    let failure = match why {
+        InVain::Without(NoDocument::NoSuchModel) => return Refusal::ModelNotFound,
+        InVain::NotInTime => return Refusal::UpstreamTimeout,
+        InVain::Died => return Refusal::UpstreamInvalid,
+        InVain::Without(NoDocument::Failed(failure)) => failure,
+    };
     match failure {
-        Failure::Refused { retry_after, .. } => Refusal::UpstreamUnavailable { retry_after: *retry_after },
-        Failure::Resting(wait) => Refusal::UpstreamUnavailable { retry_after: Some(*wait) },
-        Failure::Unreachable(_) | Failure::Crowded => Refusal::UpstreamUnavailable { retry_after: None },
         Failure::Late(_) => Refusal::UpstreamTimeout,
         Failure::Invalid(_) => Refusal::UpstreamInvalid,
+        Failure::Refused { retry_after, .. } => unavailable(*retry_after),
+        Failure::Resting(wait) => unavailable(Some(*wait)),
+        Failure::Unreachable(_) | Failure::Crowded => unavailable(None),
     }
 }

@@ -12,6 +12,7 @@ mod error_body;
 mod exchange;
 mod fetch;
 mod guard;
+mod larder;
 mod leases;
 mod me;
 mod observe;
@@ -46,7 +47,7 @@ use crate::upstream::Urgency;
 use admit::{Admitted, admit};
 use authenticate::{Caller, authenticate, presented_prefix};
 use exchange::Exchange;
-use fetch::Served;
+use fetch::{Served, fetch, look};
 use observe::Subject;
 use parse::{Ask, Wants, parse};
 use resolve::{Target, resolve};
@@ -54,8 +55,8 @@ use respond::{Answer, Circumstances, Delivery, respond};
 
 pub use account::Account;
 pub use exchange::Peer;
-pub use fetch::{Keeping, Larder};
 pub use guard::AddressGuard;
+pub use larder::{Keeping, Larder};
 pub use leases::{Leases, Spawn, Work};
 pub use observe::Instruments;
 pub use outcome::Outcome;
@@ -163,7 +164,7 @@ impl Gateway {
         match admitted {
             Admitted::ToFetch(hold) => {
                 let urgency = if caller.rights.is_paid() { Urgency::Paid } else { Urgency::Free };
-                let served = self.larder.fetch(&target.key, urgency, x.started).await?;
+                let served = fetch(&self.larder, &target.key, urgency, x.started).await?;
                 let now = self.clock.now();
                 let caller = if served.outcome == Outcome::Hit {
                     caller
@@ -177,7 +178,7 @@ impl Gateway {
                 Ok(Answer::Document(delivery))
             }
             Admitted::ToLook(token) => {
-                let looked = self.larder.look(&target.key, x.started);
+                let looked = look(&self.larder, &target.key, x.started);
                 let delivery =
                     looked.map(|served| deliver(&served, &target, &caller, &ask, x, self.clock.now()));
                 if let Some(delivery) = delivery.filter(|delivery| delivery.not_modified) {
