@@ -4,12 +4,14 @@
 //! saturated. Not for: callers of the API.
 
 mod access;
+mod cache;
 mod command;
 mod lines;
 mod serve;
 mod view;
 
 pub use access::{Access, BadToken};
+pub use cache::{CACHE, DocumentView, PURGE, PurgeBody};
 pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
 pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
 pub use serve::{Side, SideConfig, run};

@@ -19,10 +19,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::gateway::Registrar;
+use crate::gateway::{Larder, Registrar};
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
+use super::cache::{self, CACHE};
 use super::command::{Command, Problem, largest_body, perform};
 
 /// The longest name of an operator, for the audit trail.
@@ -42,6 +43,8 @@ pub struct Side {
     pub scrape: Scrape,
     /// Changes to applications and keys.
     pub registrar: Arc<Registrar>,
+    /// What is stored.
+    pub larder: Arc<Larder>,
     /// Whether requests can be answered: set once everything is loaded, cleared when the stop begins.
     pub ready: Arc<AtomicBool>,
     /// Owns the commands under way.
@@ -178,8 +181,12 @@ impl Side {
         let (head, body) = request.into_parts();
         let body = Limited::new(body, largest_body(head.uri.path())).collect().await;
         let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
-        let command = Command::from_request(&head.method, head.uri.path(), head.uri.query(), &body)?;
-        let who = who(access, &head.headers);
+        let (path, who) = (head.uri.path(), who(access, &head.headers));
+        if path.starts_with(CACHE) {
+            let answer = cache::answer(&self.larder, &head.method, path, &body, &who)?;
+            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
+        }
+        let command = Command::from_request(&head.method, path, head.uri.query(), &body)?;
         let registrar = Arc::clone(&self.registrar);
         // In a task of its own: an asker who leaves must not leave a change behind that is durable and not in force.
         let work = self.changes.spawn(async move { perform(&registrar, command, &who).await });

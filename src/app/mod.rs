@@ -89,6 +89,7 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
     let shown = Side {
         scrape: registry.scrape(),
         registrar: Arc::clone(&registrar),
+        larder: Arc::clone(&gateway.larder),
         ready: Arc::clone(&ready),
         changes: TaskTracker::new(),
     };

@@ -34,14 +34,13 @@ impl<W: Clone + Send + Sync + 'static> Absences<W> {
         self.known.insert(key, (until, why));
     }
 
-    /// Forgets that a document could not be had.
-    pub fn forget(&self, key: &DocumentKey) {
-        self.known.invalidate(key);
-    }
-
-    /// Forgets all.
-    pub fn clear(&self) {
-        self.known.invalidate_all();
+    /// Forgets that these documents could not be had.
+    pub fn forget(&self, fits: impl Fn(&DocumentKey) -> bool) {
+        for (key, _) in &self.known {
+            if fits(&key) {
+                self.known.invalidate(key.as_ref());
+            }
+        }
     }
 
     /// Forgets what holds no longer by `now`.

@@ -71,6 +71,12 @@ impl<T: Clone, N: Clone> Flights<T, N> {
         }
     }
 
+    /// What flights of these documents bring is not current when they land: whoever boards from now on has it fetched
+    /// anew.
+    pub fn forget(&self, fits: impl Fn(&DocumentKey) -> bool) {
+        self.table.retain(|key, _| !fits(key));
+    }
+
     /// How many flights are under way.
     pub fn len(&self) -> usize {
         self.table.len()
@@ -91,6 +97,12 @@ impl<T, N> Ticket<T, N> {
     /// The flight's note.
     pub fn note(&self) -> &N {
         &self.note
+    }
+
+    /// Does this with what the flight has brought, unless it was forgotten meanwhile; it is not, until that is done.
+    pub fn while_current<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        let flight = self.table.get(&self.key)?;
+        (flight.0 == self.number).then(work)
     }
 
     /// How many wait.
@@ -145,6 +157,20 @@ mod tests {
             let Seat::Shared(landed, "first") = seat else { panic!("somebody was fetching") };
             assert_eq!(landed.result().await, Some(7));
         }
+    }
+
+    #[tokio::test]
+    async fn a_flight_that_was_forgotten_lands_for_those_aboard_and_is_current_no_more() {
+        let flights = Flights::<u32, ()>::default();
+        let Seat::First(old, aboard) = flights.board(&key(), ()) else { panic!("nobody was fetching") };
+        assert_eq!(old.while_current(|| 1), Some(1));
+        flights.forget(|_| true);
+        let Seat::First(new, later) = flights.board(&key(), ()) else { panic!("the old one was boarded") };
+        assert_eq!((old.while_current(|| 1), new.while_current(|| 1)), (None, Some(1)));
+        old.land(7);
+        assert_eq!((aboard.result().await, flights.len()), (Some(7), 1));
+        new.land(8);
+        assert_eq!((later.result().await, flights.len()), (Some(8), 0));
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ mod paid_field;
 
 use std::sync::Arc;
 
+use moka::ops::compute::Op;
 use moka::sync::Cache as Moka;
 
 use crate::clock::Mono;
@@ -44,6 +45,14 @@ impl Stored {
     /// something. Said for the second time in a row it is believed.
     pub fn is_doubtfully_followed_by(&self, content: &Content) -> bool {
         content.count == 0 && self.document.items() > 0 && !self.doubted
+    }
+
+    /// The same, with its refresh due by `now` at the latest.
+    #[must_use]
+    pub fn overdue(&self, now: Mono) -> Self {
+        let document = Arc::clone(&self.document);
+        let due = self.due.min(now);
+        Self { document, due, confirmed: self.confirmed, kept: self.kept, doubted: self.doubted }
     }
 
     /// The same, after such a doubtful answer.
@@ -86,6 +95,19 @@ impl Cache {
         if key.route.endpoint().stored {
             self.documents.insert(key, stored);
         }
+    }
+
+    /// Puts another in the place of a document, if nobody has done that meanwhile.
+    pub fn replace(&self, key: &DocumentKey, before: &Arc<Stored>, after: Stored) {
+        self.documents.entry_by_ref(key).and_compute_with(|there| match there {
+            Some(there) if Arc::ptr_eq(there.value(), before) => Op::Put(Arc::new(after)),
+            Some(_) | None => Op::Nop,
+        });
+    }
+
+    /// All that is stored.
+    pub fn all(&self) -> impl Iterator<Item = (Arc<DocumentKey>, Arc<Stored>)> {
+        self.documents.iter()
     }
 
     /// Forgets a document.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::Request;
+use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -137,7 +137,7 @@ impl Place {
         match self {
             Self::Running(socket) => {
                 let stream = UnixStream::connect(socket).await.context("the server has stopped meanwhile")?;
-                ask(stream, &command, &operator()).await
+                ask(stream, command.to_request()).await
             }
             Self::Stopped { registrar, .. } => Ok(perform(registrar, command, &operator()).await?),
         }
@@ -151,14 +151,29 @@ pub(super) fn operator() -> String {
     if plain.is_empty() { "cli".into() } else { format!("cli:{plain}") }
 }
 
+/// Asks a running server for what it alone knows.
+pub(super) async fn ask_running(config: &Config, asked: Asked) -> Result<Value, Undone> {
+    let socket = config.data_dir.join(SOCKET);
+    match UnixStream::connect(&socket).await {
+        Ok(stream) => ask(stream, asked).await,
+        Err(error) => {
+            let shown = config.data_dir.display();
+            let hint = "documents are in the memory of a running server alone";
+            Err(Undone::Input(format!("no server answers in {shown} ({error}): {hint}")))
+        }
+    }
+}
+
+/// A request: method, target, body.
+pub(super) type Asked = (Method, String, Vec<u8>);
+
 /// Asks a running server.
-async fn ask(stream: UnixStream, command: &Command, who: &str) -> Result<Value, Undone> {
-    let (method, target, body) = command.to_request();
+async fn ask(stream: UnixStream, (method, target, body): Asked) -> Result<Value, Undone> {
     let request = Request::builder()
         .method(method)
         .uri(target)
         .header("host", "localhost")
-        .header("x-operator", who)
+        .header("x-operator", operator())
         .body(Full::new(Bytes::from(body)))
         .context("the command cannot be written as a request")?;
     let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;

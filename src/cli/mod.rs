@@ -2,6 +2,7 @@
 //!
 //! Standard output is data, standard error is talk. Not for: doing the work, which lies in the layers below.
 
+mod cache;
 mod check;
 mod control;
 mod demo;
@@ -68,6 +69,9 @@ enum Command {
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
+    /// List and purge the documents that a running server has.
+    #[command(after_help = cache::AFTER_HELP)]
+    Cache(cache::CacheArgs),
     /// Print completions for a shell.
     #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
     Completions {
@@ -107,6 +111,7 @@ pub fn main() -> Exit {
         Command::Check { config, sample } => check::run(config.as_deref(), sample),
         Command::Keys(args) => keys::run(args),
         Command::Store(args) => store::run(&args),
+        Command::Cache(args) => cache::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);

@@ -11,12 +11,12 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 
-use crate::cache::freshness::{next_refresh, verdict};
+use crate::cache::freshness::{next_refresh, ttl, verdict};
 use crate::cache::{
     Absences, Cache, Content, Document, Flights, Label, Landed, Seat, Stored, Ticket, Verdict, Windows,
 };
 use crate::clock::{Clock, Mono, Now, Wall};
-use crate::routes::DocumentKey;
+use crate::routes::{DocumentKey, Selection};
 use crate::upstream::{Failure, Fetched, Protected, Urgency, Urgent};
 
 use super::counted::FetchEnd;
@@ -34,6 +34,21 @@ pub struct Keeping {
     pub patience: Duration,
     /// The attribution notice in every document.
     pub license: String,
+}
+
+/// A document at hand, as an operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Which one, in words.
+    pub document: String,
+    /// Bytes of all its bodies.
+    pub bytes: usize,
+    /// How many items its data has.
+    pub items: usize,
+    /// How long ago the backend confirmed it.
+    pub confirmed: Duration,
+    /// Seconds until its refresh is due; less than nothing once it is overdue.
+    pub due_in: i64,
 }
 
 /// Why a fetch brought no document.
@@ -152,17 +167,17 @@ impl Larder {
         let now = self.clock.now();
         let landing = match fetched {
             Ok(Fetched::Content { content, next_refresh }) => {
-                self.store(ticket.key(), content, next_refresh, before, now).await
+                self.store(&ticket, content, next_refresh, before, now).await
             }
             Ok(Fetched::Unchanged { next_refresh }) => match before {
-                Some(before) => Ok(self.confirm(ticket.key(), &before.document, next_refresh, now)),
+                Some(before) => Ok(self.confirm(&ticket, &before.document, next_refresh, now)),
                 None => {
                     Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
                 }
             },
             Ok(Fetched::NoSuchModel) => {
                 // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
-                self.cache.remove(ticket.key());
+                ticket.while_current(|| self.cache.remove(ticket.key()));
                 Err(NoDocument::NoSuchModel)
             }
             Err(failure) => Err(NoDocument::Failed(failure)),
@@ -174,14 +189,15 @@ impl Larder {
         };
         self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
         if let Err(why) = &landing {
-            self.miss(ticket.key(), why, now);
+            self.miss(&ticket, why, now);
         }
         ticket.land(landing);
     }
 
     /// Remembers that a document cannot be had. One that was not asked for costs the backend nothing, and may be asked
     /// for as soon as the backend may.
-    fn miss(&self, key: &DocumentKey, why: &NoDocument, now: Now) {
+    fn miss(&self, ticket: &Ticket<Landing, Urgent>, why: &NoDocument, now: Now) {
+        let key = ticket.key();
         let holds_for = match why {
             NoDocument::NoSuchModel => UNKNOWN_FOR,
             NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
@@ -190,24 +206,25 @@ impl Larder {
                 FAILED_FOR
             }
         };
-        self.absences.remember(key.clone(), why.clone(), now.mono.plus(holds_for));
+        let until = now.mono.plus(holds_for);
+        ticket.while_current(|| self.absences.remember(key.clone(), why.clone(), until));
     }
 
     /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
     async fn store(
         &self,
-        key: &DocumentKey,
+        ticket: &Ticket<Landing, Urgent>,
         content: Content,
         stated: Option<Wall>,
         before: Option<Arc<Stored>>,
         now: Now,
     ) -> Landing {
         if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
-            self.cache.put(key.clone(), Arc::new(before.doubted()));
+            ticket.while_current(|| self.cache.put(ticket.key().clone(), Arc::new(before.doubted())));
             let reason = "it is empty, and what it sent before was not: that is believed the second time";
             return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
         }
-        let (label_key, license) = (key.clone(), self.keeping.load().license.clone());
+        let (label_key, license) = (ticket.key().clone(), self.keeping.load().license.clone());
         let built = tokio::task::spawn_blocking(move || {
             let label = Label { key: &label_key, license: &license };
             Document::build(content, &label, before.as_deref().map(|stored| stored.document.as_ref()))
@@ -215,13 +232,13 @@ impl Larder {
         let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
         let document =
             built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
-        Ok(self.confirm(key, &Arc::new(document), stated, now))
+        Ok(self.confirm(ticket, &Arc::new(document), stated, now))
     }
 
-    /// Stores a document as confirmed by the backend just now.
+    /// Stores a document as confirmed by the backend just now, unless it was purged since it was asked for.
     fn confirm(
         &self,
-        key: &DocumentKey,
+        ticket: &Ticket<Landing, Urgent>,
         document: &Arc<Document>,
         stated: Option<Wall>,
         now: Now,
@@ -238,12 +255,46 @@ impl Larder {
             kept,
             doubted: false,
         });
+        let key = ticket.key();
         if kept {
-            self.cache.put(key.clone(), Arc::clone(&stored));
+            ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
         }
         stored
+    }
+
+    /// Has documents asked for anew: they are served, marked stale, while they are refreshed; with `hard` they are gone at
+    /// once. What flights under way bring is not stored. Says how many were stored.
+    pub fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        let now = self.clock.now().mono;
+        self.flights.forget(|key| selection.fits(key));
+        self.absences.forget(|key| selection.fits(key));
+        let (mut purged, fitting) = (0, self.cache.all().filter(|(key, _)| selection.fits(key)));
+        for (key, stored) in fitting {
+            purged += 1;
+            if hard {
+                self.cache.remove(&key);
+            } else {
+                self.cache.replace(&key, &stored, stored.overdue(now));
+            }
+        }
+        purged
+    }
+
+    /// Everything that is stored, for the operator: in the order of what it is.
+    pub fn inventory(&self) -> Vec<Kept> {
+        let now = self.clock.now().mono;
+        let kept = |(key, stored): (Arc<DocumentKey>, Arc<Stored>)| Kept {
+            document: key.to_string(),
+            bytes: stored.document.bytes(),
+            items: stored.document.items(),
+            confirmed: now.since(stored.confirmed),
+            due_in: ttl(stored.due, now),
+        };
+        let mut all: Vec<Kept> = self.cache.all().map(kept).collect();
+        all.sort_by(|one, other| one.document.cmp(&other.document));
+        all
     }
 
     /// Drops what is gone and tells the metrics how much is there. Called every few seconds.

@@ -56,7 +56,7 @@ use respond::{Answer, Circumstances, Delivery, respond};
 pub use account::Account;
 pub use exchange::Peer;
 pub use guard::AddressGuard;
-pub use larder::{Keeping, Larder};
+pub use larder::{Keeping, Kept, Larder};
 pub use leases::{Leases, Spawn, Work};
 pub use observe::Instruments;
 pub use outcome::Outcome;

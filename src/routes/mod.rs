@@ -10,9 +10,11 @@ pub mod headers;
 mod key;
 mod params;
 pub mod prices;
+mod selection;
 pub mod shapes;
 mod table;
 
 pub use key::{DocumentKey, ModelId};
 pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
+pub use selection::{BadSelection, Selection};
 pub use table::{API_BASE, API_VERSION, ENDPOINTS, Endpoint, Found, Route, find};

@@ -7,11 +7,14 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 25] = [
     &["demo"],
     &["serve"],
     &["check"],
     &["completions"],
+    &["cache"],
+    &["cache", "list"],
+    &["cache", "purge"],
     &["keys"],
     &["keys", "create"],
     &["keys", "list"],
@@ -52,8 +55,9 @@ fn the_commands_are_those_whose_help_is_tested() {
         names.filter(|name| *name != "help").map(str::to_owned).collect()
     };
     let mut all = named(&run(&["--help"]).out);
-    all.extend(named(&run(&["keys", "--help"]).out).into_iter().map(|verb| format!("keys {verb}")));
-    all.extend(named(&run(&["store", "--help"]).out).into_iter().map(|verb| format!("store {verb}")));
+    for group in ["cache", "keys", "store"] {
+        all.extend(named(&run(&[group, "--help"]).out).into_iter().map(|verb| format!("{group} {verb}")));
+    }
     let mut tested: Vec<String> = COMMANDS.iter().map(|command| command.join(" ")).collect();
     all.sort();
     tested.sort();

@@ -51,6 +51,7 @@ mod params;
 mod paths;
 mod prices;
 mod protection;
+mod purge;
 mod queries;
 mod races;
 mod raw;

@@ -1,0 +1,78 @@
+//! What is stored, and its purge, over the side port: `GET /v1/cache` and `POST /v1/cache/purge`.
+//!
+//! Documents live in the memory of a running server, so there is nothing of this on a stopped one. Not for: keys
+//! (`command`).
+
+use http::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::gateway::{Kept, Larder};
+use crate::routes::Selection;
+
+use super::command::Problem;
+
+/// The path of the list.
+pub const CACHE: &str = "/v1/cache";
+/// The path of the purge.
+pub const PURGE: &str = "/v1/cache/purge";
+
+/// A purge, as it is asked for.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeBody {
+    /// `all`, or the path of an endpoint, with or without a model and parameters.
+    pub documents: String,
+    /// Whether they are gone at once, and not served while they are refreshed.
+    #[serde(default)]
+    pub hard: bool,
+}
+
+/// A stored document.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README")]
+pub struct DocumentView {
+    pub document: String,
+    pub items: usize,
+    pub bytes: usize,
+    pub confirmed_seconds_ago: u64,
+    pub due_in_seconds: i64,
+}
+
+/// Answers a request for one of these paths.
+pub(super) fn answer(
+    larder: &Larder,
+    method: &Method,
+    path: &str,
+    body: &[u8],
+    who: &str,
+) -> Result<Value, Problem> {
+    match (method, path) {
+        (&Method::GET, CACHE) => {
+            let documents: Vec<DocumentView> = larder.inventory().iter().map(DocumentView::from).collect();
+            Ok(json!({ "documents": documents }))
+        }
+        (&Method::POST, PURGE) => {
+            let PurgeBody { documents, hard } =
+                serde_json::from_slice(body).map_err(|error| Problem::bad(error.to_string()))?;
+            let selection =
+                Selection::parse(&documents).map_err(|bad| Problem::bad(format!("documents: {bad}")))?;
+            let purged = larder.purge(&selection, hard);
+            tracing::info!(who, documents, hard, purged, "documents were purged");
+            Ok(json!({ "purged": purged }))
+        }
+        _ => Err(Problem::not_found()),
+    }
+}
+
+impl From<&Kept> for DocumentView {
+    fn from(kept: &Kept) -> Self {
+        Self {
+            document: kept.document.clone(),
+            items: kept.items,
+            bytes: kept.bytes,
+            confirmed_seconds_ago: kept.confirmed.as_secs(),
+            due_in_seconds: kept.due_in,
+        }
+    }
+}

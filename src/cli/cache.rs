@@ -1,0 +1,105 @@
+//! `scoregate cache`: the documents that a running server has.
+//!
+//! Not for: judging which documents are meant (`routes::Selection`, on the server).
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use http::Method;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::admin::{CACHE, DocumentView, PURGE, PurgeBody};
+
+use super::control::{Undone, ask_running};
+use super::exit::Exit;
+use super::printer;
+use super::serve::{runtime, settings_of_a_server};
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate cache list --data-dir DIR\n  \
+scoregate cache purge /api/v1/models --data-dir DIR\n\n\
+DIR is the running server's data directory; --config FILE finds it there.";
+
+#[derive(Debug, Args)]
+pub(super) struct CacheArgs {
+    #[command(subcommand)]
+    verb: Verb,
+    /// The server's data directory.
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<PathBuf>,
+    /// The server's configuration: its data directory.
+    #[arg(long, value_name = "FILE", env = "SCOREGATE_CONFIG", global = true)]
+    config: Option<PathBuf>,
+    /// Print JSON in place of a table.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List the stored documents.
+    #[command(after_help = "Example:\n  scoregate cache list --data-dir DIR --json")]
+    List,
+    /// Have documents asked for anew.
+    #[command(after_help = "Examples:\n  \
+        scoregate cache purge '/api/v1/models/atlas/history?period=7d' --data-dir DIR\n  \
+        scoregate cache purge /api/v1/models/:id --data-dir DIR\n  \
+        scoregate cache purge all --hard --data-dir DIR\n\n\
+        What is not said of a document fits all. They are served, marked stale, while they are refreshed; with --hard\n\
+        they are gone at once, and the next caller of each waits for the backend.")]
+    Purge {
+        /// `all`, or a path as callers ask for it, with or without a model and parameters.
+        documents: String,
+        /// Do not serve them while they are refreshed.
+        #[arg(long)]
+        hard: bool,
+    },
+}
+
+#[derive(Deserialize)]
+struct Inventory {
+    documents: Vec<DocumentView>,
+}
+
+pub(super) fn run(args: CacheArgs) -> Exit {
+    let config = match settings_of_a_server(args.config.as_deref(), args.data_dir.as_deref()) {
+        Ok(config) => config,
+        Err(problems) => return printer::input(&problems.to_string()),
+    };
+    let lists = matches!(args.verb, Verb::List);
+    let asked = match args.verb {
+        Verb::List => (Method::GET, CACHE.into(), Vec::new()),
+        Verb::Purge { documents, hard } => {
+            let body = serde_json::to_vec(&PurgeBody { documents, hard });
+            (Method::POST, PURGE.into(), body.expect("a text and a flag make JSON"))
+        }
+    };
+    let told = runtime(Some(1))
+        .map_err(Undone::from)
+        .and_then(|runtime| runtime.block_on(ask_running(&config, asked)));
+    match told {
+        Ok(told) if args.json => printer::data(&format!("{told:#}\n")),
+        Ok(told) if lists => list(told),
+        Ok(told) => printer::data(&format!("purged: {}\n", told.get("purged").unwrap_or(&told))),
+        Err(Undone::Input(problem)) => printer::input(&problem),
+        Err(Undone::Fault(error)) => printer::fault(&error),
+    }
+}
+
+fn list(told: Value) -> Exit {
+    let inventory: Inventory = match serde_json::from_value(told) {
+        Ok(inventory) => inventory,
+        Err(error) => {
+            return printer::fault(&anyhow::anyhow!("the server's answer cannot be read: {error}"));
+        }
+    };
+    let row = |view: &DocumentView| {
+        let due =
+            if view.due_in_seconds <= 0 { "overdue".into() } else { format!("{} s", view.due_in_seconds) };
+        let confirmed = format!("{} s ago", view.confirmed_seconds_ago);
+        vec![view.items.to_string(), view.bytes.to_string(), confirmed, due, view.document.clone()]
+    };
+    let rows: Vec<Vec<String>> = inventory.documents.iter().map(row).collect();
+    printer::table(&["items", "bytes", "confirmed", "due", "document"], &rows)
+}

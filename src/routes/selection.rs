@@ -1,0 +1,109 @@
+//! Which documents are meant: all, those of an endpoint, or those that a request would get.
+//!
+//! Said as a request is: `/api/v1/models/atlas/history?period=7d`. What is not said fits everything, so
+//! `/api/v1/models/:id` means every model's detail. Not for: requests; they name one document exactly (`key`).
+
+use super::key::{DocumentKey, ModelId};
+use super::params::{BadParam, Query, decode_query};
+use super::table::{Route, find};
+
+/// Some documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// All there are.
+    All,
+    /// Those that fit.
+    Of {
+        /// The endpoint.
+        route: Route,
+        /// The model, if one is meant.
+        id: Option<ModelId>,
+        /// The parameters that are said.
+        query: Query,
+    },
+}
+
+/// A text that means no documents.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadSelection(String);
+
+impl Selection {
+    /// Reads `all`, or the path of an endpoint, with or without a model and parameters.
+    pub fn parse(text: &str) -> Result<Self, BadSelection> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+        let would_do =
+            || BadSelection("write `all`, or a path such as /api/v1/models or /api/v1/models/:id".into());
+        let bad = |bad: BadParam| BadSelection(format!("{} {}", bad.param.name(), bad.problem));
+        let found = find(path).ok_or_else(would_do)?;
+        let one = found.raw_id.filter(|raw| *raw != ":id");
+        let id = one.map(ModelId::from_path).transpose().map_err(bad)?;
+        let takes = found.endpoint.takes;
+        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let name = pair.split('=').next().unwrap_or_default();
+            if !takes.iter().any(|param| param.name() == name) {
+                return Err(BadSelection(format!("{path} takes no parameter `{name}`")));
+            }
+        }
+        let query = decode_query(query, takes).map_err(bad)?;
+        Ok(Self::Of { route: found.endpoint.route, id, query })
+    }
+
+    /// Whether a document is one of them.
+    pub fn fits(&self, key: &DocumentKey) -> bool {
+        let Self::Of { route, id, query } = self else { return true };
+        key.route == *route
+            && (id.is_none() || key.id == *id)
+            && (query.period.is_none() || key.period == query.period)
+            && (query.sort_by.is_none() || key.sort_by == query.sort_by)
+            && (query.limit.is_none() || key.limit == query.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::Period;
+
+    fn key(route: Route, id: &str, period: Period) -> DocumentKey {
+        let query = Query { period: Some(period), ..Query::default() };
+        DocumentKey::new(route, ModelId::new(id), query, Period::Day)
+    }
+
+    #[test]
+    fn what_is_said_has_to_fit_and_what_is_not_said_fits_everything() {
+        let week = key(Route::History, "atlas", Period::Week);
+        for (text, fits) in [
+            ("all", true),
+            ("/api/v1/models/:id/history", true),
+            ("/api/v1/models/atlas/history", true),
+            ("/api/v1/models/atlas/history?period=7d", true),
+            ("/api/v1/models/atlas/history?period=24h", false),
+            ("/api/v1/models/:id/history?period=7d", true),
+            ("/api/v1/models/other/history", false),
+            ("/api/v1/models/atlas", false),
+            ("/api/v1/models", false),
+        ] {
+            assert_eq!(Selection::parse(text).unwrap().fits(&week), fits, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused_with_what_would_do() {
+        for (text, words) in [
+            ("", "write `all`"),
+            ("models", "write `all`"),
+            ("/api/v1/nothing", "write `all`"),
+            ("/api/v1/models/a%00", "malformed"),
+            ("/api/v1/models?period=1h", "period"),
+            ("/api/v1/models?sortby=speed", "no parameter `sortby`"),
+            ("/api/v1/index?period=7d", "no parameter `period`"),
+        ] {
+            let refused = Selection::parse(text).unwrap_err().to_string();
+            assert!(refused.contains(words), "{text}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Purging documents: what is meant is asked for anew, and nothing that was on its way is taken for new.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::backend::json as answer;
+use crate::client::Answer;
+use crate::shell::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const SPEED: &str = "/api/v1/models?period=24h&sortBy=speed";
+const ATLAS: &str = "/api/v1/models/atlas";
+const TOKEN: &str = "a-token-of-the-side-port";
+
+/// A world whose backend counts up with every answer.
+async fn counting() -> (World, Customer) {
+    let number = AtomicU64::new(0);
+    let world = World::with("admin.token = \"a-token-of-the-side-port\"", move |_| {
+        let score = number.fetch_add(1, Ordering::Relaxed) + 1;
+        answer(&format!(r#"{{"data":[{{"id":"atlas","currentScore":{score}}}]}}"#))
+    });
+    let world = world.await;
+    let customer = world.paid().await;
+    (world, customer)
+}
+
+fn score(answer: &Answer) -> u64 {
+    answer.json()["data"][0]["currentScore"].as_u64().unwrap()
+}
+
+async fn purge(world: &World, body: &Value) -> Answer {
+    let bearer = format!("Bearer {TOKEN}");
+    world.side("POST", "/v1/cache/purge", &body.to_string(), &[("Authorization", &bearer)]).await
+}
+
+async fn purged(world: &World, documents: &str, hard: bool) -> u64 {
+    let told = purge(world, &json!({"documents": documents, "hard": hard})).await;
+    assert_eq!(told.status, 200, "{documents}");
+    told.json()["purged"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn a_soft_purge_serves_what_is_there_marked_stale_while_it_is_refreshed() {
+    let (world, customer) = counting().await;
+    world.asks(&customer, MODELS).await;
+    assert_eq!(purged(&world, MODELS, false).await, 1);
+    let stale = world.asks(&customer, MODELS).await;
+    assert_eq!((score(&stale), stale.header("cache-status")), (1, "scoregate; hit; ttl=0; detail=stale"));
+    world.fetched(2).await;
+    let fresh = world.asks(&customer, MODELS).await;
+    assert_eq!(score(&fresh), 2);
+    assert!(
+        fresh.header("cache-status").starts_with("scoregate; hit; ttl=3600"),
+        "{:?}",
+        fresh.header("cache-status")
+    );
+}
+
+#[tokio::test]
+async fn a_hard_purge_leaves_nothing_of_what_was_meant_and_all_else() {
+    let (world, customer) = counting().await;
+    for (documents, gone) in [
+        (SPEED, &[SPEED][..]),
+        (MODELS, &[MODELS, SPEED]),
+        ("/api/v1/models", &[MODELS, SPEED]),
+        ("/api/v1/models/:id", &[ATLAS]),
+        ("/api/v1/models/atlas", &[ATLAS]),
+        ("/api/v1/models/other", &[]),
+        ("all", &[MODELS, SPEED, ATLAS]),
+    ] {
+        for target in [MODELS, SPEED, ATLAS] {
+            assert_eq!(world.asks(&customer, target).await.status, 200);
+        }
+        assert_eq!(purged(&world, documents, true).await, gone.len() as u64, "{documents}");
+        for target in [MODELS, SPEED, ATLAS] {
+            let met = world.asks(&customer, target).await;
+            let is_gone = met.header("cache-status").contains("fwd=miss");
+            assert_eq!(is_gone, gone.contains(&target), "{documents}: {target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_flight_brings_that_began_before_a_purge_is_not_stored() {
+    for hard in [true, false] {
+        let (world, customer) = counting().await;
+        world.backend.hold();
+        let (before, after) = tokio::join!(world.asks(&customer, MODELS), async {
+            world.backend.has_received(1).await;
+            assert_eq!(purged(&world, "all", hard).await, 0);
+            let (after, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+                world.backend.has_received(2).await;
+                world.backend.open();
+            });
+            after
+        });
+        assert_eq!((score(&before), score(&after)), (1, 2), "each gets what was asked for it");
+        world.settled().await;
+        let stored = world.asks(&customer, MODELS).await;
+        assert_eq!((score(&stored), world.backend.received().len()), (2, 2));
+    }
+}
+
+#[tokio::test]
+async fn a_purge_forgets_what_could_not_be_had() {
+    let (world, customer) = counting().await;
+    world.backend.next(crate::backend::answer("404 Not Found", &[], ""));
+    for _ in 0..2 {
+        assert_eq!(world.asks(&customer, ATLAS).await.code(), "model_not_found");
+    }
+    purged(&world, ATLAS, false).await;
+    assert_eq!(world.asks(&customer, ATLAS).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_means_no_document_is_refused_in_words_and_nothing_is_purged() {
+    let (world, customer) = counting().await;
+    world.asks(&customer, MODELS).await;
+    for (body, words) in [
+        (json!({}), "documents"),
+        (json!({"documents": "models"}), "write `all`"),
+        (json!({"documents": "/api/v1/models?sortby=speed"}), "sortby"),
+        (json!({"documents": "all", "force": true}), "force"),
+    ] {
+        let refused = purge(&world, &body).await;
+        assert_eq!(refused.status, 400, "{body}");
+        assert!(refused.json()["error"].as_str().unwrap().contains(words), "{:?}", refused.json());
+    }
+    assert!(world.asks(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
+}
+
+#[tokio::test]
+async fn the_command_line_lists_and_purges_on_a_running_server_and_says_that_a_stopped_one_has_none() {
+    let directory = TempDir::new().unwrap();
+    let place = directory.path().to_str().unwrap();
+    let (_, key) = Keys(directory.path()).create("pro");
+    let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", place]].concat());
+    assert!(cache(&["list"]).with(1).err.contains("running server"));
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    for target in [MODELS, "/api/v1/index"] {
+        assert_eq!(visitor.get(target, &key).send().await.status, 200);
+    }
+    let listed = cache(&["list"]).with(0).out;
+    assert!(listed.contains("models period=24h sortBy=combined") && listed.contains("index"), "{listed}");
+    assert_eq!(cache(&["purge", "/api/v1/index", "--hard"]).with(0).out, "purged: 1\n");
+    let left = cache(&["list", "--json"]).with(0).json();
+    assert_eq!(left["documents"].as_array().map(Vec::len), Some(1));
+    assert!(cache(&["purge", "everything"]).with(1).err.contains("write `all`"));
+    program.stop().with(0);
+}
