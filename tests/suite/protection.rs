@@ -105,6 +105,36 @@ async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
 }
 
 #[tokio::test]
+async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_asked_two_things_at_a_time() {
+    const DOCUMENTS: u32 = 40;
+    let world = World::new().await;
+    let customer = world.paid().await;
+    let targets: Vec<String> = (0..DOCUMENTS).map(model).collect();
+    let round = async || {
+        let answers = join_all(targets.iter().map(|target| world.asks(&customer, target))).await;
+        assert!(answers.iter().all(|answer| answer.status == 200));
+        answers.iter().filter(|answer| answer.header("cache-status").ends_with("detail=stale")).count()
+    };
+    assert_eq!(round().await, 0);
+    let before = world.backend.received().len();
+    world.pass(Duration::from_hours(1));
+    world.backend.hold();
+    // The backend answers nothing meanwhile, and everybody is answered at once.
+    for _ in 0..3 {
+        assert_eq!(round().await, DOCUMENTS as usize);
+    }
+    waits_in_line(&world, DOCUMENTS - 2).await;
+    for answered in 1..=DOCUMENTS as usize {
+        assert_eq!(world.backend.received().len() - before, (answered + 1).min(DOCUMENTS as usize));
+        world.backend.release(1);
+        world.backend.has_received(before + (answered + 2).min(DOCUMENTS as usize)).await;
+    }
+    world.settled().await;
+    assert_eq!(round().await, 0);
+    assert_eq!(world.backend.received().len() - before, DOCUMENTS as usize, "each once");
+}
+
+#[tokio::test]
 async fn a_document_that_has_just_failed_is_not_asked_for_again_for_a_moment() {
     for (bad, status) in [(broken("500 Internal Server Error"), 503), (json("nonsense"), 502)] {
         let world = World::new().await;
