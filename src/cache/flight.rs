@@ -4,17 +4,26 @@
 //! a task of its own; all, the first one too, wait as passengers, each as long as it likes. However the fetch ends,
 //! by an answer, a failure or a panic, its flight is over then: passengers are woken and the table is empty again.
 
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::routes::DocumentKey;
 
 /// Flights by document, each with its number: a flight clears only itself away.
-type Table<T, N> = DashMap<DocumentKey, (u64, watch::Receiver<Option<T>>, N)>;
+type Table<T, N> = DashMap<DocumentKey, (u64, Arc<End<T>>, N)>;
+
+/// The end of a flight. Read without a lock: ten thousand may be woken by it at once.
+#[derive(Debug)]
+struct End<T> {
+    /// Nothing inside once it ended without a result.
+    result: OnceLock<Option<T>>,
+    wake: Notify,
+}
 
 /// The fetches under way. Each carries a note for whoever boards later.
 #[derive(Debug)]
@@ -39,12 +48,12 @@ pub struct Ticket<T, N> {
     key: DocumentKey,
     number: u64,
     note: N,
-    result: watch::Sender<Option<T>>,
+    end: Arc<End<T>>,
 }
 
 /// What a passenger waits on.
 #[derive(Debug)]
-pub struct Landed<T>(watch::Receiver<Option<T>>);
+pub struct Landed<T>(Arc<End<T>>);
 
 impl<T, N> Default for Flights<T, N> {
     fn default() -> Self {
@@ -57,16 +66,16 @@ impl<T: Clone, N: Clone> Flights<T, N> {
     pub fn board(&self, key: &DocumentKey, note: N) -> Seat<T, N> {
         match self.table.entry(key.clone()) {
             Entry::Occupied(flight) => {
-                let (_, landed, note) = flight.get();
-                Seat::Shared(Landed(landed.clone()), note.clone())
+                let (_, end, note) = flight.get();
+                Seat::Shared(Landed(Arc::clone(end)), note.clone())
             }
             Entry::Vacant(place) => {
-                let (result, landed) = watch::channel(None);
+                let end = Arc::new(End { result: OnceLock::new(), wake: Notify::new() });
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                place.insert((number, landed.clone(), note.clone()));
-                let ticket =
-                    Ticket { table: Arc::clone(&self.table), key: key.clone(), number, note, result };
-                Seat::First(ticket, Landed(landed))
+                place.insert((number, Arc::clone(&end), note.clone()));
+                let landed = Landed(Arc::clone(&end));
+                let ticket = Ticket { table: Arc::clone(&self.table), key: key.clone(), number, note, end };
+                Seat::First(ticket, landed)
             }
         }
     }
@@ -107,13 +116,20 @@ impl<T, N> Ticket<T, N> {
 
     /// How many wait.
     pub fn passengers(&self) -> usize {
-        self.result.receiver_count().saturating_sub(1)
+        let table_and_ticket = 1 + usize::from(self.while_current(|| ()).is_some());
+        Arc::strong_count(&self.end).saturating_sub(table_and_ticket)
     }
 
     /// Ends the flight with a result. The table is cleared first, so that whoever is woken can board anew.
     pub fn land(self, result: T) {
+        self.end_with(Some(result));
+    }
+
+    fn end_with(&self, result: Option<T>) {
         self.clear();
-        self.result.send_replace(Some(result));
+        if self.end.result.set(result).is_ok() {
+            self.end.wake.notify_waiters();
+        }
     }
 
     fn clear(&self) {
@@ -123,14 +139,23 @@ impl<T, N> Ticket<T, N> {
 
 impl<T, N> Drop for Ticket<T, N> {
     fn drop(&mut self) {
-        self.clear();
+        self.end_with(None);
     }
 }
 
 impl<T: Clone> Landed<T> {
     /// Waits for the end of the flight. `None` if it ended without a result: whoever made the fetch is gone.
-    pub async fn result(mut self) -> Option<T> {
-        self.0.wait_for(Option::is_some).await.ok().and_then(|result| result.clone())
+    pub async fn result(self) -> Option<T> {
+        if let Some(result) = self.0.result.get() {
+            return result.clone();
+        }
+        let mut woken = pin!(self.0.wake.notified());
+        // In line first: what lands between the look and the wait would not wake it.
+        woken.as_mut().enable();
+        if self.0.result.get().is_none() {
+            woken.await;
+        }
+        self.0.result.get().cloned().flatten()
     }
 }
 

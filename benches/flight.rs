@@ -1,0 +1,64 @@
+//! How soon those who wait for one document have it: from the landing of its flight until the last of them is awake.
+//!
+//! In process, without sockets or answers. `cargo bench --bench flight` is small; `SCOREGATE_FULL=1` wakes ten thousand.
+//! Not for: what an answer costs that is made then.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
+)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use scoregate::cache::{Flights, Seat};
+use scoregate::routes::{DocumentKey, Period, Query, Route};
+use tokio::sync::{Semaphore, oneshot};
+
+const ROUNDS: usize = 21;
+
+fn main() {
+    let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    println!("from a flight's landing until the last who waits is awake, {ROUNDS} rounds");
+    println!("{:>8} {:>12} {:>12}", "waiting", "median", "worst");
+    for waiting in if is_full { vec![100, 1_000, 10_000] } else { vec![100, 1_000] } {
+        let mut took: Vec<Duration> = (0..ROUNDS).map(|_| runtime.block_on(round(waiting))).collect();
+        took.sort_unstable();
+        let (median, worst) = (took.get(ROUNDS / 2).unwrap(), took.last().unwrap());
+        println!("{waiting:>8} {median:>12.1?} {worst:>12.1?}");
+    }
+}
+
+/// One flight with so many aboard. Nobody joins those who wait: that would be measured as well.
+async fn round(waiting: usize) -> Duration {
+    let flights = Arc::new(Flights::<u32, ()>::default());
+    let key = DocumentKey::new(Route::Index, None, Query::default(), Period::Day);
+    let Seat::First(ticket, _own) = flights.board(&key, ()) else { unreachable!("the table is new") };
+    let (aboard, asleep) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(waiting)));
+    let (last, awake) = oneshot::channel();
+    let last = Arc::new(Mutex::new(Some(last)));
+    for _ in 0..waiting {
+        let (flights, key) = (Arc::clone(&flights), key.clone());
+        let (aboard, asleep, last) = (Arc::clone(&aboard), Arc::clone(&asleep), Arc::clone(&last));
+        drop(tokio::spawn(async move {
+            let Seat::Shared(landed, ()) = flights.board(&key, ()) else { unreachable!("it is under way") };
+            aboard.add_permits(1);
+            assert_eq!(landed.result().await, Some(7));
+            if asleep.fetch_sub(1, Ordering::AcqRel) == 1 {
+                last.lock().unwrap().take().unwrap().send(Instant::now()).unwrap();
+            }
+        }));
+    }
+    drop(aboard.acquire_many(u32::try_from(waiting).unwrap()).await.unwrap());
+    // As in the program, a task lands it and not the thread that began the runtime.
+    let landing = tokio::spawn(async move {
+        let landed = Instant::now();
+        ticket.land(7);
+        landed
+    });
+    awake.await.unwrap().duration_since(landing.await.unwrap())
+}
