@@ -5,7 +5,6 @@
 //! by an answer, a failure or a panic, its flight is over then: passengers are woken and the table is empty again.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
@@ -14,8 +13,8 @@ use tokio::sync::Notify;
 
 use crate::routes::DocumentKey;
 
-/// Flights by document, each with its number: a flight clears only itself away.
-type Table<T, N> = DashMap<DocumentKey, (u64, Arc<End<T>>, N)>;
+/// Flights by document. One is told from a later one by its end: it clears only itself away.
+type Table<T, N> = DashMap<DocumentKey, (Arc<End<T>>, N)>;
 
 /// The end of a flight. Read without a lock: ten thousand may be woken by it at once.
 #[derive(Debug)]
@@ -29,7 +28,6 @@ struct End<T> {
 #[derive(Debug)]
 pub struct Flights<T, N> {
     table: Arc<Table<T, N>>,
-    next: AtomicU64,
 }
 
 /// A place in a flight.
@@ -46,7 +44,6 @@ pub enum Seat<T, N> {
 pub struct Ticket<T, N> {
     table: Arc<Table<T, N>>,
     key: DocumentKey,
-    number: u64,
     note: N,
     end: Arc<End<T>>,
 }
@@ -57,7 +54,7 @@ pub struct Landed<T>(Arc<End<T>>);
 
 impl<T, N> Default for Flights<T, N> {
     fn default() -> Self {
-        Self { table: Arc::default(), next: AtomicU64::new(0) }
+        Self { table: Arc::default() }
     }
 }
 
@@ -66,15 +63,14 @@ impl<T: Clone, N: Clone> Flights<T, N> {
     pub fn board(&self, key: &DocumentKey, note: N) -> Seat<T, N> {
         match self.table.entry(key.clone()) {
             Entry::Occupied(flight) => {
-                let (_, end, note) = flight.get();
+                let (end, note) = flight.get();
                 Seat::Shared(Landed(Arc::clone(end)), note.clone())
             }
             Entry::Vacant(place) => {
                 let end = Arc::new(End { result: OnceLock::new(), wake: Notify::new() });
-                let number = self.next.fetch_add(1, Ordering::Relaxed);
-                place.insert((number, Arc::clone(&end), note.clone()));
+                place.insert((Arc::clone(&end), note.clone()));
                 let landed = Landed(Arc::clone(&end));
-                let ticket = Ticket { table: Arc::clone(&self.table), key: key.clone(), number, note, end };
+                let ticket = Ticket { table: Arc::clone(&self.table), key: key.clone(), note, end };
                 Seat::First(ticket, landed)
             }
         }
@@ -111,7 +107,7 @@ impl<T, N> Ticket<T, N> {
     /// Does this with what the flight has brought, unless it was forgotten meanwhile; it is not, until that is done.
     pub fn while_current<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         let flight = self.table.get(&self.key)?;
-        (flight.0 == self.number).then(work)
+        Arc::ptr_eq(&flight.0, &self.end).then(work)
     }
 
     /// How many wait.
@@ -133,7 +129,7 @@ impl<T, N> Ticket<T, N> {
     }
 
     fn clear(&self) {
-        self.table.remove_if(&self.key, |_, (number, ..)| *number == self.number);
+        self.table.remove_if(&self.key, |_, (end, _)| Arc::ptr_eq(end, &self.end));
     }
 }
 
