@@ -1,7 +1,7 @@
 //! Stored documents: what they are, how long they serve, who fetches them when they are missing.
 //!
 //! Wraps moka, which is used for what it is good at: a bounded, concurrent map. When an entry is good is decided by
-//! [`freshness`] against our own clock; who fills it by [`Flights`]. Not for: upstream calls (`gateway::fetch` makes
+//! [`freshness`] against our own clock; who fills it by [`Flights`]. Not for: upstream calls (`gateway::larder` makes
 //! them) nor for anything about callers.
 
 mod absences;
@@ -26,7 +26,7 @@ pub use flight::{Flights, Landed, Seat, Ticket};
 pub use freshness::{Verdict, Windows};
 
 /// A document with its dates. Replaced as a whole, never changed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stored {
     /// The document.
     pub document: Arc<Document>,
@@ -50,16 +50,13 @@ impl Stored {
     /// The same, with its refresh due by `now` at the latest.
     #[must_use]
     pub fn overdue(&self, now: Mono) -> Self {
-        let document = Arc::clone(&self.document);
-        let due = self.due.min(now);
-        Self { document, due, confirmed: self.confirmed, kept: self.kept, doubted: self.doubted }
+        Self { due: self.due.min(now), ..self.clone() }
     }
 
     /// The same, after such a doubtful answer.
     #[must_use]
     pub fn doubted(&self) -> Self {
-        let document = Arc::clone(&self.document);
-        Self { document, due: self.due, confirmed: self.confirmed, kept: self.kept, doubted: true }
+        Self { doubted: true, ..self.clone() }
     }
 }
 
