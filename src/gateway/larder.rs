@@ -114,9 +114,12 @@ impl Larder {
         Some((stored, verdict))
     }
 
-    /// Has a document refreshed. Nobody waits for it.
+    /// Has a document refreshed. Nobody waits for it, so while the backend rests it is not even tried: every request for
+    /// a stale document comes by here.
     pub(super) fn refresh(self: &Arc<Self>, key: &DocumentKey) {
-        drop(self.board(key, Urgency::Refresh));
+        if !self.upstream.rests() {
+            drop(self.board(key, Urgency::Refresh));
+        }
     }
 
     /// Waits for the flight of a document, as long as a request's patience lasts.

@@ -3,7 +3,7 @@
 //! Two engines stand behind it: [`Http`] asks a backend over the network, [`Embedded`] the one that is built in. What
 //! goes upstream is made from the parsed request alone; nothing of what a client sent, its key least of all, can
 //! reach the backend. Before the door stands its protection, [`Protected`]. Not for: storing, nor deciding whether to
-//! ask (`gateway::fetch`).
+//! ask (`gateway::larder`).
 
 mod breaker;
 mod embedded;

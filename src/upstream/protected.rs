@@ -2,7 +2,7 @@
 //!
 //! A question that may not go out now fails at once and costs the backend nothing. There are no second tries: a GET may
 //! have effects at such backends. (The pool below makes one by itself, on a connection that had gone before anything was
-//! sent.) Not for: what is done about a failure (`gateway::fetch`).
+//! sent.) Not for: what is done about a failure (`gateway::larder`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -75,6 +75,11 @@ impl Protected {
         pass.sign = sign(&fetched);
         drop(pass);
         fetched
+    }
+
+    /// Whether it is let rest, so that a question would fail at once.
+    pub fn rests(&self) -> bool {
+        matches!(self.breaker().ask(self.clock.now().mono).1, Permission::Refused(_))
     }
 
     /// How it stands.
