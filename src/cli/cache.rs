@@ -2,8 +2,6 @@
 //!
 //! Not for: judging which documents are meant (`routes::Selection`, on the server).
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use http::Method;
 use serde::Deserialize;
@@ -11,10 +9,10 @@ use serde_json::Value;
 
 use crate::admin::{CACHE, DocumentView, PURGE, PurgeBody};
 
-use super::control::{Undone, ask_running};
+use super::control::{ask_running, said, wait_for};
 use super::exit::Exit;
 use super::printer;
-use super::serve::{runtime, settings_of_a_server};
+use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate cache list --data-dir DIR\n  \
@@ -25,12 +23,8 @@ DIR is the running server's data directory; --config FILE finds it there.";
 pub(super) struct CacheArgs {
     #[command(subcommand)]
     verb: Verb,
-    /// The server's data directory.
-    #[arg(long, value_name = "DIR", global = true)]
-    data_dir: Option<PathBuf>,
-    /// The server's configuration: its data directory.
-    #[arg(long, value_name = "FILE", env = "SCOREGATE_CONFIG", global = true)]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Print JSON in place of a table.
     #[arg(long, global = true)]
     json: bool,
@@ -63,7 +57,7 @@ struct Inventory {
 }
 
 pub(super) fn run(args: CacheArgs) -> Exit {
-    let config = match settings_of_a_server(args.config.as_deref(), args.data_dir.as_deref()) {
+    let config = match args.server.settings() {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
     };
@@ -75,15 +69,11 @@ pub(super) fn run(args: CacheArgs) -> Exit {
             (Method::POST, PURGE.into(), body.expect("a text and a flag make JSON"))
         }
     };
-    let told = runtime(Some(1))
-        .map_err(Undone::from)
-        .and_then(|runtime| runtime.block_on(ask_running(&config, asked)));
-    match told {
+    match wait_for(ask_running(&config, asked)) {
         Ok(told) if args.json => printer::data(&format!("{told:#}\n")),
         Ok(told) if lists => list(told),
         Ok(told) => printer::data(&format!("purged: {}\n", told.get("purged").unwrap_or(&told))),
-        Err(Undone::Input(problem)) => printer::input(&problem),
-        Err(Undone::Fault(error)) => printer::fault(&error),
+        Err(undone) => said(undone),
     }
 }
 

@@ -1,6 +1,7 @@
-//! Carries commands about keys out where that has to be: through the Unix socket of a running server, or on the store
-//! of a stopped one. Either way it is the same command, performed by the same code.
+//! Carries commands out where that has to be. About keys: through the Unix socket of a running server, or on the store
+//! of a stopped one; either way it is the same command, performed by the same code. About documents: through the socket.
 
+use std::future::Future;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +25,9 @@ use crate::store::Embedded;
 use crate::store::upkeep::is_used;
 use crate::telemetry::metrics::Registry;
 
-use super::serve::environment;
+use super::exit::Exit;
+use super::printer;
+use super::serve::{environment, runtime};
 
 /// How often it is looked whether a directory is free, and how long it is waited in between: as long as a server takes
 /// to read a million keys from a cold disk.
@@ -208,4 +211,17 @@ async fn stopped(config: &Config, held: DataDir) -> Result<Place, Undone> {
         Arc::new(Instruments::new(&Registry::default(), &names)),
     );
     Ok(Place::Stopped { registrar: Box::new(registrar), _held: held })
+}
+
+/// Does the work of a command to its end.
+pub(super) fn wait_for<T>(work: impl Future<Output = Result<T, Undone>>) -> Result<T, Undone> {
+    runtime(Some(1))?.block_on(work)
+}
+
+/// Says why a command gave nothing.
+pub(super) fn said(undone: Undone) -> Exit {
+    match undone {
+        Undone::Input(problem) => printer::input(&problem),
+        Undone::Fault(error) => printer::fault(&error),
+    }
 }

@@ -1,8 +1,9 @@
 //! `scoregate serve`: the production form.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app;
@@ -46,17 +47,30 @@ fn settings(file: Option<&Path>, place: &Where) -> Result<Config, Problems> {
     resolve(&written)
 }
 
-/// The settings of a server that is worked on, as `serve` would find them: which backend it has does not matter.
-pub(super) fn settings_of_a_server(file: Option<&Path>, data_dir: Option<&Path>) -> Result<Config, Problems> {
-    let mut written = file.map(read_file).transpose()?.unwrap_or_default();
-    written.overlay(read_environment(environment())?);
-    if let Some(directory) = data_dir {
-        written.set("data_dir", directory.to_string_lossy().into_owned());
+/// The server that a command works on.
+#[derive(Debug, Args)]
+pub(super) struct ServerArgs {
+    /// The server's data directory.
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<PathBuf>,
+    /// The server's configuration: its data directory, tiers and key prefix.
+    #[arg(long, value_name = "FILE", env = "SCOREGATE_CONFIG", global = true)]
+    config: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// Its settings, as `serve` would find them: which backend it has does not matter.
+    pub(super) fn settings(&self) -> Result<Config, Problems> {
+        let mut written = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        written.overlay(read_environment(environment())?);
+        if let Some(directory) = &self.data_dir {
+            written.set("data_dir", directory.to_string_lossy().into_owned());
+        }
+        if !written.says("upstream") {
+            written.set("upstream", "built-in");
+        }
+        resolve(&written)
     }
-    if !written.says("upstream") {
-        written.set("upstream", "built-in");
-    }
-    resolve(&written)
 }
 
 /// The environment's variables, as far as they are text: ours always are.

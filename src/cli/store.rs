@@ -12,7 +12,6 @@ use serde_json::json;
 
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
-use crate::config::Problems;
 use crate::store::upkeep::{
     self, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, export, file_in, import,
 };
@@ -20,7 +19,7 @@ use crate::store::upkeep::{
 use super::control::operator;
 use super::exit::Exit;
 use super::printer;
-use super::serve::settings_of_a_server;
+use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
@@ -33,12 +32,8 @@ A backup and an export hold no key, only SHA-256s of keys; still, they are for t
 pub(super) struct StoreArgs {
     #[command(subcommand)]
     verb: Verb,
-    /// The server's data directory.
-    #[arg(long, value_name = "DIR", global = true)]
-    data_dir: Option<PathBuf>,
-    /// The server's configuration: its data directory.
-    #[arg(long, value_name = "FILE", env = "SCOREGATE_CONFIG", global = true)]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -99,8 +94,8 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
     if let Verb::Export { file, damaged: Some(damaged), force } = &args.verb {
         return write_export(damaged, true, file, *force, now);
     }
-    let directory = match data_dir(args) {
-        Ok(directory) => directory,
+    let directory = match args.server.settings() {
+        Ok(config) => config.data_dir,
         Err(problems) => return printer::input(&problems.to_string()),
     };
     match &args.verb {
@@ -125,12 +120,6 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
             }
         }
     }
-}
-
-/// The data directory by the flags, the environment and the file.
-fn data_dir(args: &StoreArgs) -> Result<PathBuf, Problems> {
-    let config = settings_of_a_server(args.config.as_deref(), args.data_dir.as_deref())?;
-    Ok(config.data_dir)
 }
 
 fn failed(error: UpkeepError) -> Exit {

@@ -7,17 +7,14 @@ mod lines;
 mod show;
 mod verb;
 
-use std::future::Future;
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
 use crate::admin::Command;
 
-use super::control::{Missing, Place, Undone};
+use super::control::{Missing, Place, said, wait_for};
 use super::exit::Exit;
 use super::printer;
-use super::serve::{runtime, settings_of_a_server};
+use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
@@ -32,17 +29,7 @@ pub(super) struct KeysArgs {
     #[command(subcommand)]
     what: What,
     #[command(flatten)]
-    place: PlaceArgs,
-}
-
-#[derive(Debug, Args)]
-struct PlaceArgs {
-    /// The server's data directory.
-    #[arg(long, value_name = "DIR", global = true)]
-    data_dir: Option<PathBuf>,
-    /// The server's configuration: its data directory, tiers and key prefix.
-    #[arg(long, value_name = "FILE", env = "SCOREGATE_CONFIG", global = true)]
-    config: Option<PathBuf>,
+    server: ServerArgs,
     /// Print JSON in place of a table.
     #[arg(long, global = true)]
     json: bool,
@@ -61,8 +48,8 @@ enum What {
 }
 
 pub(super) fn run(args: KeysArgs) -> Exit {
-    let KeysArgs { what, place } = args;
-    let config = match settings_of_a_server(place.config.as_deref(), place.data_dir.as_deref()) {
+    let KeysArgs { what, server, json } = args;
+    let config = match server.settings() {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
     };
@@ -74,23 +61,12 @@ pub(super) fn run(args: KeysArgs) -> Exit {
             let missing = if is_first { Missing::IsMade } else { Missing::IsRefused };
             let answer = wait_for(async { Place::find(&config, missing).await?.carry_out(command).await });
             match answer {
-                Ok(answer) if place.json => printer::data(&format!("{answer:#}\n")),
+                Ok(answer) if json => printer::data(&format!("{answer:#}\n")),
                 Ok(answer) => show::show(&asked, answer),
                 Err(undone) => said(undone),
             }
         }
-        What::Import(args) => wait_for(import::run(&config, args, place.json)).unwrap_or_else(said),
+        What::Import(args) => wait_for(import::run(&config, args, json)).unwrap_or_else(said),
         What::Export(args) => wait_for(export::run(&config, args)).unwrap_or_else(said),
-    }
-}
-
-fn wait_for<T>(work: impl Future<Output = Result<T, Undone>>) -> Result<T, Undone> {
-    runtime(Some(1))?.block_on(work)
-}
-
-fn said(undone: Undone) -> Exit {
-    match undone {
-        Undone::Input(problem) => printer::input(&problem),
-        Undone::Fault(error) => printer::fault(&error),
     }
 }
