@@ -66,6 +66,21 @@ impl FetchEnd {
     }
 }
 
+impl Units {
+    /// The words, in the order of the variants.
+    pub(super) const WORDS: [&str; 4] = ["leased", "delivered", "returned", "lost"];
+}
+
+impl StoreWork {
+    /// The words, in the order of the variants.
+    pub(super) const WORDS: [&str; 4] = ["lease", "give_back", "change", "uses"];
+}
+
+impl WhileAway {
+    /// The words, in the order of the variants.
+    pub(super) const WORDS: [&str; 2] = ["grace", "refused"];
+}
+
 impl Label for FetchEnd {
     const NAME: &'static str = "fetched";
     fn index(self) -> usize {

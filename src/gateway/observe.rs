@@ -102,9 +102,9 @@ impl Instruments {
         let outcomes = Outcome::ALL.map(|outcome| outcome.word().to_owned());
         let rules = Rule::ALL.map(|rule| rule.name().to_owned());
         let ends = FetchEnd::WORDS.map(String::from);
-        let works = ["lease", "give_back", "change", "uses"].map(String::from);
-        let decided = ["grace", "refused"].map(String::from);
-        let uses = ["leased", "delivered", "returned", "lost"].map(String::from);
+        let works = StoreWork::WORDS.map(String::from);
+        let decided = WhileAway::WORDS.map(String::from);
+        let uses = Units::WORDS.map(String::from);
         Self {
             requests: registry.table("scoregate_requests_total", &subjects, &classes),
             durations: registry.histograms("scoregate_request_duration_seconds", &subjects),
