@@ -99,6 +99,9 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
     let server = Server::new(listener, Arc::clone(&gateway), config.server, clock.clone(), &registry);
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(sweep(Arc::clone(&gateway), clock.clone(), stop_side.clone()));
+    if config.keeping.probing {
+        background.spawn(Arc::clone(&gateway.larder).keep_current(stop_side.clone()));
+    }
     background.spawn(keep_accounts(
         Arc::clone(&registrar),
         Arc::clone(&gateway.leases),

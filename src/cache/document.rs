@@ -133,6 +133,11 @@ impl Document {
         self.generated_at
     }
 
+    /// Whether it has the same data as another, in both forms.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.full.data == other.full.data && self.free.data == other.free.data
+    }
+
     /// How many items its data has.
     pub fn items(&self) -> usize {
         self.items

@@ -43,19 +43,39 @@ pub fn verdict(due: Mono, windows: &Windows, now: Mono) -> Verdict {
     }
 }
 
-/// So soon is a backend asked again that is late with its refresh and does not say when it will come.
+/// So soon is a backend asked again about a document whose refresh is overdue.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
-/// When the next refresh is expected: by the backend's own word, else one `cadence` after the data's instant, else,
-/// if that has passed, soon.
-pub fn next_refresh(stated: Option<Wall>, generated_at: Wall, cadence: Duration, now: Wall) -> Wall {
+/// The dates of a document that was confirmed just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dates {
+    /// Its next expected refresh: until then it is fresh.
+    pub due: Wall,
+    /// From when on the backend is asked about it.
+    pub ask_again: Wall,
+}
+
+/// What is known of the next refresh when a document is confirmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The backend's own word about this document.
+    pub stated: Option<Wall>,
+    /// When the backend as a whole is expected to refresh next, after the last refresh that was seen.
+    pub of_the_backend: Option<Wall>,
+}
+
+/// The dates of a document that was confirmed at `now`: by the backend's own word, else one `cadence` after the data's
+/// instant, else by its next refresh as a whole. If all that has passed its refresh is overdue: it is served, marked
+/// stale, and asked about soon.
+pub fn dates(known: Known, generated_at: Wall, cadence: Duration, now: Wall) -> Dates {
     let by_cadence = generated_at.plus(cadence);
     // Data dated in the future would be kept for too long.
-    let sensible = by_cadence > now && by_cadence <= now.plus(cadence);
-    stated
-        .filter(|instant| *instant > now)
-        .or(sensible.then_some(by_cadence))
-        .unwrap_or_else(|| now.plus(ASK_AGAIN.min(cadence)))
+    let sensible = (by_cadence <= now.plus(cadence)).then_some(by_cadence);
+    let due = [known.stated, sensible, known.of_the_backend].into_iter().flatten().find(|due| *due > now);
+    match due {
+        Some(due) => Dates { due, ask_again: due },
+        None => Dates { due: now, ask_again: now.plus(ASK_AGAIN.min(cadence)) },
+    }
 }
 
 /// The most that is added to `max-age` so that clients do not all return in the same second.
@@ -112,17 +132,21 @@ mod tests {
     }
 
     #[test]
-    fn the_next_refresh_is_the_backend_s_word_then_the_cadence_then_soon() {
+    fn the_next_refresh_is_the_backend_s_word_then_the_cadence_then_that_of_the_whole_then_overdue() {
         let (now, hour) = (Wall::from_seconds(10 * HOUR), Duration::from_secs(HOUR));
         let at = Wall::from_seconds;
-        for (stated, generated, expected) in [
-            (Some(10 * HOUR + 7), 10 * HOUR, 10 * HOUR + 7),
-            (None, 10 * HOUR - 60, 11 * HOUR - 60),
-            (Some(9 * HOUR), 10 * HOUR - 60, 11 * HOUR - 60),
-            (None, 9 * HOUR, 10 * HOUR + 60),
-            (None, 99 * HOUR, 10 * HOUR + 60),
+        for (stated, of_the_backend, generated, due, ask_again) in [
+            (Some(10 * HOUR + 7), Some(11 * HOUR), 10 * HOUR, 10 * HOUR + 7, 10 * HOUR + 7),
+            (None, Some(11 * HOUR), 10 * HOUR - 60, 11 * HOUR - 60, 11 * HOUR - 60),
+            (Some(9 * HOUR), None, 10 * HOUR - 60, 11 * HOUR - 60, 11 * HOUR - 60),
+            (None, Some(11 * HOUR), 9 * HOUR, 11 * HOUR, 11 * HOUR),
+            (None, Some(10 * HOUR), 9 * HOUR, 10 * HOUR, 10 * HOUR + 60),
+            (None, None, 9 * HOUR, 10 * HOUR, 10 * HOUR + 60),
+            (None, None, 99 * HOUR, 10 * HOUR, 10 * HOUR + 60),
         ] {
-            assert_eq!(next_refresh(stated.map(at), at(generated), hour, now), at(expected));
+            let known = Known { stated: stated.map(at), of_the_backend: of_the_backend.map(at) };
+            let wanted = Dates { due: at(due), ask_again: at(ask_again) };
+            assert_eq!(dates(known, at(generated), hour, now), wanted);
         }
     }
 

@@ -10,8 +10,10 @@ mod encode;
 mod flight;
 pub mod freshness;
 mod paid_field;
+mod rhythm;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use moka::ops::compute::Op;
 use moka::sync::Cache as Moka;
@@ -24,23 +26,55 @@ pub use document::{BadContent, Content, Document, Form, Label, Source};
 pub use encode::{Encoding, Representation, negotiate};
 pub use flight::{Flights, Landed, Seat, Ticket};
 pub use freshness::{Verdict, Windows};
+pub use rhythm::Rhythm;
 
-/// A document with its dates. Replaced as a whole, never changed.
-#[derive(Clone, Debug)]
+/// A document with its dates. Replaced as a whole; only its uses are counted on.
+#[derive(Debug)]
 pub struct Stored {
     /// The document.
     pub document: Arc<Document>,
-    /// The next expected refresh, in running time: until then it is fresh.
+    /// The next expected refresh, in running time: until then it is fresh, as far as was known when it was stored.
     pub due: Mono,
+    /// From when on the backend is asked about it.
+    pub ask_again: Mono,
     /// When the backend last confirmed it.
     pub confirmed: Mono,
     /// Whether the cache had room for it.
     pub kept: bool,
     /// Whether the backend has said since that there is nothing, once.
     pub doubted: bool,
+    /// How often it was asked for of late.
+    uses: AtomicU32,
 }
 
 impl Stored {
+    /// A document that the backend confirmed at `now`, after what was stored `before`.
+    pub fn confirmed(
+        document: Arc<Document>,
+        [due, ask_again]: [Mono; 2],
+        now: Mono,
+        before: Option<&Self>,
+    ) -> Self {
+        let uses = AtomicU32::new(before.map_or(1, Self::uses));
+        Self { document, due, ask_again, confirmed: now, kept: true, doubted: false, uses }
+    }
+
+    /// Counts a use.
+    pub fn used(&self) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often it was asked for of late.
+    pub fn uses(&self) -> u32 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    /// Old uses count for less and less: what nobody asks for any more is refreshed no more. To be said at each refresh.
+    pub fn fade(&self) {
+        // A use that comes in between may be lost, which does no harm.
+        self.uses.store(self.uses() / 2, Ordering::Relaxed);
+    }
+
     /// Whether what the backend sends now is more likely its mistake than the truth: nothing at all, where there was
     /// something. Said for the second time in a row it is believed.
     pub fn is_doubtfully_followed_by(&self, content: &Content) -> bool {
@@ -50,13 +84,21 @@ impl Stored {
     /// The same, with its refresh due by `now` at the latest.
     #[must_use]
     pub fn overdue(&self, now: Mono) -> Self {
-        Self { due: self.due.min(now), ..self.clone() }
+        Self { due: self.due.min(now), ask_again: self.ask_again.min(now), ..self.clone() }
     }
 
     /// The same, after such a doubtful answer.
     #[must_use]
     pub fn doubted(&self) -> Self {
         Self { doubted: true, ..self.clone() }
+    }
+}
+
+impl Clone for Stored {
+    fn clone(&self) -> Self {
+        let (document, uses) = (Arc::clone(&self.document), AtomicU32::new(self.uses()));
+        let Self { due, ask_again, confirmed, kept, doubted, .. } = *self;
+        Self { document, due, ask_again, confirmed, kept, doubted, uses }
     }
 }
 

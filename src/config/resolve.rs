@@ -194,6 +194,7 @@ impl<'w> Reading<'w> {
             windows,
             cadence: self.duration("freshness.refresh"),
             patience: self.duration("freshness.patience"),
+            probing: self.flag("freshness.probing"),
             license: self.text("service.license"),
         }
     }

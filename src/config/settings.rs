@@ -74,6 +74,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("freshness.refresh", Duration, Some("\"1h\""), "How often the backend refreshes, where it does not say."),
     setting("freshness.while_refreshed", Duration, Some("\"1d\""), "So long an overdue document is served at once while it is refreshed."),
     setting("freshness.on_error", Duration, Some("\"7d\""), "So long an overdue document is served if the backend fails."),
+    setting("freshness.probing", Flag, Some("true"), "Whether the backend is asked, of our own accord, if it has refreshed, and what is in use is refreshed then."),
     setting("freshness.patience", Duration, Some("\"20s\""), "How long a request waits for a fetch."),
     setting("cache.max_bytes", Size, Some("\"256MiB\""), "Room for stored documents."),
     setting("server.max_connections", Number(1, 1_000_000), Some("10000"), "The most connections at once on the public port."),

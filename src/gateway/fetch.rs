@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use crate::cache::{Stored, Verdict};
-use crate::clock::Now;
+use crate::clock::{Mono, Now};
 use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Urgency};
 
-use super::larder::{InVain, Larder, NoDocument};
+use super::larder::{Found, InVain, Larder, NoDocument};
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 
@@ -19,19 +19,31 @@ use super::refusal::Refusal;
 pub(super) struct Served {
     /// The document with its dates.
     pub(super) stored: Arc<Stored>,
+    /// When its refresh is due.
+    pub(super) due: Mono,
     /// Where it came from.
     pub(super) outcome: Outcome,
 }
 
+impl Served {
+    fn found(found: Found, outcome: Outcome) -> Self {
+        Self { stored: found.stored, due: found.due, outcome }
+    }
+
+    fn fetched(stored: Arc<Stored>, outcome: Outcome) -> Self {
+        Self { due: stored.due, stored, outcome }
+    }
+}
+
 /// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
 pub(super) fn look(larder: &Larder, key: &DocumentKey, now: Now) -> Option<Served> {
-    let (stored, verdict) = larder.find(key, now.mono)?;
-    let outcome = match verdict {
+    let found = larder.find(key, now.mono)?;
+    let outcome = match found.verdict {
         Verdict::Fresh => Outcome::Hit,
         Verdict::UsableWhileRefreshed | Verdict::UsableOnError => Outcome::Stale,
         Verdict::Gone => return None,
     };
-    Some(Served { stored, outcome })
+    Some(Served::found(found, outcome))
 }
 
 /// The document: stored, or fetched, or stored and stale because fetching failed.
@@ -41,20 +53,23 @@ pub(super) async fn fetch(
     urgency: Urgency,
     now: Now,
 ) -> Result<Served, Refusal> {
-    match larder.find(key, now.mono) {
-        Some((stored, Verdict::Fresh)) => Ok(Served { stored, outcome: Outcome::Hit }),
-        Some((stored, Verdict::UsableWhileRefreshed)) => {
-            larder.refresh(key);
-            Ok(Served { stored, outcome: Outcome::Stale })
-        }
-        Some((stale, Verdict::UsableOnError)) => match larder.wait(key, urgency).await {
-            Ok((stored, _)) => Ok(Served { stored, outcome: Outcome::Refreshed }),
-            Err(InVain::Without(NoDocument::NoSuchModel)) => Err(Refusal::ModelNotFound),
-            Err(_) => Ok(Served { stored: stale, outcome: Outcome::StaleOnError }),
-        },
-        Some((_, Verdict::Gone)) | None => match larder.wait(key, urgency).await {
-            Ok((stored, outcome)) => Ok(Served { stored, outcome }),
+    let found = larder.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone);
+    let Some(found) = found else {
+        return match larder.wait(key, urgency).await {
+            Ok((stored, outcome)) => Ok(Served::fetched(stored, outcome)),
             Err(why) => Err(refusal(&why)),
+        };
+    };
+    match found.verdict {
+        Verdict::Fresh => Ok(Served::found(found, Outcome::Hit)),
+        Verdict::UsableWhileRefreshed => {
+            larder.refresh(key, &found.stored, now.mono);
+            Ok(Served::found(found, Outcome::Stale))
+        }
+        Verdict::UsableOnError | Verdict::Gone => match larder.wait(key, urgency).await {
+            Ok((stored, _)) => Ok(Served::fetched(stored, Outcome::Refreshed)),
+            Err(InVain::Without(NoDocument::NoSuchModel)) => Err(Refusal::ModelNotFound),
+            Err(_) => Ok(Served::found(found, Outcome::StaleOnError)),
         },
     }
 }

@@ -5,15 +5,15 @@
 //! looks like.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 
-use crate::cache::freshness::{next_refresh, ttl, verdict};
+use crate::cache::freshness::{Known, dates, ttl, verdict};
 use crate::cache::{
-    Absences, Cache, Content, Document, Flights, Label, Landed, Seat, Stored, Ticket, Verdict, Windows,
+    Absences, Cache, Content, Document, Flights, Label, Landed, Rhythm, Seat, Stored, Ticket, Verdict,
+    Windows,
 };
 use crate::clock::{Clock, Mono, Now, Wall};
 use crate::routes::{DocumentKey, Selection};
@@ -22,6 +22,7 @@ use crate::upstream::{Failure, Fetched, Protected, Urgency, Urgent};
 use super::counted::FetchEnd;
 use super::observe::Instruments;
 use super::outcome::Outcome;
+use super::refreshes::Refreshes;
 
 /// How documents are kept.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Keeping {
     pub cadence: Duration,
     /// How long a request waits for a fetch.
     pub patience: Duration,
+    /// Whether the backend is asked of our own accord if it has refreshed.
+    pub probing: bool,
     /// The attribution notice in every document.
     pub license: String,
 }
@@ -49,6 +52,17 @@ pub struct Kept {
     pub confirmed: Duration,
     /// Seconds until its refresh is due; less than nothing once it is overdue.
     pub due_in: i64,
+}
+
+/// What is stored for a request.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The document with its dates.
+    pub(super) stored: Arc<Stored>,
+    /// When its refresh is due, as far as is known now.
+    pub(super) due: Mono,
+    /// What it is good for.
+    pub(super) verdict: Verdict,
 }
 
 /// Why a fetch brought no document.
@@ -85,10 +99,10 @@ pub struct Larder {
     absences: Absences<NoDocument>,
     upstream: Protected,
     keeping: ArcSwap<Keeping>,
-    /// When the backend is next expected to refresh, in seconds of the wall; zero while nothing is known.
-    next_refresh: AtomicU64,
+    /// When the backend refreshes, as far as is known.
+    pub(super) refreshes: Refreshes,
     tasks: TaskTracker,
-    clock: Clock,
+    pub(super) clock: Clock,
     instruments: Arc<Instruments>,
 }
 
@@ -102,24 +116,52 @@ impl Larder {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (flights, keeping) = (Flights::default(), ArcSwap::from_pointee(keeping));
-        let (absences, next_refresh) = (Absences::default(), AtomicU64::new(0));
-        Self { cache, flights, absences, upstream, keeping, next_refresh, tasks, clock, instruments }
+        let (flights, absences, refreshes) = Default::default();
+        let keeping = ArcSwap::from_pointee(keeping);
+        Self { cache, flights, absences, upstream, keeping, refreshes, tasks, clock, instruments }
     }
 
-    /// What is stored, and what it is good for at `now`.
-    pub(super) fn find(&self, key: &DocumentKey, now: Mono) -> Option<(Arc<Stored>, Verdict)> {
+    /// What is stored for a request, and what it is good for at `now`.
+    pub(super) fn find(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
         let stored = self.cache.get(key)?;
-        let verdict = verdict(stored.due, &self.keeping.load().windows, now);
-        Some((stored, verdict))
+        stored.used();
+        let due = self.due(&stored);
+        let verdict = verdict(due, &self.keeping.load().windows, now);
+        Some(Found { stored, due, verdict })
     }
 
-    /// Has a document refreshed. Nobody waits for it, so while the backend rests it is not even tried: every request for
-    /// a stale document comes by here.
-    pub(super) fn refresh(self: &Arc<Self>, key: &DocumentKey) {
-        if !self.upstream.rests() {
+    /// When the refresh of a document is due, or was: that of one which was confirmed before the backend refreshed as a
+    /// whole has come by then.
+    pub(super) fn due(&self, stored: &Stored) -> Mono {
+        let refreshed_at = self.refreshes.seen_at();
+        if stored.confirmed < refreshed_at { stored.due.min(refreshed_at) } else { stored.due }
+    }
+
+    /// The backend was seen to have refreshed: everything that was confirmed before is outdated.
+    pub(super) fn has_refreshed(&self, now: Mono) {
+        self.refreshes.saw_one(now);
+        // A model that was not there may be there now.
+        self.absences.forget(|_| true);
+    }
+
+    /// Has an overdue document refreshed, if the backend was not asked about it a moment ago. Nobody waits for it, so while
+    /// the backend rests it is not even tried: every request for a stale document comes by here.
+    pub(super) fn refresh(self: &Arc<Self>, key: &DocumentKey, stored: &Stored, now: Mono) {
+        let may_be_asked = now >= stored.ask_again || stored.confirmed < self.refreshes.seen_at();
+        if may_be_asked && !self.upstream.rests() {
             drop(self.board(key, Urgency::Refresh));
         }
+    }
+
+    /// Asks the backend about a document, current or not. What is stored after that.
+    pub(super) async fn ask_about(self: &Arc<Self>, key: &DocumentKey) -> Option<Arc<Stored>> {
+        let (landed, _) = self.board_unless(key, Urgency::Refresh, |_| false);
+        landed.result().await?.ok()
+    }
+
+    /// All that is stored.
+    pub(super) fn stored(&self) -> impl Iterator<Item = (Arc<DocumentKey>, Arc<Stored>)> {
+        self.cache.all()
     }
 
     /// Waits for the flight of a document, as long as a request's patience lasts.
@@ -137,6 +179,16 @@ impl Larder {
 
     /// Takes a seat in the flight of a document; starts it if there is none.
     fn board(self: &Arc<Self>, key: &DocumentKey, urgency: Urgency) -> (Landed<Landing>, Outcome) {
+        // Another flight may have landed between the look at the cache and the boarding of this one.
+        self.board_unless(key, urgency, |stored| self.clock.now().mono < self.due(stored))
+    }
+
+    fn board_unless(
+        self: &Arc<Self>,
+        key: &DocumentKey,
+        urgency: Urgency,
+        is_current: impl Fn(&Stored) -> bool,
+    ) -> (Landed<Landing>, Outcome) {
         match self.flights.board(key, Urgent::new(urgency)) {
             Seat::Shared(landed, urgent) => {
                 urgent.raise(urgency);
@@ -148,9 +200,7 @@ impl Larder {
                     ticket.land(Err(why));
                     return (landed, Outcome::Shared);
                 }
-                // Another flight may have landed between the look at the cache and the boarding of this one.
-                let stored = self.cache.get(key);
-                if let Some(stored) = stored.filter(|stored| self.clock.now().mono < stored.due) {
+                if let Some(stored) = self.cache.get(key).filter(|stored| is_current(stored)) {
                     ticket.land(Ok(stored));
                     return (landed, Outcome::Shared);
                 }
@@ -173,7 +223,9 @@ impl Larder {
                 self.store(&ticket, content, next_refresh, before, now).await
             }
             Ok(Fetched::Unchanged { next_refresh }) => match before {
-                Some(before) => Ok(self.confirm(&ticket, &before.document, next_refresh, now)),
+                Some(before) => {
+                    Ok(self.confirm(&ticket, Arc::clone(&before.document), Some(&before), next_refresh, now))
+                }
                 None => {
                     Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
                 }
@@ -228,37 +280,37 @@ impl Larder {
             return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
         }
         let (label_key, license) = (ticket.key().clone(), self.keeping.load().license.clone());
+        let known = before.clone();
         let built = tokio::task::spawn_blocking(move || {
             let label = Label { key: &label_key, license: &license };
-            Document::build(content, &label, before.as_deref().map(|stored| stored.document.as_ref()))
+            Document::build(content, &label, known.as_deref().map(|stored| stored.document.as_ref()))
         });
         let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
         let document =
             built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
-        Ok(self.confirm(ticket, &Arc::new(document), stated, now))
+        Ok(self.confirm(ticket, Arc::new(document), before.as_deref(), stated, now))
     }
 
     /// Stores a document as confirmed by the backend just now, unless it was purged since it was asked for.
     fn confirm(
         &self,
         ticket: &Ticket<Landing, Urgent>,
-        document: &Arc<Document>,
+        document: Arc<Document>,
+        before: Option<&Stored>,
         stated: Option<Wall>,
         now: Now,
     ) -> Arc<Stored> {
         let cadence = self.keeping.load().cadence;
-        let due_at = next_refresh(stated, document.generated_at(), cadence, now.wall);
-        let due = now.mono.plus(due_at.since(now.wall));
-        self.next_refresh.store(due_at.seconds(), Ordering::Relaxed);
-        let kept = self.cache.has_room_for(document);
-        let stored = Arc::new(Stored {
-            document: Arc::clone(document),
-            due,
-            confirmed: now.mono,
-            kept,
-            doubted: false,
-        });
-        let key = ticket.key();
+        let known = Known { stated, of_the_backend: self.refreshes.expected(now) };
+        let dates = dates(known, document.generated_at(), cadence, now.wall);
+        let [due, ask_again] = [dates.due, dates.ask_again].map(|at| now.mono.plus(at.since(now.wall)));
+        self.refreshes.hear_of(dates.due);
+        self.refreshes.begin(Rhythm::new(cadence, due, now.mono));
+        let kept = self.cache.has_room_for(&document);
+        let mut stored = Stored::confirmed(document, [due, ask_again], now.mono, before);
+        stored.kept = kept;
+        let stored = Arc::new(stored);
+        let (key, document) = (ticket.key(), &stored.document);
         if kept {
             ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
         } else {
@@ -293,7 +345,7 @@ impl Larder {
             bytes: stored.document.bytes(),
             items: stored.document.items(),
             confirmed: now.since(stored.confirmed),
-            due_in: ttl(stored.due, now),
+            due_in: ttl(self.due(&stored), now),
         };
         let mut all: Vec<Kept> = self.cache.all().map(kept).collect();
         all.sort_by(|one, other| one.document.cmp(&other.document));
@@ -312,8 +364,7 @@ impl Larder {
 
     /// When the backend is next expected to change its data, as the newest answer has it.
     pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
-        let learned = Wall::from_seconds(self.next_refresh.load(Ordering::Relaxed));
-        (learned > now).then_some(learned)
+        self.refreshes.heard_of(now)
     }
 
     /// How many documents are stored. For tests and the operator.

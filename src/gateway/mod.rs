@@ -19,6 +19,8 @@ mod observe;
 mod outcome;
 mod parse;
 mod reach;
+mod refresher;
+mod refreshes;
 mod refusal;
 mod registrar;
 mod resolve;

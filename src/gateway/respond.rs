@@ -85,8 +85,8 @@ impl Delivery {
         Self {
             last_modified: form.last_modified.clone(),
             not_modified,
-            max_age: freshness::max_age(served.stored.due, spread, now.mono),
-            ttl: freshness::ttl(served.stored.due, now.mono),
+            max_age: freshness::max_age(served.due, spread, now.mono),
+            ttl: freshness::ttl(served.due, now.mono),
             outcome: served.outcome,
             kept: served.stored.kept,
             representation,

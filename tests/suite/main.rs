@@ -55,6 +55,7 @@ mod purge;
 mod queries;
 mod races;
 mod raw;
+mod refreshing;
 mod shell;
 mod sigterm;
 mod strangers;

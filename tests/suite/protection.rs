@@ -118,6 +118,9 @@ async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_aske
     assert_eq!(round().await, 0);
     let before = world.backend.received().len();
     world.pass(Duration::from_hours(1));
+    world.backend.answers(|_| {
+        json(r#"{"generated_at":"2026-11-21T13:00:00Z","data":[{"id":"atlas","currentScore":81}]}"#)
+    });
     world.backend.hold();
     // The backend answers nothing meanwhile, and everybody is answered at once.
     for _ in 0..3 {

@@ -141,5 +141,5 @@ async fn in_a_thousand_mixed_requests_no_free_caller_sees_the_latest_score() {
         world.pass(Duration::from_secs(if round % 3 == 0 { 1_800 } else { 7 }));
     }
     let (hits, stale) = (world.served("hit").await, world.served("stale").await);
-    assert!(hits > 500 && stale > 10, "{hits} {stale}");
+    assert!(hits > 50 && stale > 50, "{hits} {stale}");
 }

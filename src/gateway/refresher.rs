@@ -1,0 +1,79 @@
+//! Keeps what is in use current: asks the backend, in its rhythm, whether it has refreshed, and if it has, has what is in
+//! use refreshed, most used first, while the old documents are served.
+//!
+//! One question stands for all: it is about the document that is used most, and conditional where the backend allows it.
+//! Not for: documents that nobody asks for; whoever comes for one has it refreshed.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::Stored;
+use crate::clock::Mono;
+use crate::routes::DocumentKey;
+
+use super::larder::Larder;
+
+/// How many refreshes are wished for at once; how many the backend is asked is its protection's business.
+const AT_ONCE: usize = 4;
+
+impl Larder {
+    /// Keeps documents current until `stop`.
+    pub async fn keep_current(self: Arc<Self>, stop: CancellationToken) {
+        let keep = async {
+            loop {
+                let next = self.refreshes.begun().await.next();
+                self.clock.sleep_until(next).await;
+                self.look_for_a_refresh().await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = keep => {}
+        }
+    }
+
+    /// Asks once, and does what follows from the answer.
+    async fn look_for_a_refresh(self: &Arc<Self>) {
+        let Some((key, before)) = self.in_use().into_iter().next() else {
+            // Nobody asks for anything: whoever comes has what he asks for refreshed.
+            let now = self.clock.now().mono;
+            return self.refreshes.step(|rhythm| rhythm.in_vain(now));
+        };
+        let after = self.ask_about(&key).await;
+        let now = self.clock.now().mono;
+        let expected = after.as_ref().map(|after| after.due).filter(|due| *due > now);
+        if after.is_none_or(|after| after.document.is_like(&before.document)) {
+            self.refreshes.step(|rhythm| match expected {
+                // It says when it will refresh, and that is believed.
+                Some(later) if later > rhythm.expected() => rhythm.refreshed(later, now),
+                Some(_) | None => rhythm.in_vain(now),
+            });
+            return;
+        }
+        self.has_refreshed(now);
+        self.refreshes
+            .step(|rhythm| rhythm.refreshed(expected.unwrap_or_else(|| rhythm.one_cadence_after(now)), now));
+        tracing::debug!(document = %key, "the backend has refreshed");
+        self.refresh_what_is_in_use(now).await;
+    }
+
+    async fn refresh_what_is_in_use(self: &Arc<Self>, refreshed_at: Mono) {
+        let in_use = self.in_use();
+        self.stored().for_each(|(_, stored)| stored.fade());
+        let outdated = in_use.into_iter().filter(|(_, stored)| stored.confirmed < refreshed_at);
+        let refresh = |(key, _): (Arc<DocumentKey>, Arc<Stored>)| async move {
+            drop(self.ask_about(&key).await);
+        };
+        stream::iter(outdated).for_each_concurrent(AT_ONCE, refresh).await;
+    }
+
+    /// What was asked for of late, most used first.
+    fn in_use(&self) -> Vec<(Arc<DocumentKey>, Arc<Stored>)> {
+        let mut used: Vec<_> = self.stored().filter(|(_, stored)| stored.uses() > 0).collect();
+        used.sort_by_key(|(_, stored)| Reverse(stored.uses()));
+        used
+    }
+}

@@ -1,0 +1,86 @@
+//! What is known of the backend's refreshes: when one was last seen, and the rhythm in which the next is looked for.
+//!
+//! Not for: looking for it (`refresher`), nor for the dates of a document (`cache::freshness`).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::cache::Rhythm;
+use crate::clock::{Mono, Now, Wall};
+
+/// The backend's refreshes, as far as they are known.
+#[derive(Debug, Default)]
+pub(super) struct Refreshes {
+    /// When one was last seen, in nanoseconds of running time: what was confirmed before that is outdated.
+    seen_at: AtomicU64,
+    /// When the next is expected, as the newest answer has it, in seconds of the wall; zero while nothing is known.
+    heard_of: AtomicU64,
+    /// None before there is a document to ask about.
+    rhythm: Mutex<Option<Rhythm>>,
+    begins: Notify,
+}
+
+impl Refreshes {
+    /// When one was last seen.
+    pub(super) fn seen_at(&self) -> Mono {
+        Mono::from_nanos(self.seen_at.load(Ordering::Acquire))
+    }
+
+    /// One was seen.
+    pub(super) fn saw_one(&self, now: Mono) {
+        self.seen_at.fetch_max(now.nanos(), Ordering::AcqRel);
+    }
+
+    /// An answer has it that the next is due then.
+    pub(super) fn hear_of(&self, due: Wall) {
+        self.heard_of.store(due.seconds(), Ordering::Relaxed);
+    }
+
+    /// When the next is expected, as the newest answer has it, if that is yet to come.
+    pub(super) fn heard_of(&self, now: Wall) -> Option<Wall> {
+        let heard_of = Wall::from_seconds(self.heard_of.load(Ordering::Relaxed));
+        (heard_of > now).then_some(heard_of)
+    }
+
+    /// When the next is expected by the rhythm, if that is yet to come.
+    pub(super) fn expected(&self, now: Now) -> Option<Wall> {
+        let expected = self.rhythm()?.expected();
+        (expected > now.mono).then(|| now.wall.plus(expected.since(now.mono)))
+    }
+
+    /// The first document that is stored begins the rhythm.
+    pub(super) fn begin(&self, rhythm: Rhythm) {
+        let mut known = self.lock();
+        if known.is_none() {
+            *known = Some(rhythm);
+            self.begins.notify_one();
+        }
+    }
+
+    /// The rhythm; waits for its beginning.
+    pub(super) async fn begun(&self) -> Rhythm {
+        loop {
+            match self.rhythm() {
+                Some(rhythm) => return rhythm,
+                None => self.begins.notified().await,
+            }
+        }
+    }
+
+    /// Takes the rhythm a step further.
+    pub(super) fn step(&self, step: impl Fn(Rhythm) -> Rhythm) {
+        let mut rhythm = self.lock();
+        *rhythm = rhythm.map(step);
+    }
+
+    fn rhythm(&self) -> Option<Rhythm> {
+        *self.lock()
+    }
+
+    /// A rhythm is replaced as a whole, so a panic elsewhere does no harm.
+    fn lock(&self) -> MutexGuard<'_, Option<Rhythm>> {
+        self.rhythm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,174 @@
+//! Freshness by refresh: the backend is asked in its rhythm whether it has refreshed, and what is in use is current soon
+//! after it has, without anybody waiting for that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::backend::{Act, Received, answer};
+use crate::client::Answer;
+use crate::world::{Customer, World};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const INDEX: &str = "/api/v1/index";
+const ALERTS: &str = "/api/v1/alerts";
+const PROVIDERS: &str = "/api/v1/providers";
+const HOUR: Duration = Duration::from_hours(1);
+const PROBING: &str = "freshness.probing = true\n";
+
+/// A backend whose data has a number, and an entity tag that goes with it. The alerts never change.
+#[derive(Clone, Default)]
+struct Numbered(Arc<AtomicU64>);
+
+impl Numbered {
+    fn answer(&self, received: &Received) -> Act {
+        let is_alerts = received.target().contains("alerts");
+        let number = if is_alerts { 0 } else { self.0.load(Ordering::Relaxed) };
+        let tag = format!("\"v{number}\"");
+        if received.headers.contains(&("if-none-match".into(), tag.clone())) {
+            return Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into());
+        }
+        let hour = 12 + number;
+        let body = format!(
+            r#"{{"generated_at":"2026-11-21T{hour:02}:00:00Z","data":[{{"id":"atlas","currentScore":{number}}}]}}"#
+        );
+        answer("200 OK", &[("etag", &tag), ("content-type", "application/json")], &body)
+    }
+
+    fn refreshes(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn numbered(settings: &str) -> (World, Customer, Numbered) {
+    let backend = Numbered::default();
+    let script = backend.clone();
+    let world = World::with(&format!("{PROBING}{settings}"), move |received| script.answer(received)).await;
+    let customer = world.paid().await;
+    (world, customer, backend)
+}
+
+fn score(answer: &Answer) -> u64 {
+    answer.json()["data"][0]["currentScore"].as_u64().unwrap()
+}
+
+/// Lets time pass, and the backend be asked once for that.
+async fn passes(world: &World, time: Duration) {
+    let before = world.backend.received().len();
+    world.pass(time);
+    world.backend.has_received(before + 1).await;
+    world.settled().await;
+}
+
+#[tokio::test]
+async fn an_overdue_refresh_is_asked_for_at_growing_intervals_and_seen_when_it_comes() {
+    let (world, customer, backend) = numbered("").await;
+    assert_eq!(score(&world.asks(&customer, MODELS).await), 0);
+    passes(&world, HOUR).await;
+    for seconds in [5, 10, 20, 40, 60, 60] {
+        world.pass(Duration::from_secs(seconds - 1));
+        world.settled().await;
+        let before = world.backend.received().len();
+        passes(&world, Duration::from_secs(1)).await;
+        assert_eq!(world.backend.received().len(), before + 1, "after {seconds} s");
+    }
+    let stale = world.asks(&customer, MODELS).await;
+    assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
+    backend.refreshes();
+    passes(&world, Duration::from_mins(1)).await;
+    let asked = world.backend.received().len();
+    let fresh = world.asks(&customer, MODELS).await;
+    assert_eq!((score(&fresh), world.backend.received().len()), (1, asked), "nobody waited for it");
+    assert!(!fresh.header("cache-status").contains("stale"), "{}", fresh.header("cache-status"));
+}
+
+#[tokio::test]
+async fn an_early_refresh_is_seen_within_five_minutes() {
+    let (world, customer, backend) = numbered("").await;
+    for target in [MODELS, INDEX] {
+        assert_eq!(score(&world.asks(&customer, target).await), 0);
+    }
+    backend.refreshes();
+    let asked = world.backend.received().len();
+    world.pass(Duration::from_mins(5));
+    world.backend.has_received(asked + 2).await;
+    world.settled().await;
+    for target in [MODELS, INDEX] {
+        let met = world.asks(&customer, target).await;
+        assert_eq!(score(&met), 1, "{target}");
+        assert!(met.header("cache-status").starts_with("scoregate; hit; ttl="), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_refresh_what_is_in_use_is_refreshed_most_used_first() {
+    let settings = "[upstream]\nurl = \"{backend}\"\nat_once = 1";
+    let (world, customer, backend) = numbered(settings).await;
+    for (target, uses) in [(PROVIDERS, 2), (MODELS, 5), (ALERTS, 1), (INDEX, 3)] {
+        for _ in 0..uses {
+            world.asks(&customer, target).await;
+        }
+    }
+    let before = world.backend.received().len();
+    backend.refreshes();
+    world.pass(HOUR);
+    world.backend.has_received(before + 4).await;
+    world.settled().await;
+    let order: Vec<String> =
+        world.backend.received()[before..].iter().map(|received| received.target().to_owned()).collect();
+    for (asked, wanted) in order.iter().zip(["models", "index", "providers", "alerts"]) {
+        assert!(asked.contains(wanted), "{order:?}");
+    }
+    for target in [MODELS, INDEX, PROVIDERS, ALERTS] {
+        let met = world.asks(&customer, target).await;
+        let wanted = u64::from(target != ALERTS);
+        assert_eq!(
+            (score(&met), met.header("cache-status")),
+            (wanted, "scoregate; hit; ttl=3600"),
+            "{target}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_asks_for_any_more_is_left_alone() {
+    let (world, customer, backend) = numbered("").await;
+    world.asks(&customer, INDEX).await;
+    for _ in 0..4 {
+        world.asks(&customer, MODELS).await;
+    }
+    for _ in 0..4 {
+        world.asks(&customer, MODELS).await;
+        backend.refreshes();
+        passes(&world, HOUR).await;
+    }
+    assert_eq!(world.backend.count(INDEX), 2, "at first, and after one refresh");
+    assert_eq!(world.backend.count("/api/v1/models"), 5);
+}
+
+#[tokio::test]
+async fn a_day_without_a_backend_is_answered_from_what_was_seen_and_its_return_is_noticed() {
+    let (world, customer, backend) = numbered("").await;
+    for target in [MODELS, INDEX] {
+        world.asks(&customer, target).await;
+    }
+    world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
+    for _ in 0..24 {
+        world.pass(HOUR);
+        for target in [MODELS, INDEX] {
+            let met = world.asks(&customer, target).await;
+            assert_eq!((met.status, score(&met)), (200, 0));
+            assert!(met.header("cache-status").ends_with("detail=stale"));
+        }
+        world.settled().await;
+    }
+    backend.refreshes();
+    world.backend.answers(move |received| backend.answer(received));
+    let asked = world.backend.received().len();
+    world.pass(Duration::from_mins(1));
+    world.backend.has_received(asked + 2).await;
+    world.settled().await;
+    for target in [MODELS, INDEX] {
+        assert_eq!(score(&world.asks(&customer, target).await), 1, "{target}");
+    }
+}
