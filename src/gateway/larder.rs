@@ -140,6 +140,7 @@ impl Larder {
     /// The backend was seen to have refreshed: everything that was confirmed before is outdated.
     pub(super) fn has_refreshed(&self, now: Mono) {
         self.refreshes.saw_one(now);
+        self.instruments.refreshed();
         // A model that was not there may be there now.
         self.absences.forget(|_| true);
     }
@@ -360,6 +361,7 @@ impl Larder {
         let (documents, bytes) = self.cache.size();
         self.instruments.larder(documents, bytes, self.flights.len());
         self.instruments.upstream(self.upstream.condition());
+        self.instruments.refresh_overdue(self.refreshes.overdue(now));
     }
 
     /// When the backend is next expected to change its data, as the newest answer has it.

@@ -36,6 +36,8 @@ pub struct Instruments {
     upstream_durations: Histogram,
     upstream_waiting: Gauge,
     upstream_health: Gauge,
+    refreshes: Counter,
+    refresh_overdue: Gauge,
     units: Family<Counter, Units>,
     store_failures: Family<Counter, StoreWork>,
     store_damaged: Gauge,
@@ -125,6 +127,8 @@ impl Instruments {
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
             upstream_waiting: registry.gauge("scoregate_upstream_waiting"),
             upstream_health: registry.gauge("scoregate_upstream_health"),
+            refreshes: registry.counter("scoregate_refreshes_total"),
+            refresh_overdue: registry.gauge("scoregate_refresh_overdue_seconds"),
             units: registry.counters("scoregate_quota_units_total", &uses),
             store_failures: registry.counters("scoregate_store_failures_total", &works),
             store_damaged: registry.gauge("scoregate_store_damaged"),
@@ -198,6 +202,16 @@ impl Instruments {
             Health::OnTrial => 1.0,
             Health::Resting => 2.0,
         });
+    }
+
+    /// The backend was seen to have refreshed.
+    pub(super) fn refreshed(&self) {
+        self.refreshes.increment(1);
+    }
+
+    /// How long its next refresh is overdue.
+    pub(super) fn refresh_overdue(&self, late: Duration) {
+        self.refresh_overdue.set(late.as_secs_f64());
     }
 
     /// What the larder holds.

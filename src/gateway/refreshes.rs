@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -48,6 +49,11 @@ impl Refreshes {
     pub(super) fn expected(&self, now: Now) -> Option<Wall> {
         let expected = self.rhythm()?.expected();
         (expected > now.mono).then(|| now.wall.plus(expected.since(now.mono)))
+    }
+
+    /// How long it is overdue by the rhythm.
+    pub(super) fn overdue(&self, now: Mono) -> Duration {
+        self.rhythm().map_or(Duration::ZERO, |rhythm| now.since(rhythm.expected()))
     }
 
     /// The first document that is stored begins the rhythm.
