@@ -11,9 +11,10 @@ use http::HeaderValue;
 
 use crate::clock::Wall;
 use crate::keys::{PaidRights, Rights};
-use crate::routes::{API_VERSION, DocumentKey, Route};
+use crate::routes::{API_VERSION, DocumentKey, ModelId, Route};
 
 use super::encode::{Encoded, Encoding, Representation};
+use super::listing::Listing;
 use super::paid_field::{DEEPEST, without_paid_field};
 
 /// What the backend sent, checked and cut free of its envelope.
@@ -67,6 +68,8 @@ pub struct Document {
     source: Source,
     generated_at: Wall,
     items: usize,
+    /// Of a list of models.
+    listing: Option<Listing>,
 }
 
 /// One form of a document, with all that can be ready before anybody asks.
@@ -107,7 +110,8 @@ impl Document {
         // next refresh.
         let two_forms = label.key.route == Route::Model;
         let generated_at = if two_forms { free.generated_at } else { content.generated_at };
-        Ok(Self { full, free, source: content.source, generated_at, items: content.count })
+        let listing = (label.key.route == Route::Models).then(|| Listing::read(&content.data)).flatten();
+        Ok(Self { full, free, source: content.source, generated_at, items: content.count, listing })
     }
 
     /// The form that these rights may see.
@@ -136,6 +140,11 @@ impl Document {
     /// Whether it has the same data as another, in both forms.
     pub fn is_like(&self, other: &Self) -> bool {
         self.full.data == other.full.data && self.free.data == other.free.data
+    }
+
+    /// Whether it names a model, if it is a list of models.
+    pub fn lists(&self, id: &ModelId) -> Option<bool> {
+        self.listing.as_ref().map(|listing| listing.names(id))
     }
 
     /// How many items its data has.

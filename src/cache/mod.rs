@@ -9,6 +9,7 @@ mod document;
 mod encode;
 mod flight;
 pub mod freshness;
+mod listing;
 mod paid_field;
 mod rhythm;
 
@@ -154,10 +155,10 @@ impl Cache {
         self.documents.invalidate(key);
     }
 
-    /// Drops what is gone by `now`, and does the map's own housekeeping. To be called every few seconds.
-    pub fn sweep(&self, windows: &Windows, now: Mono) {
+    /// Drops what is gone, and does the map's own housekeeping. To be called every few seconds.
+    pub fn sweep(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) {
         for (key, stored) in &self.documents {
-            if freshness::verdict(stored.due, windows, now) == Verdict::Gone {
+            if is_gone(&key, &stored) {
                 self.documents.invalidate(key.as_ref());
             }
         }

@@ -7,8 +7,6 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::admin::Access;
-use crate::cache::Windows;
-use crate::gateway::Keeping;
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
 use crate::server::{ConnectionConfig, ServerConfig};
@@ -16,6 +14,7 @@ use crate::telemetry::log::{LogConfig, is_level};
 use crate::upstream::{HttpConfig, Protection};
 
 use super::file::Written;
+use super::freshness::is_life_path;
 use super::settings::{Setting, ValueKind, setting_of};
 use super::words::{duration, nearest, size};
 use super::{Config, Problem, Problems, UpstreamConfig};
@@ -57,13 +56,13 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
 
 /// Reads one value after the other and collects what is wrong. A value that is wrong reads as something harmless: it
 /// is never used, since any problem refuses the whole.
-struct Reading<'w> {
-    written: &'w Written,
+pub(super) struct Reading<'w> {
+    pub(super) written: &'w Written,
     problems: Vec<Problem>,
 }
 
 impl<'w> Reading<'w> {
-    fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
+    pub(super) fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
         let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
         let found = found.map(|value| if is_secret { "a secret".into() } else { value.to_string() });
         let path = match self.written.from_environment.get(path) {
@@ -75,7 +74,7 @@ impl<'w> Reading<'w> {
 
     fn unknown_paths(&mut self) {
         for (path, value) in &self.written.values {
-            if setting_of(path).is_some() || is_tier_path(path) {
+            if setting_of(path).is_some() || is_tier_path(path) || is_life_path(path) {
                 continue;
             }
             let remedy = match nearest(path) {
@@ -86,7 +85,7 @@ impl<'w> Reading<'w> {
         }
     }
 
-    fn maybe(&self, path: &str) -> Option<&'w Value> {
+    pub(super) fn maybe(&self, path: &str) -> Option<&'w Value> {
         self.written.values.get(path)
     }
 
@@ -104,7 +103,7 @@ impl<'w> Reading<'w> {
         default.get("value").and_then(read)
     }
 
-    fn text(&mut self, path: &str) -> String {
+    pub(super) fn text(&mut self, path: &str) -> String {
         let text = self.value(path, |value| value.as_str().map(str::to_owned)).unwrap_or_default();
         let is_odd = text.trim().is_empty() || text.chars().any(char::is_control);
         if let Some(value) = self.maybe(path).filter(|value| is_odd && value.is_str()) {
@@ -118,7 +117,7 @@ impl<'w> Reading<'w> {
         self.value(path, |value| value.as_str()?.parse().ok()).unwrap_or(fallback)
     }
 
-    fn flag(&mut self, path: &str) -> bool {
+    pub(super) fn flag(&mut self, path: &str) -> bool {
         self.value(path, Value::as_bool).unwrap_or_default()
     }
 
@@ -129,7 +128,7 @@ impl<'w> Reading<'w> {
             .unwrap_or(1)
     }
 
-    fn duration(&mut self, path: &str) -> Duration {
+    pub(super) fn duration(&mut self, path: &str) -> Duration {
         self.value(path, |value| duration(value.as_str()?)).unwrap_or(Duration::from_secs(1))
     }
 
@@ -179,24 +178,6 @@ impl<'w> Reading<'w> {
             self.problem("keys.prefix", value, "write 1 to 20 letters, digits or underscores");
         }
         prefix
-    }
-
-    fn keeping(&mut self) -> Keeping {
-        let windows = Windows {
-            while_refreshed: self.duration("freshness.while_refreshed"),
-            on_error: self.duration("freshness.on_error"),
-        };
-        if windows.on_error < windows.while_refreshed {
-            let value = self.maybe("freshness.on_error");
-            self.problem("freshness.on_error", value, "it has to be at least freshness.while_refreshed");
-        }
-        Keeping {
-            windows,
-            cadence: self.duration("freshness.refresh"),
-            patience: self.duration("freshness.patience"),
-            probing: self.flag("freshness.probing"),
-            license: self.text("service.license"),
-        }
     }
 
     fn protection(&mut self) -> Protection {

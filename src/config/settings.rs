@@ -133,6 +133,7 @@ pub fn sample() -> String {
             (_, default) => format!("# {name} = {}", default.unwrap_or("…")),
         });
     }
+    lines.push(LIVES_SAMPLE.to_owned());
     lines.push(TIERS_SAMPLE.to_owned());
     lines.join("\n")
 }
@@ -141,6 +142,14 @@ const HEAD_SAMPLE: &str = "\
 # scoregate's settings. Every line that is commented out shows the default.
 # Each can also be said by the environment: SCOREGATE_ and the path in capitals, dots as underscores.
 # `scoregate check --config FILE` names everything that is wrong with a file, at once.
+";
+
+const LIVES_SAMPLE: &str = "
+# Any endpoint can have windows of its own, and a plain time to live in place of the backend's rhythm.
+# [freshness.alerts]
+# ttl = \"5m\"
+# while_refreshed = \"1h\"
+# on_error = \"1d\"
 ";
 
 const TIERS_SAMPLE: &str = "

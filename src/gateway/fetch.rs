@@ -11,6 +11,7 @@ use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Urgency};
 
 use super::larder::{Found, InVain, Larder, NoDocument};
+use super::listed::PROBES_APART;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 
@@ -81,6 +82,7 @@ fn refusal(why: &InVain) -> Refusal {
         InVain::Without(NoDocument::NoSuchModel) => return Refusal::ModelNotFound,
         InVain::NotInTime => return Refusal::UpstreamTimeout,
         InVain::Died => return Refusal::UpstreamInvalid,
+        InVain::Without(NoDocument::Unlisted) => return unavailable(Some(PROBES_APART)),
         InVain::Without(NoDocument::Failed(failure)) => failure,
     };
     match failure {

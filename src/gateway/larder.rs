@@ -1,58 +1,25 @@
 //! The documents at hand, and the one way to have one fetched.
 //!
 //! A fetch is a flight in a task of its own that belongs to no client; what it brings is stored before it lands. What
-//! could not be had is remembered for a while. Not for: what a request makes of it (`fetch`), nor for what a document
-//! looks like.
+//! could not be had is remembered for a while. Not for: making the fetch (`errand`), what a request makes of it (`fetch`),
+//! nor for what a document looks like.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 
-use crate::cache::freshness::{Known, dates, ttl, verdict};
-use crate::cache::{
-    Absences, Cache, Content, Document, Flights, Label, Landed, Rhythm, Seat, Stored, Ticket, Verdict,
-    Windows,
-};
-use crate::clock::{Clock, Mono, Now, Wall};
-use crate::routes::{DocumentKey, Selection};
-use crate::upstream::{Failure, Fetched, Protected, Urgency, Urgent};
+use crate::cache::freshness::verdict;
+use crate::cache::{Absences, Cache, Flights, Landed, Seat, Stored, Verdict};
+use crate::clock::{Clock, Mono, Wall};
+use crate::routes::DocumentKey;
+use crate::upstream::{Failure, Protected, Urgency, Urgent};
 
-use super::counted::FetchEnd;
+use super::keeping::Keeping;
+use super::listed::Probes;
 use super::observe::Instruments;
 use super::outcome::Outcome;
 use super::refreshes::Refreshes;
-
-/// How documents are kept.
-#[derive(Clone, Debug)]
-pub struct Keeping {
-    /// How long they are usable after their refresh was due.
-    pub windows: Windows,
-    /// How often the backend refreshes, where it does not say.
-    pub cadence: Duration,
-    /// How long a request waits for a fetch.
-    pub patience: Duration,
-    /// Whether the backend is asked of our own accord if it has refreshed.
-    pub probing: bool,
-    /// The attribution notice in every document.
-    pub license: String,
-}
-
-/// A document at hand, as an operator sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Which one, in words.
-    pub document: String,
-    /// Bytes of all its bodies.
-    pub bytes: usize,
-    /// How many items its data has.
-    pub items: usize,
-    /// How long ago the backend confirmed it.
-    pub confirmed: Duration,
-    /// Seconds until its refresh is due; less than nothing once it is overdue.
-    pub due_in: i64,
-}
 
 /// What is stored for a request.
 #[derive(Clone, Debug)]
@@ -70,6 +37,8 @@ pub(super) struct Found {
 pub(super) enum NoDocument {
     /// The backend knows no such model.
     NoSuchModel,
+    /// The model is in no list of the backend's, and the backend was asked about another such one a moment ago.
+    Unlisted,
     /// The backend gave none.
     Failed(Failure),
 }
@@ -85,25 +54,23 @@ pub(super) enum InVain {
     Died,
 }
 
-type Landing = Result<Arc<Stored>, NoDocument>;
-
-/// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
-const FAILED_FOR: Duration = Duration::from_millis(500);
-/// So long a model that the backend does not know is not asked for again.
-const UNKNOWN_FOR: Duration = Duration::from_mins(1);
+/// What a flight brings.
+pub(super) type Landing = Result<Arc<Stored>, NoDocument>;
 
 /// Everything needed to find a document or have it fetched.
 pub struct Larder {
-    cache: Cache,
-    flights: Flights<Landing, Urgent>,
-    absences: Absences<NoDocument>,
-    upstream: Protected,
-    keeping: ArcSwap<Keeping>,
+    pub(super) cache: Cache,
+    pub(super) flights: Flights<Landing, Urgent>,
+    pub(super) absences: Absences<NoDocument>,
+    pub(super) upstream: Protected,
+    pub(super) keeping: ArcSwap<Keeping>,
     /// When the backend refreshes, as far as is known.
     pub(super) refreshes: Refreshes,
+    /// What the backend is asked about models that it has not listed.
+    pub(super) probes: Probes,
     tasks: TaskTracker,
     pub(super) clock: Clock,
-    instruments: Arc<Instruments>,
+    pub(super) instruments: Arc<Instruments>,
 }
 
 impl Larder {
@@ -116,25 +83,29 @@ impl Larder {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (flights, absences, refreshes) = Default::default();
+        let (flights, absences, refreshes, probes) = Default::default();
         let keeping = ArcSwap::from_pointee(keeping);
-        Self { cache, flights, absences, upstream, keeping, refreshes, tasks, clock, instruments }
+        Self { cache, flights, absences, upstream, keeping, refreshes, probes, tasks, clock, instruments }
     }
 
     /// What is stored for a request, and what it is good for at `now`.
     pub(super) fn find(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
         let stored = self.cache.get(key)?;
         stored.used();
-        let due = self.due(&stored);
-        let verdict = verdict(due, &self.keeping.load().windows, now);
-        Some(Found { stored, due, verdict })
+        let keeping = self.keeping.load();
+        let life = keeping.life(key.route);
+        let due = life.due(&stored, self.refreshes.seen_at());
+        Some(Found { stored, due, verdict: verdict(due, &life.windows, now) })
     }
 
-    /// When the refresh of a document is due, or was: that of one which was confirmed before the backend refreshed as a
-    /// whole has come by then.
-    pub(super) fn due(&self, stored: &Stored) -> Mono {
-        let refreshed_at = self.refreshes.seen_at();
-        if stored.confirmed < refreshed_at { stored.due.min(refreshed_at) } else { stored.due }
+    /// When the refresh of a document is due, or was.
+    pub(super) fn due(&self, key: &DocumentKey, stored: &Stored) -> Mono {
+        self.keeping.load().life(key.route).due(stored, self.refreshes.seen_at())
+    }
+
+    /// Whether the backend may be asked about an overdue document: not if it was a moment ago.
+    pub(super) fn may_be_asked_about(&self, key: &DocumentKey, stored: &Stored, now: Mono) -> bool {
+        now >= stored.ask_again || self.due(key, stored) < stored.due
     }
 
     /// The backend was seen to have refreshed: everything that was confirmed before is outdated.
@@ -145,11 +116,15 @@ impl Larder {
         self.absences.forget(|_| true);
     }
 
-    /// Has an overdue document refreshed, if the backend was not asked about it a moment ago. Nobody waits for it, so while
-    /// the backend rests it is not even tried: every request for a stale document comes by here.
+    /// When the backend is next expected to change its data, as the newest answer has it.
+    pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
+        self.refreshes.heard_of(now)
+    }
+
+    /// Has an overdue document refreshed, if the backend may be asked about it. Nobody waits for that, so while the backend
+    /// rests it is not even tried: every request for a stale document comes by here.
     pub(super) fn refresh(self: &Arc<Self>, key: &DocumentKey, stored: &Stored, now: Mono) {
-        let may_be_asked = now >= stored.ask_again || stored.confirmed < self.refreshes.seen_at();
-        if may_be_asked && !self.upstream.rests() {
+        if self.may_be_asked_about(key, stored, now) && !self.upstream.rests() {
             drop(self.board(key, Urgency::Refresh));
         }
     }
@@ -160,20 +135,30 @@ impl Larder {
         landed.result().await?.ok()
     }
 
-    /// All that is stored.
-    pub(super) fn stored(&self) -> impl Iterator<Item = (Arc<DocumentKey>, Arc<Stored>)> {
-        self.cache.all()
-    }
-
     /// Waits for the flight of a document, as long as a request's patience lasts.
     pub(super) async fn wait(
         self: &Arc<Self>,
         key: &DocumentKey,
         urgency: Urgency,
     ) -> Result<(Arc<Stored>, Outcome), InVain> {
-        let patience = self.keeping.load().patience;
+        let deadline = self.clock.now().mono.plus(self.keeping.load().patience);
+        match self.wait_until(deadline, key, urgency).await {
+            // It may be in a list that is not at hand.
+            Err(InVain::Without(NoDocument::Unlisted)) if self.lists_anew(deadline, urgency).await => {
+                self.wait_until(deadline, key, urgency).await
+            }
+            ended => ended,
+        }
+    }
+
+    pub(super) async fn wait_until(
+        self: &Arc<Self>,
+        deadline: Mono,
+        key: &DocumentKey,
+        urgency: Urgency,
+    ) -> Result<(Arc<Stored>, Outcome), InVain> {
         let (landed, outcome) = self.board(key, urgency);
-        let landing = self.clock.within(patience, landed.result()).await.map_err(|_| InVain::NotInTime)?;
+        let landing = self.clock.until(deadline, landed.result()).await.map_err(|_| InVain::NotInTime)?;
         let stored = landing.ok_or(InVain::Died)?.map_err(InVain::Without)?;
         Ok((stored, outcome))
     }
@@ -181,7 +166,7 @@ impl Larder {
     /// Takes a seat in the flight of a document; starts it if there is none.
     fn board(self: &Arc<Self>, key: &DocumentKey, urgency: Urgency) -> (Landed<Landing>, Outcome) {
         // Another flight may have landed between the look at the cache and the boarding of this one.
-        self.board_unless(key, urgency, |stored| self.clock.now().mono < self.due(stored))
+        self.board_unless(key, urgency, |stored| self.clock.now().mono < self.due(key, stored))
     }
 
     fn board_unless(
@@ -196,13 +181,8 @@ impl Larder {
                 (landed, Outcome::Shared)
             }
             Seat::First(ticket, landed) => {
-                // It was asked for and could not be had, a moment ago.
-                if let Some(why) = self.absences.get(key, self.clock.now().mono) {
-                    ticket.land(Err(why));
-                    return (landed, Outcome::Shared);
-                }
-                if let Some(stored) = self.cache.get(key).filter(|stored| is_current(stored)) {
-                    ticket.land(Ok(stored));
+                if let Some(instead) = self.instead_of_a_fetch(key, is_current) {
+                    ticket.land(instead);
                     return (landed, Outcome::Shared);
                 }
                 let larder = Arc::clone(self);
@@ -212,166 +192,16 @@ impl Larder {
         }
     }
 
-    /// Makes one fetch and brings its flight to its end.
-    async fn fly(&self, ticket: Ticket<Landing, Urgent>) {
-        let before = self.cache.get(ticket.key());
-        let started = self.clock.now();
-        let known = before.as_ref().map(|stored| stored.document.source());
-        let fetched = self.upstream.fetch(ticket.key(), known, ticket.note()).await;
-        let now = self.clock.now();
-        let landing = match fetched {
-            Ok(Fetched::Content { content, next_refresh }) => {
-                self.store(&ticket, content, next_refresh, before, now).await
-            }
-            Ok(Fetched::Unchanged { next_refresh }) => match before {
-                Some(before) => {
-                    Ok(self.confirm(&ticket, Arc::clone(&before.document), Some(&before), next_refresh, now))
-                }
-                None => {
-                    Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
-                }
-            },
-            Ok(Fetched::NoSuchModel) => {
-                // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
-                ticket.while_current(|| self.cache.remove(ticket.key()));
-                Err(NoDocument::NoSuchModel)
-            }
-            Err(failure) => Err(NoDocument::Failed(failure)),
-        };
-        let end = match &landing {
-            Ok(_) => FetchEnd::Good,
-            Err(NoDocument::Failed(failure)) => FetchEnd::of(failure),
-            Err(NoDocument::NoSuchModel) => FetchEnd::NoSuchModel,
-        };
-        self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
-        if let Err(why) = &landing {
-            self.miss(&ticket, why, now);
-        }
-        ticket.land(landing);
-    }
-
-    /// Remembers that a document cannot be had. One that was not asked for costs the backend nothing, and may be asked
-    /// for as soon as the backend may.
-    fn miss(&self, ticket: &Ticket<Landing, Urgent>, why: &NoDocument, now: Now) {
-        let key = ticket.key();
-        let holds_for = match why {
-            NoDocument::NoSuchModel => UNKNOWN_FOR,
-            NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
-            NoDocument::Failed(failure) => {
-                tracing::warn!(document = %key, %failure, "a fetch failed");
-                FAILED_FOR
-            }
-        };
-        let until = now.mono.plus(holds_for);
-        ticket.while_current(|| self.absences.remember(key.clone(), why.clone(), until));
-    }
-
-    /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
-    async fn store(
-        &self,
-        ticket: &Ticket<Landing, Urgent>,
-        content: Content,
-        stated: Option<Wall>,
-        before: Option<Arc<Stored>>,
-        now: Now,
-    ) -> Landing {
-        if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
-            ticket.while_current(|| self.cache.put(ticket.key().clone(), Arc::new(before.doubted())));
-            let reason = "it is empty, and what it sent before was not: that is believed the second time";
-            return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
-        }
-        let (label_key, license) = (ticket.key().clone(), self.keeping.load().license.clone());
-        let known = before.clone();
-        let built = tokio::task::spawn_blocking(move || {
-            let label = Label { key: &label_key, license: &license };
-            Document::build(content, &label, known.as_deref().map(|stored| stored.document.as_ref()))
-        });
-        let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
-        let document =
-            built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
-        Ok(self.confirm(ticket, Arc::new(document), before.as_deref(), stated, now))
-    }
-
-    /// Stores a document as confirmed by the backend just now, unless it was purged since it was asked for.
-    fn confirm(
-        &self,
-        ticket: &Ticket<Landing, Urgent>,
-        document: Arc<Document>,
-        before: Option<&Stored>,
-        stated: Option<Wall>,
-        now: Now,
-    ) -> Arc<Stored> {
-        let cadence = self.keeping.load().cadence;
-        let known = Known { stated, of_the_backend: self.refreshes.expected(now) };
-        let dates = dates(known, document.generated_at(), cadence, now.wall);
-        let [due, ask_again] = [dates.due, dates.ask_again].map(|at| now.mono.plus(at.since(now.wall)));
-        self.refreshes.hear_of(dates.due);
-        self.refreshes.begin(Rhythm::new(cadence, due, now.mono));
-        let kept = self.cache.has_room_for(&document);
-        let mut stored = Stored::confirmed(document, [due, ask_again], now.mono, before);
-        stored.kept = kept;
-        let stored = Arc::new(stored);
-        let (key, document) = (ticket.key(), &stored.document);
-        if kept {
-            ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
-        } else {
-            tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
-        }
-        stored
-    }
-
-    /// Has documents asked for anew: they are served, marked stale, while they are refreshed; with `hard` they are gone at
-    /// once. What flights under way bring is not stored. Says how many were stored.
-    pub fn purge(&self, selection: &Selection, hard: bool) -> usize {
+    /// What a flight brings at once, without a fetch.
+    fn instead_of_a_fetch(&self, key: &DocumentKey, is_current: impl Fn(&Stored) -> bool) -> Option<Landing> {
         let now = self.clock.now().mono;
-        self.flights.forget(|key| selection.fits(key));
-        self.absences.forget(|key| selection.fits(key));
-        let (mut purged, fitting) = (0, self.cache.all().filter(|(key, _)| selection.fits(key)));
-        for (key, stored) in fitting {
-            purged += 1;
-            if hard {
-                self.cache.remove(&key);
-            } else {
-                self.cache.replace(&key, &stored, stored.overdue(now));
-            }
+        // It was asked for and could not be had, a moment ago.
+        if let Some(why) = self.absences.get(key, now) {
+            return Some(Err(why));
         }
-        purged
-    }
-
-    /// Everything that is stored, for the operator: in the order of what it is.
-    pub fn inventory(&self) -> Vec<Kept> {
-        let now = self.clock.now().mono;
-        let kept = |(key, stored): (Arc<DocumentKey>, Arc<Stored>)| Kept {
-            document: key.to_string(),
-            bytes: stored.document.bytes(),
-            items: stored.document.items(),
-            confirmed: now.since(stored.confirmed),
-            due_in: ttl(self.due(&stored), now),
-        };
-        let mut all: Vec<Kept> = self.cache.all().map(kept).collect();
-        all.sort_by(|one, other| one.document.cmp(&other.document));
-        all
-    }
-
-    /// Drops what is gone and tells the metrics how much is there. Called every few seconds.
-    pub fn sweep(&self) {
-        let now = self.clock.now().mono;
-        self.cache.sweep(&self.keeping.load().windows, now);
-        self.absences.sweep(now);
-        let (documents, bytes) = self.cache.size();
-        self.instruments.larder(documents, bytes, self.flights.len());
-        self.instruments.upstream(self.upstream.condition());
-        self.instruments.refresh_overdue(self.refreshes.overdue(now));
-    }
-
-    /// When the backend is next expected to change its data, as the newest answer has it.
-    pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
-        self.refreshes.heard_of(now)
-    }
-
-    /// How many documents are stored. For tests and the operator.
-    pub fn documents(&self) -> u64 {
-        self.sweep();
-        self.cache.size().0
+        match self.cache.get(key) {
+            Some(stored) => is_current(&stored).then_some(Ok(stored)),
+            None => self.turned_away(key, now).map(Err),
+        }
     }
 }

@@ -8,12 +8,15 @@ mod account;
 mod admit;
 mod authenticate;
 mod counted;
+mod errand;
 mod error_body;
 mod exchange;
 mod fetch;
 mod guard;
+mod keeping;
 mod larder;
 mod leases;
+mod listed;
 mod me;
 mod observe;
 mod outcome;
@@ -28,6 +31,7 @@ mod respond;
 mod roster;
 #[cfg(test)]
 mod schedules;
+mod stocktaking;
 mod terms;
 
 use std::panic::AssertUnwindSafe;
@@ -58,13 +62,15 @@ use respond::{Answer, Circumstances, Delivery, respond};
 pub use account::Account;
 pub use exchange::Peer;
 pub use guard::AddressGuard;
-pub use larder::{Keeping, Kept, Larder};
+pub use keeping::{Keeping, ShelfLife};
+pub use larder::Larder;
 pub use leases::{Leases, Spawn, Work};
 pub use observe::Instruments;
 pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Refusal};
 pub use registrar::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, RegistrarError, Took};
 pub use roster::{Found, Roster};
+pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
 
 /// The page that says nothing but that the process is alive.

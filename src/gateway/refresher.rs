@@ -62,7 +62,7 @@ impl Larder {
 
     async fn refresh_what_is_in_use(self: &Arc<Self>, refreshed_at: Mono) {
         let in_use = self.in_use();
-        self.stored().for_each(|(_, stored)| stored.fade());
+        self.cache.all().for_each(|(_, stored)| stored.fade());
         let outdated = in_use.into_iter().filter(|(_, stored)| stored.confirmed < refreshed_at);
         let refresh = |(key, _): (Arc<DocumentKey>, Arc<Stored>)| async move {
             drop(self.ask_about(&key).await);
@@ -70,9 +70,12 @@ impl Larder {
         stream::iter(outdated).for_each_concurrent(AT_ONCE, refresh).await;
     }
 
-    /// What was asked for of late, most used first.
+    /// What was asked for of late and follows the backend, most used first.
     fn in_use(&self) -> Vec<(Arc<DocumentKey>, Arc<Stored>)> {
-        let mut used: Vec<_> = self.stored().filter(|(_, stored)| stored.uses() > 0).collect();
+        let keeping = self.keeping.load();
+        let follows = |key: &DocumentKey| keeping.life(key.route).follows_the_backend();
+        let is_wanted = |(key, stored): &(Arc<DocumentKey>, Arc<Stored>)| stored.uses() > 0 && follows(key);
+        let mut used: Vec<_> = self.cache.all().filter(is_wanted).collect();
         used.sort_by_key(|(_, stored)| Reverse(stored.uses()));
         used
     }

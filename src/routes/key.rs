@@ -77,6 +77,24 @@ impl DocumentKey {
     }
 }
 
+impl DocumentKey {
+    /// The list of models that a caller gets who asks for nothing in particular.
+    pub fn list_of_models() -> Self {
+        Self::new(Route::Models, None, Query::default(), Period::Day)
+    }
+
+    /// Every list of models there is.
+    pub fn lists_of_models() -> impl Iterator<Item = Self> {
+        let of = |period, sort_by| {
+            let query = Query { period: Some(period), sort_by: Some(sort_by), limit: None };
+            Self::new(Route::Models, None, query, Period::Day)
+        };
+        Period::ALL
+            .into_iter()
+            .flat_map(move |period| SortBy::ALL.into_iter().map(move |sort_by| of(period, sort_by)))
+    }
+}
+
 impl fmt::Display for DocumentKey {
     /// For logs and the operator: `history gpt-5 period=7d`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -53,6 +53,10 @@ impl Upstream for Embedded {
     fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a> {
         Box::pin(self.ask(key, known))
     }
+
+    fn lists_all_models(&self) -> bool {
+        true
+    }
 }
 
 /// A document as a question. `None` for what the backend knows nothing of.

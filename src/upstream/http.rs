@@ -184,6 +184,10 @@ impl Upstream for Http {
     fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a> {
         Box::pin(self.ask(key, known))
     }
+
+    fn lists_all_models(&self) -> bool {
+        false
+    }
 }
 
 fn bearer(credential: &Secret) -> Result<HeaderValue, BadBackend> {

@@ -81,4 +81,7 @@ pub enum Failure {
 pub trait Upstream: Send + Sync + 'static {
     /// Asks for a document. With `known`, the backend may say that it has not changed.
     fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a>;
+
+    /// Whether its list of models names all there are.
+    fn lists_all_models(&self) -> bool;
 }

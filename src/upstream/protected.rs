@@ -82,6 +82,11 @@ impl Protected {
         matches!(self.breaker().ask(self.clock.now().mono).1, Permission::Refused(_))
     }
 
+    /// Whether its list of models names all there are.
+    pub fn lists_all_models(&self) -> bool {
+        self.backend.lists_all_models()
+    }
+
     /// How it stands.
     pub fn condition(&self) -> Condition {
         let health = self.breaker().health(self.clock.now().mono);

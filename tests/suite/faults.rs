@@ -79,6 +79,9 @@ fn unusable() -> Vec<(String, Act)> {
     ]
 }
 
+/// So long after each other are models asked about that are in no list.
+const BETWEEN_PROBES: Duration = Duration::from_secs(1);
+
 /// Answers that the backend cannot answer now.
 fn unavailable() -> Vec<(String, Act)> {
     let with = |name: &str, act: Act| (name.to_owned(), act);
@@ -104,6 +107,7 @@ async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
     let (mut invalid, mut away) = (0, 0);
     for (number, (name, act, status)) in all().into_iter().enumerate() {
         let unseen = format!("/api/v1/models/m{number}");
+        world.pass(BETWEEN_PROBES);
         world.backend.next(act);
         let refused = world.asks(&customer, &unseen).await;
         assert_eq!(refused.status, status, "{name}");
@@ -195,6 +199,7 @@ async fn no_list_is_missing() {
         assert_eq!(world.asks(&customer, target).await.code(), "upstream_invalid", "{target}");
     }
     for target in [ATLAS, "/api/v1/models/atlas/history", "/api/v1/drift/atlas"] {
+        world.pass(BETWEEN_PROBES);
         assert_eq!(world.asks(&customer, target).await.code(), "model_not_found", "{target}");
     }
     assert_eq!(world.refused("upstream_invalid").await, 4);

@@ -60,5 +60,6 @@ mod shell;
 mod sigterm;
 mod strangers;
 mod two_forms;
+mod unlisted;
 mod upstream;
 mod world;

@@ -72,6 +72,7 @@ async fn meanwhile_a_page_of_some_proxy_says_nothing_of_models() {
     assert_eq!(world.get(DETAIL).key(&customer.key).send().await.status, 200);
     let page = Arc::new(answer("404 Not Found", &[("content-type", "text/html")], "<h1>nothing here</h1>"));
     world.backend.answers(move |_| page.as_ref().clone());
+    world.pass(Duration::from_secs(1));
     let told = world.get("/api/v1/models/other").key(&customer.key).send().await;
     assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()));
     world.pass(Duration::from_hours(30));

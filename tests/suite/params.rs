@@ -1,6 +1,7 @@
 //! Parameters: their one spelling, their defaults, who may ask what, and what is ignored.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use scoregate::routes::ENDPOINTS;
 use scoregate::store::OwnLimits;
@@ -143,6 +144,7 @@ async fn params_what_an_endpoint_does_not_take_is_ignored_whatever_it_holds() {
     let rubbish = "period=7D&period=latest&sortBy=x&limit=0&limit=%zz&x=1";
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes.is_empty()) {
         let target = endpoint.documented_path().replace("{id}", "atlas");
+        world.pass(Duration::from_secs(1));
         for query in ["", "?period=7D", "?limit=0", "?sortBy=", &format!("?{rubbish}")] {
             let told = connection.ask(world.get(&format!("{target}{query}")).key(&customer.key)).await;
             assert_eq!(told.status, 200, "{target}{query}");
@@ -197,6 +199,8 @@ async fn params_a_model_id_is_decoded_once_and_named_to_the_backend_in_one_way()
         ("a..b", "a..b"),
         (&longest, &longest),
     ] {
+        // Models that are in no list are asked about once a second.
+        world.pass(Duration::from_secs(1));
         let told = connection.ask(world.get(&format!("/api/v1/drift/{raw}")).key(&customer.key)).await;
         assert_eq!(told.status, 200, "{raw}");
         assert_eq!(asked(&world).last().unwrap(), &format!("/drift/{id}"), "{raw}");

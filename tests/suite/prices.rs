@@ -81,6 +81,8 @@ async fn prepared(world: &World, ending: Ending, method: &str, customer: &Custom
 }
 
 async fn prepared_error(world: &World, code: Code, method: &str, customer: &Customer) -> Ask {
+    // Models that are in no list are asked about once a second.
+    world.pass(Duration::from_secs(1));
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     let unseen = format!("{MODELS}/{method}-{}", code.row().word);
     match code {

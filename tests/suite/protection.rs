@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 
 use crate::backend::{Act, answer, json};
 use crate::client::Answer;
-use crate::world::{Customer, World, good};
+use crate::world::{Customer, LISTED, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 
@@ -25,6 +25,8 @@ fn broken(status: &str) -> Act {
 /// Fails five questions about different documents, which the backend is let rest for.
 async fn exhausts(world: &World, customer: &Customer) {
     for number in 0..5 {
+        // Models that are in no list are asked about once a second.
+        world.pass(Duration::from_secs(1));
         world.backend.next(broken("500 Internal Server Error"));
         assert_eq!(world.asks(customer, &model(number)).await.status, 503);
     }
@@ -49,7 +51,7 @@ async fn two_questions_are_under_way_and_whoever_pays_is_next() {
     let world = World::new().await;
     let (free, paid) = (world.free().await, world.paid().await);
     for customer in [&free, &paid] {
-        assert_eq!(world.asks(customer, "/api/v1/index").await.status, 200);
+        assert_eq!(world.asks(customer, MODELS).await.status, 200);
     }
     let before = world.backend.received().len();
     world.backend.hold();
@@ -88,7 +90,7 @@ async fn two_questions_are_under_way_and_whoever_pays_is_next() {
 async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
     let world = World::with("freshness.patience = \"5s\"", good).await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     world.backend.hold();
     let targets: Vec<String> = (0..3).map(model).collect();
     let all = join_all(targets.iter().map(|target| world.asks(&customer, target)));
@@ -106,7 +108,7 @@ async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
 
 #[tokio::test]
 async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_asked_two_things_at_a_time() {
-    const DOCUMENTS: u32 = 40;
+    const DOCUMENTS: u32 = LISTED;
     let world = World::new().await;
     let customer = world.paid().await;
     let targets: Vec<String> = (0..DOCUMENTS).map(model).collect();
@@ -115,6 +117,7 @@ async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_aske
         assert!(answers.iter().all(|answer| answer.status == 200));
         answers.iter().filter(|answer| answer.header("cache-status").ends_with("detail=stale")).count()
     };
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     assert_eq!(round().await, 0);
     let before = world.backend.received().len();
     world.pass(Duration::from_hours(1));
@@ -189,6 +192,7 @@ async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_
         world.backend.open();
     });
     assert_eq!(trial.status, 200);
+    world.pass(Duration::from_secs(1));
     assert_eq!(world.asks(&customer, &model(7)).await.status, 200);
     assert_eq!(world.backend.received().len(), 7);
     world.running.gateway.sweep();

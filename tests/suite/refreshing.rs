@@ -153,6 +153,33 @@ async fn what_nobody_asks_for_any_more_is_left_alone() {
 }
 
 #[tokio::test]
+async fn an_endpoint_with_a_time_to_live_of_its_own_is_due_by_that_whatever_the_backend_does() {
+    let settings = "[freshness.index]\nttl = \"5m\"\nwhile_refreshed = \"10m\"\non_error = \"1h\"";
+    let (world, customer, backend) = numbered(settings).await;
+    for target in [MODELS, INDEX] {
+        world.asks(&customer, target).await;
+    }
+    let status = async |expected: &str| {
+        assert_eq!(world.asks(&customer, INDEX).await.header("cache-status"), expected);
+    };
+    status("scoregate; hit; ttl=300").await;
+    world.pass(Duration::from_secs(299));
+    backend.refreshes();
+    world.pass(Duration::from_secs(1));
+    status("scoregate; hit; ttl=0; detail=stale").await;
+    world.settled().await;
+    status("scoregate; hit; ttl=300").await;
+    assert_eq!(score(&world.asks(&customer, INDEX).await), 1);
+    world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
+    world.pass(Duration::from_mins(16));
+    status("scoregate; hit; ttl=-660; detail=stale").await;
+    assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"stale_on_error\"}").await, 1);
+    world.pass(Duration::from_mins(50));
+    assert_eq!(world.asks(&customer, INDEX).await.status, 503, "that was longer than its window");
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_day_without_a_backend_is_answered_from_what_was_seen_and_its_return_is_noticed() {
     let (world, customer, backend) = numbered("").await;
     for target in [MODELS, INDEX] {

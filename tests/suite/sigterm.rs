@@ -90,6 +90,8 @@ fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
         let [patron] = patrons.as_slice() else { unreachable!() };
         let program = Program::serve(directory.path(), &environment);
         let public = program.public();
+        // So that the models below are known to be there.
+        assert_eq!(Wire::open(public).unwrap().ask("/api/v1/models", &patron.key).told().0, 200);
         backend.hold();
         let heard: Vec<Heard> = std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..WAITING)
@@ -98,7 +100,7 @@ fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
                     scope.spawn(move || Wire::open(public).unwrap().ask(&target, &patron.key))
                 })
                 .collect();
-            runtime.block_on(backend.has_received(WAITING as usize));
+            runtime.block_on(backend.has_received(WAITING as usize + 1));
             program.signal("TERM");
             program.says("stopping");
             backend.open();
@@ -107,7 +109,7 @@ fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
         assert!(heard.iter().all(|heard| heard.told().0 == 200), "{heard:?}");
         program.end().0.with(0);
         let program = Program::serve(directory.path(), &environment);
-        assert_eq!(remaining(program.public(), patron), patron.quota - WAITING);
+        assert_eq!(remaining(program.public(), patron), patron.quota - WAITING - 1);
         program.stop().with(0);
     });
 }

@@ -45,6 +45,17 @@ pub struct Customer {
     pub key: String,
 }
 
+/// How many models besides Atlas a backend that works has listed: `m0`, `m1` and so on.
+pub const LISTED: u32 = 40;
+
+/// The items of its list.
+fn listed() -> String {
+    let updated = r#""currentScore":80.25,"lastUpdated":"2026-11-21T11:59:00Z""#;
+    let one = |id: &str, name: &str| format!(r#"{{"id":"{id}","name":"{name}",{updated}}}"#);
+    let numbered = (0..LISTED).map(|number| one(&format!("m{number}"), &format!("Model {number}")));
+    std::iter::once(one("atlas", "Atlas")).chain(numbered).collect::<Vec<_>>().join(",")
+}
+
 /// What a backend that works sends: small, well-shaped, the same for the same question.
 pub fn good(received: &Received) -> Act {
     let target = received.target().trim_start_matches("/api/v1");
@@ -54,6 +65,12 @@ pub fn good(received: &Received) -> Act {
         }
         _ => r#"{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"2026-11-21T11:59:00Z"}"#,
     };
+    if target.starts_with("/models?") {
+        return json(&format!(
+            r#"{{"success":true,"generated_at":"2026-11-21T12:00:00Z","data":[{}]}}"#,
+            listed()
+        ));
+    }
     if target.contains("/nobody") {
         return crate::backend::answer("404 Not Found", &[], "");
     }

@@ -1,0 +1,70 @@
+//! Which models a list names.
+//!
+//! Not for: whether that is all there are (the backend's mapping says so), nor what follows for a request.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::routes::ModelId;
+
+/// The identifiers in a list of models, in order.
+#[derive(Debug)]
+pub(super) struct Listing(Box<[Box<str>]>);
+
+#[derive(Deserialize)]
+struct Item<'d> {
+    #[serde(borrow)]
+    id: &'d RawValue,
+}
+
+impl Listing {
+    /// Reads them. `None` if an item has none that can be read, or there is no item: such a list says nothing of who is not
+    /// in it.
+    pub(super) fn read(data: &[u8]) -> Option<Self> {
+        let items: Vec<Item<'_>> = serde_json::from_slice(data).ok()?;
+        let mut ids: Vec<Box<str>> = items.iter().map(|item| identifier(item.id)).collect::<Option<_>>()?;
+        ids.sort_unstable();
+        (!ids.is_empty()).then(|| Self(ids.into()))
+    }
+
+    /// Whether it names a model.
+    pub(super) fn names(&self, id: &ModelId) -> bool {
+        self.0.binary_search_by(|named| named.as_ref().cmp(id.as_str())).is_ok()
+    }
+}
+
+/// A text, or a number as it is written.
+fn identifier(raw: &RawValue) -> Option<Box<str>> {
+    let text = raw.get();
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str::<String>(text).ok().map(Into::into),
+        Some(b'0'..=b'9') => Some(text.into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(data: &str, id: &str) -> Option<bool> {
+        Some(Listing::read(data.as_bytes())?.names(&ModelId::new(id).unwrap()))
+    }
+
+    #[test]
+    fn a_list_names_models_by_texts_and_by_numbers() {
+        let data = r#"[{"name":"x","id":"gpt-5"},{"id":17,"more":{"id":"inner"}},{"id":"atl\u0061s"}]"#;
+        for (id, named) in [("gpt-5", true), ("17", true), ("atlas", true), ("inner", false), ("1", false)] {
+            assert_eq!(names(data, id), Some(named), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_in_full_says_nothing() {
+        for data in
+            ["[]", "[{}]", r#"[{"id":"a"},{"id":null}]"#, r#"[{"id":"a","id":"b"}]"#, "{", r#"[{"id":-1}]"#]
+        {
+            assert_eq!(names(data, "a"), None, "{data}");
+        }
+    }
+}

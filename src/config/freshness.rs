@@ -1,0 +1,121 @@
+//! How documents are kept, as read: for all endpoints, and for those with a table of their own, `[freshness.alerts]`.
+//!
+//! Not for: what follows from it (`gateway::keeping`).
+
+use std::time::Duration;
+
+use crate::cache::Windows;
+use crate::gateway::{Keeping, ShelfLife};
+use crate::routes::{ENDPOINTS, Endpoint};
+
+use super::resolve::Reading;
+use super::words::duration;
+
+impl Reading<'_> {
+    pub(super) fn keeping(&mut self) -> Keeping {
+        let windows = Windows {
+            while_refreshed: self.duration("freshness.while_refreshed"),
+            on_error: self.duration("freshness.on_error"),
+        };
+        self.windows_in_order("freshness", windows);
+        let life = ShelfLife { windows, ttl: None };
+        let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
+        let own = stored.filter(|endpoint| self.written.says(&table_of(endpoint)));
+        Keeping {
+            life,
+            lives: own.map(|endpoint| (endpoint.route, self.life_of(endpoint, life))).collect(),
+            cadence: self.duration("freshness.refresh"),
+            patience: self.duration("freshness.patience"),
+            probing: self.flag("freshness.probing"),
+            license: self.text("service.license"),
+        }
+    }
+
+    /// What an endpoint's table says, and else what holds for all.
+    fn life_of(&mut self, endpoint: &Endpoint, of_all: ShelfLife) -> ShelfLife {
+        let table = table_of(endpoint);
+        let mut said = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
+        let windows = Windows {
+            while_refreshed: said("while_refreshed").unwrap_or(of_all.windows.while_refreshed),
+            on_error: said("on_error").unwrap_or(of_all.windows.on_error),
+        };
+        let ttl = said("ttl");
+        self.windows_in_order(&table, windows);
+        ShelfLife { windows, ttl }
+    }
+
+    fn windows_in_order(&mut self, table: &str, windows: Windows) {
+        if windows.on_error < windows.while_refreshed {
+            let path = format!("{table}.on_error");
+            let value = self.maybe(&path);
+            self.problem(&path, value, format!("it has to be at least {table}.while_refreshed"));
+        }
+    }
+
+    fn maybe_duration(&mut self, path: &str) -> Option<Duration> {
+        let value = self.maybe(path)?;
+        let read = value.as_str().and_then(duration);
+        if read.is_none() {
+            self.problem(path, Some(value), super::ValueKind::Duration.remedy());
+        }
+        read
+    }
+}
+
+fn table_of(endpoint: &Endpoint) -> String {
+    format!("freshness.{}", endpoint.name)
+}
+
+/// Whether a path is of an endpoint's table.
+pub(super) fn is_life_path(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('.').collect();
+    let ["freshness", name, "ttl" | "while_refreshed" | "on_error"] = parts.as_slice() else { return false };
+    ENDPOINTS.iter().any(|endpoint| endpoint.stored && endpoint.name == *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Problems, read_text, resolve};
+    use super::*;
+    use crate::routes::Route;
+
+    fn keeping(text: &str) -> Result<Keeping, Problems> {
+        let text = format!("upstream = \"built-in\"\n{text}");
+        resolve(&read_text(&text).unwrap()).map(|config| config.keeping)
+    }
+
+    #[test]
+    fn an_endpoint_s_table_says_what_differs() {
+        let keeping = keeping(
+            "[freshness]\non_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nwhile_refreshed = \"1h\"",
+        )
+        .unwrap();
+        let (all, alerts) = (keeping.life(Route::Models), keeping.life(Route::Alerts));
+        let day = Duration::from_hours(24);
+        assert_eq!((all.ttl, all.windows.while_refreshed, all.windows.on_error), (None, day, 2 * day));
+        assert_eq!(alerts.ttl, Some(Duration::from_mins(5)));
+        assert_eq!(
+            (alerts.windows.while_refreshed, alerts.windows.on_error),
+            (Duration::from_hours(1), 2 * day)
+        );
+    }
+
+    #[test]
+    fn what_an_endpoint_s_table_cannot_say_is_refused_with_what_would_do() {
+        for (text, path, words) in [
+            ("[freshness.alerts]\nttl = 5", "freshness.alerts.ttl", "\"5m\""),
+            ("[freshness.alerts]\nttl = \"0s\"", "freshness.alerts.ttl", "longer than nothing"),
+            (
+                "[freshness.alerts]\non_error = \"1h\"",
+                "freshness.alerts.on_error",
+                "at least freshness.alerts.while_refreshed",
+            ),
+            ("[freshness.alerts]\nrefresh = \"1h\"", "freshness.alerts.refresh", "no such setting"),
+            ("[freshness.alarms]\nttl = \"1h\"", "freshness.alarms.ttl", "no such setting"),
+            ("[freshness.me]\nttl = \"1h\"", "freshness.me.ttl", "no such setting"),
+        ] {
+            let problems = keeping(text).unwrap_err().to_string();
+            assert!(problems.contains(path) && problems.contains(words), "{text}: {problems}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One errand: a fetch made, and what it brought stored, or remembered as not to be had.
+//!
+//! Runs in a task of its own. Not for: who has it made, nor who waits for it (`larder`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cache::freshness::Known;
+use crate::cache::{Content, Document, Label, Rhythm, Stored, Ticket};
+use crate::clock::{Now, Wall};
+use crate::upstream::{Failure, Fetched, Urgent};
+
+use super::counted::FetchEnd;
+use super::larder::{Landing, Larder, NoDocument};
+
+/// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
+const FAILED_FOR: Duration = Duration::from_millis(500);
+/// So long a model that the backend does not know is not asked for again.
+const UNKNOWN_FOR: Duration = Duration::from_mins(1);
+
+impl Larder {
+    /// Makes one fetch and brings its flight to its end.
+    pub(super) async fn fly(&self, ticket: Ticket<Landing, Urgent>) {
+        let before = self.cache.get(ticket.key());
+        let started = self.clock.now();
+        let known = before.as_ref().map(|stored| stored.document.source());
+        let fetched = self.upstream.fetch(ticket.key(), known, ticket.note()).await;
+        let now = self.clock.now();
+        let landing = match fetched {
+            Ok(Fetched::Content { content, next_refresh }) => {
+                self.store(&ticket, content, next_refresh, before, now).await
+            }
+            Ok(Fetched::Unchanged { next_refresh }) => match before {
+                Some(before) => {
+                    Ok(self.confirm(&ticket, Arc::clone(&before.document), Some(&before), next_refresh, now))
+                }
+                None => {
+                    Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
+                }
+            },
+            Ok(Fetched::NoSuchModel) => {
+                // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
+                ticket.while_current(|| self.cache.remove(ticket.key()));
+                Err(NoDocument::NoSuchModel)
+            }
+            Err(failure) => Err(NoDocument::Failed(failure)),
+        };
+        let end = match &landing {
+            Ok(_) => FetchEnd::Good,
+            Err(NoDocument::Failed(failure)) => FetchEnd::of(failure),
+            Err(NoDocument::NoSuchModel | NoDocument::Unlisted) => FetchEnd::NoSuchModel,
+        };
+        self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
+        if let Err(why) = &landing {
+            self.miss(&ticket, why, now);
+        }
+        ticket.land(landing);
+    }
+
+    /// Remembers that a document cannot be had. One that was not asked for costs the backend nothing, and may be asked
+    /// for as soon as the backend may.
+    fn miss(&self, ticket: &Ticket<Landing, Urgent>, why: &NoDocument, now: Now) {
+        let key = ticket.key();
+        let holds_for = match why {
+            NoDocument::NoSuchModel => UNKNOWN_FOR,
+            NoDocument::Unlisted | NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
+            NoDocument::Failed(failure) => {
+                tracing::warn!(document = %key, %failure, "a fetch failed");
+                FAILED_FOR
+            }
+        };
+        let until = now.mono.plus(holds_for);
+        ticket.while_current(|| self.absences.remember(key.clone(), why.clone(), until));
+    }
+
+    /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
+    async fn store(
+        &self,
+        ticket: &Ticket<Landing, Urgent>,
+        content: Content,
+        stated: Option<Wall>,
+        before: Option<Arc<Stored>>,
+        now: Now,
+    ) -> Landing {
+        if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
+            ticket.while_current(|| self.cache.put(ticket.key().clone(), Arc::new(before.doubted())));
+            let reason = "it is empty, and what it sent before was not: that is believed the second time";
+            return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
+        }
+        let (label_key, license) = (ticket.key().clone(), self.keeping.load().license.clone());
+        let known = before.clone();
+        let built = tokio::task::spawn_blocking(move || {
+            let label = Label { key: &label_key, license: &license };
+            Document::build(content, &label, known.as_deref().map(|stored| stored.document.as_ref()))
+        });
+        let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
+        let document =
+            built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
+        Ok(self.confirm(ticket, Arc::new(document), before.as_deref(), stated, now))
+    }
+
+    /// Stores a document as confirmed by the backend just now, unless it was purged since it was asked for.
+    fn confirm(
+        &self,
+        ticket: &Ticket<Landing, Urgent>,
+        document: Arc<Document>,
+        before: Option<&Stored>,
+        stated: Option<Wall>,
+        now: Now,
+    ) -> Arc<Stored> {
+        let (keeping, route) = (self.keeping.load(), ticket.key().route);
+        let known = Known { stated, of_the_backend: self.refreshes.expected(now) };
+        let dates = keeping.dates(route, known, document.generated_at(), now.wall);
+        let [due, ask_again] = [dates.due, dates.ask_again].map(|at| now.mono.plus(at.since(now.wall)));
+        if keeping.life(route).follows_the_backend() {
+            self.refreshes.hear_of(dates.due);
+            self.refreshes.begin(Rhythm::new(keeping.cadence, due, now.mono));
+        }
+        let kept = self.cache.has_room_for(&document);
+        let mut stored = Stored::confirmed(document, [due, ask_again], now.mono, before);
+        stored.kept = kept;
+        let stored = Arc::new(stored);
+        let (key, document) = (ticket.key(), &stored.document);
+        if kept {
+            ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
+        } else {
+            tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
+        }
+        stored
+    }
+}

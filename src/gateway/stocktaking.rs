@@ -1,0 +1,81 @@
+//! What is done to all documents at once: they are listed, purged, swept.
+//!
+//! Not for: a single request (`larder`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cache::Stored;
+use crate::cache::freshness::{Verdict, ttl, verdict};
+use crate::routes::{DocumentKey, Selection};
+
+use super::larder::Larder;
+
+/// A document at hand, as an operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Which one, in words.
+    pub document: String,
+    /// Bytes of all its bodies.
+    pub bytes: usize,
+    /// How many items its data has.
+    pub items: usize,
+    /// How long ago the backend confirmed it.
+    pub confirmed: Duration,
+    /// Seconds until its refresh is due; less than nothing once it is overdue.
+    pub due_in: i64,
+}
+
+impl Larder {
+    /// Has documents asked for anew: they are served, marked stale, while they are refreshed; with `hard` they are gone at
+    /// once. What flights under way bring is not stored. Says how many were stored.
+    pub fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        let now = self.clock.now().mono;
+        self.flights.forget(|key| selection.fits(key));
+        self.absences.forget(|key| selection.fits(key));
+        let (mut purged, fitting) = (0, self.cache.all().filter(|(key, _)| selection.fits(key)));
+        for (key, stored) in fitting {
+            purged += 1;
+            if hard {
+                self.cache.remove(&key);
+            } else {
+                self.cache.replace(&key, &stored, stored.overdue(now));
+            }
+        }
+        purged
+    }
+
+    /// Everything that is stored, for the operator: in the order of what it is.
+    pub fn inventory(&self) -> Vec<Kept> {
+        let now = self.clock.now().mono;
+        let kept = |(key, stored): (Arc<DocumentKey>, Arc<Stored>)| Kept {
+            document: key.to_string(),
+            bytes: stored.document.bytes(),
+            items: stored.document.items(),
+            confirmed: now.since(stored.confirmed),
+            due_in: ttl(self.due(&key, &stored), now),
+        };
+        let mut all: Vec<Kept> = self.cache.all().map(kept).collect();
+        all.sort_by(|one, other| one.document.cmp(&other.document));
+        all
+    }
+
+    /// Drops what is gone and tells the metrics how much is there. Called every few seconds.
+    pub fn sweep(&self) {
+        let now = self.clock.now().mono;
+        let keeping = self.keeping.load();
+        self.cache
+            .sweep(|key, stored| verdict(stored.due, &keeping.life(key.route).windows, now) == Verdict::Gone);
+        self.absences.sweep(now);
+        let (documents, bytes) = self.cache.size();
+        self.instruments.larder(documents, bytes, self.flights.len());
+        self.instruments.upstream(self.upstream.condition());
+        self.instruments.refresh_overdue(self.refreshes.overdue(now));
+    }
+
+    /// How many documents are stored. For tests and the operator.
+    pub fn documents(&self) -> u64 {
+        self.sweep();
+        self.cache.size().0
+    }
+}

@@ -1,0 +1,94 @@
+//! Models that the backend has not listed: who makes identifiers up reaches neither the backend nor the memory, and who
+//! asks for what there is never waits for that.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::backend::json;
+use crate::client::Answer;
+use crate::world::{Customer, LISTED, World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// So many customers ask for so many identifiers that nobody has.
+async fn made_up(world: &World, customer: &Customer, round: u32) -> Vec<Answer> {
+    let targets: Vec<String> =
+        (0..200).map(|number| format!("/api/v1/models/made-up-{round}-{number}")).collect();
+    join_all(targets.iter().map(|target| world.get(target).key(&customer.key).send())).await
+}
+
+/// How often the backend was asked, by how that ended.
+async fn calls(world: &World) -> BTreeSet<String> {
+    let calls = world.scrape().await;
+    let calls = calls.lines().filter(|line| line.starts_with("scoregate_upstream_calls_total"));
+    calls.map(str::to_owned).collect()
+}
+
+fn count(answers: &[Answer], status: u16) -> usize {
+    answers.iter().filter(|answer| answer.status == status).count()
+}
+
+#[tokio::test]
+async fn of_made_up_models_one_a_second_is_asked_about() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    for round in 0..3 {
+        let answers = made_up(&world, &customer, round).await;
+        assert_eq!((count(&answers, 200), count(&answers, 503)), (1, 199), "this backend knows every name");
+        let refused = answers.iter().find(|answer| answer.status == 503).unwrap();
+        assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("upstream_unavailable", "1"));
+        world.pass(SECOND);
+    }
+    assert_eq!(world.backend.count("/api/v1/models/made-up"), 3);
+    assert_eq!(world.backend.count("/api/v1/models?"), 1, "the list, to know who is in it");
+    assert_eq!(world.running.gateway.larder.documents(), 4);
+}
+
+#[tokio::test]
+async fn what_is_listed_is_fetched_at_once_however_many_it_is() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    let targets: Vec<String> = (0..LISTED).map(|number| format!("/api/v1/models/m{number}")).collect();
+    let answers = join_all(targets.iter().map(|target| world.asks(&customer, target))).await;
+    assert_eq!(count(&answers, 200), LISTED as usize);
+    assert_eq!(world.backend.received().len(), LISTED as usize + 1, "each once, and one list");
+}
+
+#[tokio::test]
+async fn unknown_models_are_answered_from_a_list_that_is_complete() {
+    let world = World::built_in().await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    let before = calls(&world).await;
+    let answers = made_up(&world, &customer, 0).await;
+    assert_eq!(count(&answers, 404), 200);
+    for path in ["/api/v1/models/made-up/history", "/api/v1/drift/made-up"] {
+        assert_eq!(world.asks(&customer, path).await.code(), "model_not_found", "{path}");
+    }
+    assert_eq!(calls(&world).await, before, "the backend was not asked");
+    assert_eq!(world.running.gateway.larder.documents(), 1);
+}
+
+#[tokio::test]
+async fn a_model_that_is_new_at_the_backend_is_known_after_its_refresh() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    world.asks(&customer, MODELS).await;
+    for (target, status) in [("/api/v1/models/probe", 200), ("/api/v1/models/atlas-2", 503)] {
+        assert_eq!(world.asks(&customer, target).await.status, status, "{target}");
+    }
+    world.backend.answers(|received| {
+        if received.target().contains("/models?") {
+            return json(r#"{"generated_at":"2026-11-21T13:00:00Z","data":[{"id":"atlas-2"}]}"#);
+        }
+        good(received)
+    });
+    world.pass(Duration::from_hours(1));
+    for target in ["/api/v1/models/probe-2", "/api/v1/models/atlas-2"] {
+        assert_eq!(world.asks(&customer, target).await.status, 200, "{target}");
+    }
+    assert_eq!(world.backend.count("/api/v1/models?"), 2);
+}
