@@ -29,21 +29,21 @@ impl Pair {
 
     /// The other is there alone; the spoilt one is named, and gone for good.
     fn gives_one(&self, why: &str) {
-        let (shelf, words) = (open(&self.directory), why);
-        let stock = shelf.all();
-        assert_eq!(stock.jars, std::slice::from_ref(&self.sound), "{words}");
-        assert_eq!(stock.refused.len(), 1, "{words}: {:?}", stock.refused);
-        assert_eq!(stock.refused[0].file, self.slip(), "{words}");
-        assert_eq!(files(&self.directory).len(), 2, "{words}: what is damaged is deleted");
-        assert_eq!(shelf.size(), (1, bytes(&self.directory)), "{words}");
-        assert!(shelf.all().refused.is_empty(), "{words}: it is said once");
-        self.is_as_before(&shelf);
+        let again = open(&self.directory);
+        let stock = again.all();
+        assert_eq!(stock.jars, std::slice::from_ref(&self.sound), "{why}");
+        assert_eq!(stock.refused.len(), 1, "{why}: {:?}", stock.refused);
+        assert_eq!(stock.refused[0].file, self.slip(), "{why}");
+        assert_eq!(files(&self.directory).len(), 2, "{why}: what is damaged is deleted");
+        assert_eq!(again.size(), (1, bytes(&self.directory)), "{why}");
+        assert!(again.all().refused.is_empty(), "{why}: it is said once");
+        self.can_be_put_down_in(&again);
     }
 
     /// The spoilt one can be put down again.
-    fn is_as_before(&self, shelf: &Shelf) {
-        shelf.put(&self.spoilt).unwrap();
-        assert_eq!(jars(shelf), [self.spoilt.clone(), self.sound.clone()]);
+    fn can_be_put_down_in(&self, again: &Shelf) {
+        again.put(&self.spoilt).unwrap();
+        assert_eq!(jars(again), [self.spoilt.clone(), self.sound.clone()]);
     }
 }
 
@@ -94,7 +94,7 @@ fn a_file_that_is_missing_takes_the_other_with_it() {
     let shelf = open(&pair.directory);
     assert_eq!(jars(&shelf), std::slice::from_ref(&pair.sound));
     assert_eq!(files(&pair.directory).len(), 2, "a content that nothing names is removed");
-    pair.is_as_before(&shelf);
+    pair.can_be_put_down_in(&shelf);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn damage_that_comes_while_it_is_open_is_found_as_well() {
     let stock = shelf.all();
     assert_eq!((stock.jars, stock.refused.len()), (vec![pair.sound.clone()], 1));
     assert_eq!(files(&pair.directory).len(), 2);
-    pair.is_as_before(&shelf);
+    pair.can_be_put_down_in(&shelf);
 }
 
 #[test]
