@@ -113,6 +113,10 @@ fn a_jar_in_the_place_of_another_is_not_taken_for_it() {
     let pair = Pair::new();
     fs::copy(slip_of(&pair.directory, "sound"), pair.slip()).unwrap();
     pair.gives_one("the other's slip");
+    let as_named = Jar { name: pair.spoilt.name.clone(), ..pair.sound.clone() };
+    fs::copy(slip_of(&pair.directory, "sound"), pair.slip()).unwrap();
+    fs::copy(content_of(&pair.directory, &pair.sound), content_of(&pair.directory, &as_named)).unwrap();
+    pair.gives_one("both files of the other");
     fs::copy(content_of(&pair.directory, &pair.sound), pair.content()).unwrap();
     pair.gives_one("the other's content");
 }
