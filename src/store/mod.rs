@@ -9,6 +9,7 @@ mod applications;
 mod conformance;
 mod embedded;
 mod ledger;
+mod shelf;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -24,6 +25,7 @@ pub use applications::{
 };
 pub use embedded::{Embedded, upkeep};
 pub use ledger::{GiveBack, Lease, LeaseAsk};
+pub use shelf::{Flaw, Jar, Refused, Shelf, ShelfError, Stock};
 
 /// What a call of the door gives: an answer that may take a while.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

@@ -243,3 +243,34 @@ fn output_that_cannot_be_written_is_said() {
     let ended = paste("scoregate check --sample > /dev/full").with(2);
     assert!(ended.err.contains("standard output cannot be written"), "{}", ended.err);
 }
+
+#[tokio::test]
+async fn documents_beside_the_store_are_nobodys_business_here() {
+    let place = Place::new();
+    let documents = place.path("documents");
+    fs::create_dir(&documents).unwrap();
+    // A directory of documents alone is no trace of a store that is gone.
+    let key = place.create("pro");
+    let backup = place.path("backup.db");
+    place.store(&["backup", text(&backup)]).with(0);
+    // What looks like the store's own, in there, is not.
+    let lures = ["scoregate.db", "scoregate.db-wal", "scoregate.db.v1.bak", "scoregate.db.next-x", "a.slip"];
+    for lure in lures {
+        fs::copy(&backup, documents.join(lure)).unwrap();
+    }
+    let before = place.store(&["check"]).with(0).out;
+    place.store(&["export", text(&place.path("keys.jsonl"))]).with(0);
+    spoil(&place.file());
+    let refused = place.refused();
+    assert!(!refused.err.contains("documents"), "{}", refused.err);
+    place.store(&["import", text(&backup)]).with(0);
+    assert_eq!(place.store(&["check"]).with(0).out.lines().nth(2), before.lines().nth(2));
+    let running = place.serve();
+    let visitor = Visitor::to(running.public()).await;
+    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    running.stop().with(0);
+    for lure in lures {
+        assert!(fs::read(documents.join(lure)).unwrap() == fs::read(&backup).unwrap(), "{lure}");
+    }
+    assert_eq!(fs::read_dir(&documents).unwrap().count(), lures.len());
+}

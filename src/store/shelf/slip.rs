@@ -1,0 +1,132 @@
+//! The slip of a jar: one small file that says whose content it is, how much and which, when its turn to go comes, and
+//! what the caller has written on it. Bytes in, a slip or a flaw out.
+//!
+//! Not for: files (`directory`), nor for knowing what a label means.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use super::Flaw;
+use super::places::Place;
+
+/// How a slip begins. The version follows; a slip of another one is thrown away like a damaged one.
+const OPENING: &[u8; 7] = b"SGSHELF";
+const VERSION: u8 = 1;
+/// The longest slip in bytes.
+pub(super) const LONGEST: u64 = 64 << 10;
+
+/// The SHA-256 of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sum([u8; 32]);
+
+impl Sum {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What a slip says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Slip<'a> {
+    /// Grows with everything that is put down or labelled: the lowest goes first. A number and no instant, because
+    /// clocks step.
+    pub(super) turn: u64,
+    /// Which content.
+    pub(super) content: Sum,
+    /// How many bytes of it.
+    pub(super) length: u64,
+    /// The jar's name.
+    pub(super) name: &'a str,
+    /// What the caller has written on it.
+    pub(super) label: &'a str,
+}
+
+impl<'a> Slip<'a> {
+    /// As it stands in its file. Its checksum covers all of it, and through the content's sum the content.
+    pub(super) fn written(&self) -> Vec<u8> {
+        let mut bytes = OPENING.to_vec();
+        bytes.push(VERSION);
+        bytes.extend(self.turn.to_le_bytes());
+        bytes.extend(self.content.0);
+        bytes.extend(self.length.to_le_bytes());
+        bytes.extend((self.name.len() as u64).to_le_bytes());
+        bytes.extend(self.name.as_bytes());
+        bytes.extend(self.label.as_bytes());
+        let sum = Sum::of(&bytes);
+        bytes.extend(sum.0);
+        bytes
+    }
+
+    /// The place that its jar takes, with a slip of so many bytes.
+    pub(super) fn place(&self, own: u64) -> Place {
+        let bytes = own.saturating_add(self.length);
+        Place { turn: self.turn, content: self.content, length: self.length, bytes }
+    }
+
+    /// Reads it back.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Flaw> {
+        let (said, sum) = bytes.split_last_chunk().ok_or(Flaw::Torn)?;
+        let after = said.strip_prefix(OPENING).ok_or(Flaw::Torn)?;
+        let (version, mut rest) = after.split_first().ok_or(Flaw::Torn)?;
+        if *version != VERSION {
+            return Err(Flaw::Version(*version));
+        }
+        if Sum::of(said) != Sum(*sum) {
+            return Err(Flaw::Torn);
+        }
+        let turn = u64::from_le_bytes(taken(&mut rest)?);
+        let content = Sum(taken(&mut rest)?);
+        let length = u64::from_le_bytes(taken(&mut rest)?);
+        let name = usize::try_from(u64::from_le_bytes(taken(&mut rest)?)).map_err(|_| Flaw::Torn)?;
+        let (name, label) = rest.split_at_checked(name).ok_or(Flaw::Torn)?;
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| Flaw::Torn);
+        Ok(Self { turn, content, length, name: text(name)?, label: text(label)? })
+    }
+}
+
+/// The next so many bytes.
+fn taken<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Flaw> {
+    let (first, after) = rest.split_first_chunk().ok_or(Flaw::Torn)?;
+    *rest = after;
+    Ok(*first)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_slip_is_read_back_as_it_was_written(turn: u64, length: u64, name: String, label: String) {
+            let slip = Slip { turn, content: Sum::of(name.as_bytes()), length, name: &name, label: &label };
+            let written = slip.written();
+            prop_assert_eq!(Slip::read(&written).unwrap(), slip);
+        }
+
+        #[test]
+        fn bytes_of_any_kind_are_no_slip(mut bytes: Vec<u8>, is_ours: bool) {
+            if is_ours {
+                bytes.splice(0..0, b"SGSHELF\x01".iter().copied());
+            }
+            prop_assert!(Slip::read(&bytes).is_err());
+        }
+
+        #[test]
+        fn bytes_of_any_kind_that_carry_their_checksum_are_never_a_panic(tail: Vec<u8>) {
+            let mut bytes = b"SGSHELF\x01".to_vec();
+            bytes.extend(tail);
+            let sum = Sum::of(&bytes);
+            bytes.extend(sum.0);
+            drop(Slip::read(&bytes));
+        }
+    }
+}
