@@ -13,7 +13,7 @@ use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
 use crate::server::{ConnectionConfig, ServerConfig};
 use crate::telemetry::log::{LogConfig, is_level};
-use crate::upstream::{HttpConfig, Protection};
+use crate::upstream::{HttpConfig, Mapping, Protection};
 
 use super::file::Written;
 use super::settings::{Setting, ValueKind, setting_of};
@@ -243,6 +243,7 @@ impl<'w> Reading<'w> {
             total: self.duration("upstream.timeout"),
             most_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
             idle: self.duration("upstream.idle"),
+            mapping: Mapping::default(),
         };
         if let (Some(value), Err(error)) = (self.maybe("upstream.url"), http.check()) {
             self.problem("upstream.url", Some(value), error.to_string());

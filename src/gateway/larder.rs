@@ -178,7 +178,7 @@ impl Larder {
                     Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
                 }
             },
-            Ok(Fetched::NoSuchModel) => {
+            Ok(Fetched::NoSuchModel | Fetched::Nothing { .. }) => {
                 // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
                 ticket.while_current(|| self.cache.remove(ticket.key()));
                 Err(NoDocument::NoSuchModel)

@@ -77,6 +77,11 @@ impl Protected {
         fetched
     }
 
+    /// Whether its list of models names every model there is.
+    pub fn lists_all_models(&self) -> bool {
+        self.backend.lists_all_models()
+    }
+
     /// Whether it is let rest, so that a question would fail at once.
     pub fn rests(&self) -> bool {
         matches!(self.breaker().ask(self.clock.now().mono).1, Permission::Refused(_))
