@@ -4,6 +4,7 @@
 //! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
 
 mod file;
+mod mapping;
 mod resolve;
 mod settings;
 mod words;

@@ -13,9 +13,10 @@ use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
 use crate::server::{ConnectionConfig, ServerConfig};
 use crate::telemetry::log::{LogConfig, is_level};
-use crate::upstream::{HttpConfig, Mapping, Protection};
+use crate::upstream::{HttpConfig, Protection};
 
 use super::file::Written;
+use super::mapping::is_mapping_path;
 use super::settings::{Setting, ValueKind, setting_of};
 use super::words::{duration, nearest, size};
 use super::{Config, Problem, Problems, UpstreamConfig};
@@ -57,13 +58,13 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
 
 /// Reads one value after the other and collects what is wrong. A value that is wrong reads as something harmless: it
 /// is never used, since any problem refuses the whole.
-struct Reading<'w> {
-    written: &'w Written,
+pub(super) struct Reading<'w> {
+    pub(super) written: &'w Written,
     problems: Vec<Problem>,
 }
 
 impl<'w> Reading<'w> {
-    fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
+    pub(super) fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
         let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
         let found = found.map(|value| if is_secret { "a secret".into() } else { value.to_string() });
         let path = match self.written.from_environment.get(path) {
@@ -75,7 +76,7 @@ impl<'w> Reading<'w> {
 
     fn unknown_paths(&mut self) {
         for (path, value) in &self.written.values {
-            if setting_of(path).is_some() || is_tier_path(path) {
+            if setting_of(path).is_some() || is_tier_path(path) || is_mapping_path(path) {
                 continue;
             }
             let remedy = match nearest(path) {
@@ -86,7 +87,7 @@ impl<'w> Reading<'w> {
         }
     }
 
-    fn maybe(&self, path: &str) -> Option<&'w Value> {
+    pub(super) fn maybe(&self, path: &str) -> Option<&'w Value> {
         self.written.values.get(path)
     }
 
@@ -221,6 +222,7 @@ impl<'w> Reading<'w> {
     }
 
     fn upstream(&mut self) -> UpstreamConfig {
+        let mapping = self.mapping();
         if let Some(value) = self.maybe("upstream") {
             if self.written.values.keys().any(|path| path.starts_with("upstream.")) {
                 self.problem(
@@ -243,7 +245,7 @@ impl<'w> Reading<'w> {
             total: self.duration("upstream.timeout"),
             most_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
             idle: self.duration("upstream.idle"),
-            mapping: Mapping::default(),
+            mapping,
         };
         if let (Some(value), Err(error)) = (self.maybe("upstream.url"), http.check()) {
             self.problem("upstream.url", Some(value), error.to_string());
