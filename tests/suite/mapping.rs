@@ -200,3 +200,28 @@ async fn mapping_a_refusal_in_the_body_is_a_502_and_never_replaces_what_is_store
     }
     assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"invalid\"}").await, 24);
 }
+
+#[tokio::test]
+async fn mapping_a_404_is_read_where_only_words_are_believed_and_what_is_left_out_is_not_asked_for() {
+    let settings = "[upstream]\nurl = \"{backend}\"\n[mapping.drift]\npath = \"/d?id={id}\"\nnot_found = [\"error\"]\n\
+                    [mapping.history]\nnot_found = []\n[mapping.incidents]\nwithout = [\"limit\"]";
+    let world = World::with(settings, |_| json("[]")).await;
+    let customer = world.paid().await;
+    let words = r#"{"success":false,"error":"Model not found"}"#;
+    for (ours, body, status) in [
+        ("/drift/1", words, 404),
+        ("/drift/2", r#"{"success":false,"error":"no such route"}"#, 502),
+        ("/drift/3", r#"{"statusCode":404,"error":"Not Found"}"#, 502),
+        ("/drift/4", "", 502),
+        ("/models/1/history", words, 502),
+    ] {
+        world.backend.next(answer("404 Not Found", &[], body));
+        assert_eq!(world.asks(&customer, &format!("/api/v1{ours}")).await.status, status, "{ours}");
+    }
+    world.asks(&customer, "/api/v1/incidents?period=7d&limit=3").await;
+    let received = world.backend.received();
+    assert_eq!(
+        (received[0].target(), received[5].target()),
+        ("/api/v1/d?id=1", "/api/v1/incidents?period=7d")
+    );
+}
