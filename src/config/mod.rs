@@ -5,6 +5,7 @@
 
 mod file;
 mod freshness;
+mod mapping;
 mod resolve;
 mod settings;
 mod words;

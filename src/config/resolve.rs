@@ -15,6 +15,7 @@ use crate::upstream::{HttpConfig, Protection};
 
 use super::file::Written;
 use super::freshness::is_life_path;
+use super::mapping::is_mapping_path;
 use super::settings::{Setting, ValueKind, setting_of};
 use super::words::{duration, nearest, size};
 use super::{Config, Problem, Problems, UpstreamConfig};
@@ -74,7 +75,8 @@ impl<'w> Reading<'w> {
 
     fn unknown_paths(&mut self) {
         for (path, value) in &self.written.values {
-            if setting_of(path).is_some() || is_tier_path(path) || is_life_path(path) {
+            let is_in_a_table = is_tier_path(path) || is_life_path(path) || is_mapping_path(path);
+            if setting_of(path).is_some() || is_in_a_table {
                 continue;
             }
             let remedy = match nearest(path) {
@@ -203,6 +205,7 @@ impl<'w> Reading<'w> {
     }
 
     fn upstream(&mut self) -> UpstreamConfig {
+        let mapping = self.mapping();
         if let Some(value) = self.maybe("upstream") {
             if self.written.values.keys().any(|path| path.starts_with("upstream.")) {
                 self.problem(
@@ -225,6 +228,7 @@ impl<'w> Reading<'w> {
             total: self.duration("upstream.timeout"),
             most_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
             idle: self.duration("upstream.idle"),
+            mapping,
         };
         if let (Some(value), Err(error)) = (self.maybe("upstream.url"), http.check()) {
             self.problem("upstream.url", Some(value), error.to_string());

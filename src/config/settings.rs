@@ -1,6 +1,8 @@
 //! THE table of settings: path, kind, default, meaning. The sample configuration is printed from it; a path that is
 //! not in it is refused. The environment can say each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
 
+use super::mapping::MAPPING_SAMPLE;
+
 /// What a setting holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
@@ -48,7 +50,8 @@ const fn setting(
 
 use ValueKind::{Address, Duration, Flag, Number, Path, Secret, Size, Text, Words};
 
-/// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`.
+/// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so is
+/// `[mapping.ENDPOINT]`, by `mapping`.
 #[rustfmt::skip]
 pub static SETTINGS: &[Setting] = &[
     setting("listen", Address, Some("\"127.0.0.1:8080\""), "Where the public port listens."),
@@ -135,12 +138,14 @@ pub fn sample() -> String {
     }
     lines.push(LIVES_SAMPLE.to_owned());
     lines.push(TIERS_SAMPLE.to_owned());
+    lines.push(MAPPING_SAMPLE.to_owned());
     lines.join("\n")
 }
 
 const HEAD_SAMPLE: &str = "\
 # scoregate's settings. Every line that is commented out shows the default.
-# Each can also be said by the environment: SCOREGATE_ and the path in capitals, dots as underscores.
+# Each but those of [tiers] and [mapping] can also be said by the environment: SCOREGATE_ and the path in capitals, dots
+# as underscores.
 # `scoregate check --config FILE` names everything that is wrong with a file, at once.
 ";
 

@@ -38,7 +38,12 @@ impl Larder {
                     Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
                 }
             },
-            Ok(Fetched::NoSuchModel) => {
+            Ok(Fetched::Nothing { content, next_refresh })
+                if self.is_known(ticket.key(), before.is_some()) =>
+            {
+                self.store(&ticket, content, next_refresh, before, now).await
+            }
+            Ok(Fetched::NoSuchModel | Fetched::Nothing { .. }) => {
                 // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
                 ticket.while_current(|| self.cache.remove(ticket.key()));
                 Err(NoDocument::NoSuchModel)

@@ -46,6 +46,13 @@ impl Larder {
         }
     }
 
+    /// Whether the model of a document is there, where the backend's answer leaves that open: by the list, or, if there is
+    /// none, because the document was there before.
+    pub(super) fn is_known(&self, key: &DocumentKey, was_there: bool) -> bool {
+        let is_listed = |id| self.list().and_then(|(_, list)| list.document.lists(id));
+        key.id.as_ref().and_then(is_listed).unwrap_or(was_there)
+    }
+
     /// Waits for a list that is newer than the one at hand, if the backend may be asked for it. Whether it came.
     pub(super) async fn lists_anew(self: &Arc<Self>, deadline: Mono, urgency: Urgency) -> bool {
         let now = self.clock.now().mono;

@@ -10,7 +10,8 @@ use crate::clock::Clock;
 use crate::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
 use crate::scoring::{Question, Scoring};
 
-use super::{Answer, Failure, Fetched, Upstream, read_content};
+use super::mapping::{EndpointMapping, Head};
+use super::{Answer, Failure, Fetched, Upstream};
 
 /// The backend inside.
 pub struct Embedded {
@@ -43,9 +44,8 @@ impl Embedded {
             return Ok(Fetched::Unchanged { next_refresh });
         }
         let body = Bytes::from(answer.data);
-        let content =
-            read_content(key, &body, source, Some(answer.generated_at), now).map_err(Failure::Invalid)?;
-        Ok(Fetched::Content { content, next_refresh })
+        let head = Head { source, dated: Some(answer.generated_at), next_refresh, now };
+        EndpointMapping::canonical(key.route.endpoint()).read(key, &body, head).map_err(Failure::Invalid)
     }
 }
 

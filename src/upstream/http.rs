@@ -1,7 +1,8 @@
 //! A backend over the network: pooled connections, a deadline on each step, a cap on what is read.
 //!
 //! The request is a canonical GET with at most five headers of our own. Encoded bodies are refused, so that a small
-//! answer cannot unfold into a large one. Not for: deciding what a good document is (`mapping.rs`) nor for retries.
+//! answer cannot unfold into a large one. Not for: where a document lies and what a good one is (`mapping`), nor for
+//! retries.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::clock::{Clock, Wall};
 use crate::routes::DocumentKey;
 use crate::secret::Secret;
 
-use super::mapping::{read_content, target};
+use super::mapping::{EndpointMapping, Head, Mapping, NotFound};
 use super::{Answer, Failure, Fetched, Upstream};
 
 /// How the backend is reached.
@@ -44,6 +45,8 @@ pub struct HttpConfig {
     pub most_bytes: usize,
     /// How long an idle connection is kept: below the backend's own limit.
     pub idle: Duration,
+    /// Where documents lie there, and how they look.
+    pub mapping: Mapping,
 }
 
 /// The backend's address cannot be used.
@@ -98,21 +101,28 @@ impl Http {
 
     async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
         let started = self.clock.now().mono;
-        let request = self.request(key, known)?;
+        let mapped = self.config.mapping.endpoints.get(&key.route);
+        let mapped = mapped.ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
+        let request = self.request(key, mapped, known)?;
         let head = self.clock.until(started.plus(self.config.first_byte), self.client.request(request)).await;
         let response = head.map_err(|_| Failure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
-        match response.status() {
-            StatusCode::OK => {}
+        let is_its_own = speaks_of_data(response.headers());
+        let refused = match response.status() {
+            StatusCode::OK => None,
             StatusCode::NOT_MODIFIED if known.is_some_and(Source::can_be_asked_about) => {
                 return Ok(Fetched::Unchanged { next_refresh });
             }
-            StatusCode::NOT_FOUND if key.route.names_a_model() && speaks_of_data(response.headers()) => {
+            StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Status) => {
                 return Ok(Fetched::NoSuchModel);
             }
+            // The body may say what the status does not.
+            refused @ StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Error) => {
+                Some(refusal(refused, response.headers()))
+            }
             refused => return Err(refusal(refused, response.headers())),
-        }
+        };
         let source = Source {
             etag: response.headers().get(ETAG).cloned(),
             last_modified: response.headers().get(LAST_MODIFIED).cloned(),
@@ -120,15 +130,27 @@ impl Http {
         let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
         let body = read.map_err(|_| Failure::Late("finish its answer"))??;
-        let content = read_content(key, &body, source, dated, now).map_err(Failure::Invalid)?;
-        Ok(Fetched::Content { content, next_refresh })
+        match refused {
+            Some(_) if mapped.finds_no_model_in(&body) => Ok(Fetched::NoSuchModel),
+            Some(refused) => Err(refused),
+            None => {
+                let head = Head { source, dated, next_refresh, now };
+                mapped.read(key, &body, head).map_err(Failure::Invalid)
+            }
+        }
     }
 
-    fn request(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Request<Empty<Bytes>>, Failure> {
-        let uri = format!("{}{}", self.config.base, target(key));
-        let mut request = Request::get(uri)
+    fn request(
+        &self,
+        key: &DocumentKey,
+        mapped: &EndpointMapping,
+        known: Option<&Source>,
+    ) -> Result<Request<Empty<Bytes>>, Failure> {
+        let no_request = |why: &str| Failure::Invalid(format!("no request can be made for {key}: {why}"));
+        let target = mapped.target(key).ok_or_else(|| no_request("it lacks what its path names"))?;
+        let mut request = Request::get(format!("{}{target}", self.config.base))
             .body(Empty::new())
-            .map_err(|error| Failure::Invalid(format!("no request can be made for {key}: {error}")))?;
+            .map_err(|error| no_request(&error.to_string()))?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -186,7 +208,7 @@ impl Upstream for Http {
     }
 
     fn lists_all_models(&self) -> bool {
-        false
+        self.config.mapping.lists_all_models
     }
 }
 

@@ -24,7 +24,7 @@ pub use breaker::Health;
 pub use embedded::Embedded;
 pub use http::{BadBackend, Http, HttpConfig};
 pub use line::{Urgency, Urgent};
-pub use mapping::read_content;
+pub use mapping::{BadPointer, BadTemplate, EndpointMapping, Mapping, NotFound, Pointer, Shape, Template};
 pub use protected::{Condition, Protected, Protection};
 
 /// What a call of the door gives: an answer that may take a while.
@@ -47,6 +47,13 @@ pub enum Fetched {
     },
     /// There is no such model.
     NoSuchModel,
+    /// An empty list, which is also how this backend says that there is no such model.
+    Nothing {
+        /// The empty list.
+        content: Content,
+        /// When it will next change, if the backend says so.
+        next_refresh: Option<Wall>,
+    },
 }
 
 /// Why the backend gave no usable answer.
@@ -82,6 +89,6 @@ pub trait Upstream: Send + Sync + 'static {
     /// Asks for a document. With `known`, the backend may say that it has not changed.
     fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a>;
 
-    /// Whether its list of models names all there are.
+    /// Whether its list of models names every model there is, so that a model which is not in it does not exist.
     fn lists_all_models(&self) -> bool;
 }

@@ -44,6 +44,7 @@ mod kills;
 mod leases;
 mod ledger_away;
 mod limits;
+mod mapping;
 mod meanwhile;
 mod order;
 mod pages;

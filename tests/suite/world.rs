@@ -103,8 +103,10 @@ impl World {
         hand: Hand,
         directory: Arc<TempDir>,
     ) -> Self {
-        // A test that has more to say of the backend writes the table itself, with `{backend}` for the address.
+        // A test that has more to say of the backend writes the table itself, with `{backend}` for the base address, or
+        // `{address}` for host and port.
         let settings = &settings.replace("{backend}", &backend.url());
+        let settings = &settings.replace("{address}", &backend.address.to_string());
         let upstream = if settings.contains("upstream =") || settings.contains("[upstream]") {
             String::new()
         } else {

@@ -1,0 +1,323 @@
+//! `[mapping.ENDPOINT]`: how a backend of other paths and shapes is fitted, as written, made into what the upstream uses.
+//!
+//! What is not written is as of a backend that speaks as we do. The environment cannot say it. Not for: what a path or a
+//! pointer may look like (`upstream::mapping` reads them).
+
+use toml::Value;
+
+use crate::routes::{ENDPOINTS, Endpoint, Param, Route};
+use crate::upstream::{EndpointMapping, Mapping, NotFound, Pointer, Shape, Template};
+
+use super::resolve::Reading;
+
+/// What can be said of an endpoint.
+const FIELDS: [&str; 8] = ["path", "without", "data", "is", "key_as", "not_found", "instant", "complete"];
+/// What the data can be.
+const SHAPES: [&str; 3] = ["array", "object", "map"];
+
+/// The part of the sample configuration on it.
+pub(super) const MAPPING_SAMPLE: &str = "
+# A backend that speaks other paths and shapes is fitted here, endpoint by endpoint: models, model, history, index,
+# alerts, incidents, providers, degradations, recommendations, provider_reliability, transparency, drift. What is not
+# written is as if the backend spoke as this gateway does.
+# [mapping.models]
+# path = \"/scores?period={period}&order={sortBy}\"   # below upstream.url; also {id} and {limit}
+# data = \"/result/rows\"        # where the data is, as a JSON pointer; \"\" for the whole body
+# is = \"array\"                 # \"array\", \"object\" (one item) or \"map\" (an object that names its items)
+# instant = \"/result/at\"       # where the instant of the data is
+# complete = true              # this list names every model there is
+# [mapping.history]
+# path = \"/history/{id}\"
+# without = [\"period\"]         # parameters that the backend does not have: each value gets the same data
+# not_found = [\"404\", \"error\", \"empty\"]   # no such model: by status, by success = false with the words \"model\" and \"not found\", by an empty list
+# [mapping.providers]
+# is = \"map\"
+# key_as = \"provider\"          # the member in which an item of a map carries its name
+";
+
+/// Whether a path is read here, right or wrong.
+pub(super) fn is_mapping_path(path: &str) -> bool {
+    path.starts_with("mapping.")
+}
+
+impl Reading<'_> {
+    /// All that is said of how the backend is fitted.
+    pub(super) fn mapping(&mut self) -> Mapping {
+        self.unknown_mappings();
+        let mut mapping = Mapping::default();
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
+            mapping.endpoints.insert(endpoint.route, Table { reading: self, endpoint }.read());
+        }
+        let path = "mapping.models.complete";
+        if let Some(value) = self.maybe(path) {
+            mapping.lists_all_models = value.as_bool().unwrap_or_else(|| {
+                self.problem(
+                    path,
+                    Some(value),
+                    "write true or false: whether this list names every model there is",
+                );
+                false
+            });
+        }
+        mapping
+    }
+
+    fn unknown_mappings(&mut self) {
+        for (path, value) in &self.written.values {
+            let Some(below) = path.strip_prefix("mapping.") else { continue };
+            let (name, field) = below.split_once('.').unwrap_or((below, ""));
+            let known = ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(|endpoint| endpoint.name);
+            if !known.clone().any(|known| known == name) {
+                let known: Vec<&str> = known.collect();
+                let remedy =
+                    format!("there is no such endpoint to be mapped; write one of {}", known.join(", "));
+                self.problem(path, Some(value), remedy);
+            } else if field.is_empty() {
+                self.problem(path, Some(value), format!("write it as a table, [mapping.{name}]"));
+            } else if !FIELDS.contains(&field) {
+                let remedy =
+                    format!("there is nothing of that name to say; write one of {}", FIELDS.join(", "));
+                self.problem(path, Some(value), remedy);
+            }
+        }
+    }
+}
+
+/// One endpoint's table.
+struct Table<'r, 'w> {
+    reading: &'r mut Reading<'w>,
+    endpoint: &'static Endpoint,
+}
+
+impl<'w> Table<'_, 'w> {
+    fn read(mut self) -> EndpointMapping {
+        let mut mapped = EndpointMapping::canonical(self.endpoint);
+        mapped.template = self.template();
+        if let Some(data) = self.pointer("data") {
+            mapped.data = Some(data);
+        }
+        if let Some(instant) = self.pointer("instant") {
+            mapped.instant = instant;
+        }
+        mapped.shape = self.shape();
+        if let Some(ways) = self.not_found(&mapped.shape) {
+            mapped.not_found = ways;
+        }
+        if self.endpoint.route != Route::Models && self.value("complete").is_some() {
+            self.problem("complete", "only the list of `models` can name every model: take it out");
+        }
+        mapped
+    }
+
+    fn template(&mut self) -> Template {
+        let (endpoint, without) = (self.endpoint, self.without());
+        let canonical = Template::canonical(endpoint, &without);
+        let Some(text) = self.text("path") else { return canonical };
+        Template::parse(endpoint, text, &without).unwrap_or_else(|bad| {
+            for bad in bad {
+                self.problem("path", bad.to_string());
+            }
+            canonical
+        })
+    }
+
+    fn without(&mut self) -> Vec<Param> {
+        let takes = self.endpoint.takes;
+        let all: Vec<&str> = takes.iter().map(|param| param.name()).collect();
+        let understood = |word: &str| takes.iter().copied().find(|param| param.name() == word);
+        self.words("without", &all, understood).unwrap_or_default()
+    }
+
+    fn pointer(&mut self, field: &str) -> Option<Pointer> {
+        let pointer = Pointer::parse(self.text(field)?);
+        pointer.map_err(|bad| self.problem(field, bad.to_string())).ok()
+    }
+
+    fn shape(&mut self) -> Shape {
+        let is = self.text("is");
+        let key_as = self.text("key_as");
+        match (is, key_as) {
+            (Some("map"), Some(key)) if !key.is_empty() && !key.contains(char::is_control) => {
+                return Shape::Map { key_as: key.to_owned() };
+            }
+            (Some("map"), None) if self.value("key_as").is_some() => {} // it is no text, and that was said
+            (Some("map"), _) => self.problem(
+                "key_as",
+                "name the member that carries each item's key, such as \"id\" or \"provider\"",
+            ),
+            (Some(word), _) if !SHAPES.contains(&word) => {
+                self.problem("is", format!("write one of \"{}\"", SHAPES.join("\", \"")));
+            }
+            (_, Some(_)) => self.problem("key_as", "only a map has keys: write is = \"map\", or take it out"),
+            (Some("array"), None) => return Shape::Array,
+            (Some("object"), None) => return Shape::Object,
+            (_, None) => {}
+        }
+        Shape::default()
+    }
+
+    fn not_found(&mut self, shape: &Shape) -> Option<Vec<NotFound>> {
+        self.value("not_found")?;
+        if !self.endpoint.route.names_a_model() {
+            self.problem("not_found", "this endpoint names no model: take it out");
+            return None;
+        }
+        let all = NotFound::ALL.map(NotFound::word);
+        let understood = |word: &str| NotFound::ALL.into_iter().find(|way| way.word() == word);
+        let ways = self.words("not_found", &all, understood)?;
+        if *shape == Shape::Object && ways.contains(&NotFound::Empty) {
+            self.problem("not_found", "what is an object is never an empty list: take \"empty\" out");
+        }
+        Some(ways)
+    }
+
+    fn value(&self, field: &str) -> Option<&'w Value> {
+        self.reading.maybe(&self.path(field))
+    }
+
+    fn text(&mut self, field: &str) -> Option<&'w str> {
+        let text = self.value(field)?.as_str();
+        if text.is_none() {
+            self.problem(field, "write a text in quotes");
+        }
+        text
+    }
+
+    /// A list of known words.
+    fn words<T>(
+        &mut self,
+        field: &str,
+        all: &[&str],
+        understood: impl Fn(&str) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let words = self.value(field)?.as_array();
+        let words = words.and_then(|words| words.iter().map(|word| understood(word.as_str()?)).collect());
+        if words.is_none() {
+            let remedy = match all {
+                [] => "this endpoint has no parameters: take it out".to_owned(),
+                all => format!("write a list of these: \"{}\"", all.join("\", \"")),
+            };
+            self.problem(field, remedy);
+        }
+        words
+    }
+
+    fn problem(&mut self, field: &str, remedy: impl Into<String>) {
+        let (path, value) = (self.path(field), self.value(field));
+        self.reading.problem(&path, value, remedy);
+    }
+
+    fn path(&self, field: &str) -> String {
+        format!("mapping.{}.{field}", self.endpoint.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{UpstreamConfig, read_text, resolve, sample};
+    use super::*;
+
+    fn mapping(text: &str) -> Result<Mapping, Vec<String>> {
+        let text = format!("[upstream]\nurl = \"http://127.0.0.1:4000\"\n{text}");
+        match resolve(&read_text(&text).unwrap()) {
+            Err(problems) => Err(problems.0.iter().map(ToString::to_string).collect()),
+            Ok(config) => match config.upstream {
+                UpstreamConfig::Http(http) => Ok(http.mapping),
+                UpstreamConfig::BuiltIn { .. } => panic!("it names a backend"),
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_not_written_is_as_of_a_backend_that_speaks_as_we_do() {
+        assert_eq!(mapping("").unwrap().endpoints, Mapping::default().endpoints);
+        let said = mapping("[mapping.index]\ndata = \"\"").unwrap();
+        let index = said.endpoints.get(&Route::Index).unwrap();
+        let expected = EndpointMapping {
+            data: Some(Pointer::default()),
+            ..EndpointMapping::canonical(Route::Index.endpoint())
+        };
+        assert_eq!(*index, expected);
+    }
+
+    #[test]
+    fn everything_that_can_be_said_is_understood() {
+        let said = mapping(
+            "[mapping.models]\npath = \"/s?p={period}\"\nwithout = [\"sortBy\"]\ndata = \"/a~1b\"\nis = \"map\"\n\
+             key_as = \"id\"\ninstant = \"/meta/at\"\ncomplete = true\n\
+             [mapping.history]\nwithout = [\"period\"]\nis = \"array\"\nnot_found = [\"404\", \"error\", \"empty\"]\n\
+             [mapping.drift]\nis = \"object\"\nnot_found = []",
+        )
+        .unwrap();
+        assert!(said.lists_all_models);
+        let of = |route| said.endpoints.get(&route).unwrap();
+        let models = of(Route::Models);
+        let template = Template::parse(Route::Models.endpoint(), "/s?p={period}", &[Param::SortBy]);
+        assert_eq!(models.template, template.unwrap());
+        assert_eq!(models.data, Pointer::parse("/a~1b").ok());
+        assert_eq!(
+            (&models.instant, &models.shape),
+            (&Pointer::parse("/meta/at").unwrap(), &Shape::Map { key_as: "id".into() })
+        );
+        let history = of(Route::History);
+        assert_eq!(history.template, Template::canonical(Route::History.endpoint(), &[Param::Period]));
+        assert_eq!((&history.shape, &history.not_found[..]), (&Shape::Array, &NotFound::ALL[..]));
+        assert_eq!((&of(Route::Drift).shape, of(Route::Drift).not_found.len()), (&Shape::Object, 0));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once_with_path_value_and_remedy() {
+        let found = mapping(
+            "[mapping]\nalerts = \"/x\"\n[mapping.me]\npath = \"/me\"\n[mapping.model]\npath = \"m odel/{name}\"\n\
+             complete = true\nwithout = [\"period\"]\n[mapping.models]\npath = 7\ndata = \"data\"\ncomplete = \"yes\"\n\
+             not_found = [\"404\"]\nwith = []\n[mapping.providers]\nis = \"map\"\ninstant = \"/~\"\n\
+             [mapping.index]\nkey_as = \"id\"\n[mapping.drift]\nis = \"set\"\nkey_as = \"id\"\n\
+             not_found = [\"empty\", \"gone\"]\n[mapping.history]\nis = \"object\"\nnot_found = [\"empty\"]\n\
+             path = \"/h/{id}\"\n[mapping.incidents]\nwithout = [\"limit\", \"id\"]",
+        );
+        let mut found = found.unwrap_err();
+        for (path, value, remedy) in [
+            ("mapping.alerts", "/x", "[mapping.alerts]"),
+            ("mapping.me.path", "/me", "one of models, model, history"),
+            ("mapping.model.path", "m odel", "begin it with `/`"),
+            ("mapping.model.path", "m odel", "no placeholder {name}; it has {id}"),
+            ("mapping.model.path", "m odel", "put {id} into it"),
+            ("mapping.model.path", "m odel", "the character ' '"),
+            ("mapping.model.complete", "true", "only the list of `models`"),
+            ("mapping.model.without", "period", "no parameters"),
+            ("mapping.models.path", "7", "a text in quotes"),
+            ("mapping.models.data", "data", "a JSON pointer"),
+            ("mapping.models.complete", "yes", "true or false"),
+            ("mapping.models.not_found", "404", "names no model"),
+            ("mapping.models.with", "[]", "one of path, without"),
+            ("mapping.providers.key_as", "", "such as \"id\""),
+            ("mapping.providers.instant", "/~", "~0"),
+            ("mapping.index.key_as", "id", "only a map"),
+            ("mapping.drift.is", "set", "\"array\", \"object\", \"map\""),
+            ("mapping.drift.not_found", "gone", "\"404\", \"error\", \"empty\""),
+            ("mapping.history.not_found", "empty", "never an empty list"),
+            ("mapping.history.path", "/h/{id}", "without = [\"period\"]"),
+            ("mapping.incidents.without", "id", "\"period\", \"limit\""),
+        ] {
+            let hit = |line: &String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
+            let place = found.iter().position(hit);
+            found.remove(place.unwrap_or_else(|| panic!("{path} {value} {remedy} in {found:#?}")));
+        }
+        assert_eq!(found, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_sample_s_mapping_is_understood_when_it_is_no_comment_any_more() {
+        let sample = sample();
+        let block = sample.split_once("# [mapping.models]").unwrap().1;
+        let block = block.lines().map(|line| line.trim_start_matches("# ")).collect::<Vec<_>>().join("\n");
+        let said = mapping(&format!("[mapping.models]{block}")).unwrap();
+        assert!(said.lists_all_models);
+        for field in FIELDS {
+            assert!(sample.contains(&format!("# {field} = ")), "{field}");
+        }
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
+            assert!(MAPPING_SAMPLE.contains(endpoint.name), "{}", endpoint.name);
+        }
+    }
+}

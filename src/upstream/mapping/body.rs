@@ -1,0 +1,140 @@
+//! A body as a whole, before its data is looked for: whether it is JSON at all, and whether it says that there is none.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::members::Members;
+
+/// A body that is a JSON array or object.
+pub(super) struct Body<'b> {
+    /// All of it.
+    pub(super) whole: &'b RawValue,
+    /// Its members, if it is an object.
+    members: Option<Members<'b>>,
+}
+
+/// The backend's word, in a body, that it has no data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// What it says the reason is.
+    why: Option<String>,
+}
+
+impl<'b> Body<'b> {
+    /// Looks at a body. The reason why it is none is for the operator.
+    pub(super) fn of(body: &'b Bytes) -> Result<Self, String> {
+        let text = std::str::from_utf8(body).map_err(|_| "it is not UTF-8")?;
+        let ill = |error: serde_json::Error| format!("it is not well-formed JSON: {error}");
+        let start = text.trim_start();
+        if !start.starts_with(['{', '[']) {
+            return Err("it is neither a JSON object nor a JSON array".into());
+        }
+        let whole: &RawValue = serde_json::from_str(text).map_err(ill)?;
+        let members =
+            whole.get().starts_with('{').then(|| Members::of(whole.get())).transpose().map_err(ill)?;
+        Ok(Self { whole, members })
+    }
+
+    /// Whether it is an array.
+    pub(super) fn is_array(&self) -> bool {
+        self.members.is_none()
+    }
+
+    /// Whether it says that there is no data: by `success: false`; or, where the data would be the whole body
+    /// (`is_bare`), by an `error` in words. An `error` beside data is the backend's own affair, and so is a `success` of
+    /// an item that is neither true nor false.
+    pub(super) fn refused(&self, is_bare: bool) -> Result<Option<Refused>, String> {
+        let Some(members) = &self.members else { return Ok(None) };
+        let success = match members.get("success").map_err(|_| "it has `success` twice")?.map(RawValue::get) {
+            None | Some("null") => None,
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            Some(_) if is_bare => None,
+            Some(_) => return Err("its `success` is neither true nor false".into()),
+        };
+        let error = words(members, "error");
+        let is_refused = success == Some(false) || (is_bare && success.is_none() && error.is_some());
+        Ok(is_refused.then(|| Refused { why: error.or_else(|| words(members, "message")) }))
+    }
+}
+
+impl Refused {
+    /// Whether the reason is that a model was not found. A table that was not found is no reason to forget a document.
+    pub(super) fn says_not_found(&self) -> bool {
+        let why = self.why.as_deref().unwrap_or_default().to_ascii_lowercase();
+        why.contains("model") && why.contains("not found")
+    }
+
+    /// For the operator.
+    pub(super) fn reason(self) -> String {
+        let Some(why) = self.why else { return "it says success: false".into() };
+        let why: String = why.chars().take(120).collect();
+        format!("it says that it has no data: {why:?}")
+    }
+}
+
+/// What a member says in words; nothing if it says none.
+fn words(members: &Members<'_>, name: &str) -> Option<String> {
+    // Said twice is said: what it is said beside counts all the same.
+    let mut called = members.0.iter().filter(|member| member.name == name);
+    called
+        .find_map(|member| serde_json::from_str(member.value.get()).ok())
+        .filter(|text: &String| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &'static str, is_bare: bool) -> Result<Option<bool>, String> {
+        let body = Bytes::from_static(body.as_bytes());
+        let refused = Body::of(&body)?.refused(is_bare)?;
+        Ok(refused.map(|refused| refused.says_not_found()))
+    }
+
+    #[test]
+    fn a_body_refuses_by_success_false_and_a_bare_one_by_an_error_in_words() {
+        let words = r#"{"error":"Model 17 not found"}"#;
+        for (body, enveloped, bare) in [
+            ("[]", None, None),
+            ("{}", None, None),
+            (r#"{"success":true,"error":"not found"}"#, None, None),
+            (r#"{"success":null}"#, None, None),
+            (r#"{"success":false}"#, Some(false), Some(false)),
+            (r#"{"error":"Model 17 NOT Found","success":false}"#, Some(true), Some(true)),
+            (r#"{"success":false,"message":"model was not found."}"#, Some(true), Some(true)),
+            (r#"{"success":false,"error":"table runs not found"}"#, Some(false), Some(false)),
+            (r#"{"success":false,"error":"busy","message":"model not found"}"#, Some(false), Some(false)),
+            (r#"{"success":false,"error":{"why":"model not found"}}"#, Some(false), Some(false)),
+            (words, None, Some(true)),
+            (r#"{"error":"out of memory"}"#, None, Some(false)),
+            (r#"{"error":null,"id":"17"}"#, None, None),
+            (r#"{"error":0.25,"id":"17"}"#, None, None),
+            (r#"{"error":"","message":"not found","id":"17"}"#, None, None),
+        ] {
+            assert_eq!((refused(body, false), refused(body, true)), (Ok(enveloped), Ok(bare)), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_success_that_is_neither_true_nor_false_is_an_item_s_own_field_or_a_mistake() {
+        assert_eq!(refused(r#"{"success":0.93}"#, true), Ok(None));
+        assert!(refused(r#"{"success":0.93}"#, false).unwrap_err().contains("neither true nor false"));
+        assert!(refused(r#"{"success":true,"success":false}"#, true).unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn the_operator_is_told_why_and_not_at_length() {
+        let reason = |body: String| {
+            let body = Bytes::from(body);
+            Body::of(&body).unwrap().refused(false).unwrap().unwrap().reason()
+        };
+        assert_eq!(reason(r#"{"success":false}"#.into()), "it says success: false");
+        assert_eq!(
+            reason(r#"{"success":false,"error":"a\nb"}"#.into()),
+            r#"it says that it has no data: "a\nb""#
+        );
+        let long = format!(r#"{{"success":false,"error":"{}"}}"#, "é".repeat(9_999));
+        assert!(reason(long).chars().count() < 200);
+    }
+}

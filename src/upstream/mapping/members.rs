@@ -1,0 +1,98 @@
+//! The members of a JSON object in their order, each as the bytes it was written in.
+//!
+//! Nothing is parsed beyond the names, so no number is rounded and no field lost. Whether a name may stand twice is
+//! decided by who asks. Not for: cutting fields out (`cache`).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The members of an object.
+pub(super) struct Members<'b>(pub(super) Vec<Member<'b>>);
+
+/// One of them.
+pub(super) struct Member<'b> {
+    /// Its name, decoded.
+    pub(super) name: Cow<'b, str>,
+    /// Its name as written, with its quotes.
+    pub(super) written: &'b str,
+    /// What it holds, as written.
+    pub(super) value: &'b RawValue,
+}
+
+/// A member stands there twice: readers would disagree about which of the two counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Twice;
+
+impl<'b> Members<'b> {
+    /// The members of an object's text.
+    pub(super) fn of(text: &'b str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The member of this name.
+    pub(super) fn get(&self, name: &str) -> Result<Option<&'b RawValue>, Twice> {
+        let mut called = self.0.iter().filter(|member| member.name == name);
+        let first = called.next().map(|member| member.value);
+        if called.next().is_some() { Err(Twice) } else { Ok(first) }
+    }
+}
+
+impl<'b> Deserialize<'b> for Members<'b> {
+    fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+struct InOrder;
+
+impl<'b> Visitor<'b> for InOrder {
+    type Value = Members<'b>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'b>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((written, value)) = map.next_entry::<&'b RawValue, &'b RawValue>()? {
+            let written = written.get();
+            let Name(name) = serde_json::from_str(written).map_err(A::Error::custom)?;
+            members.push(Member { name, written, value });
+        }
+        Ok(Members(members))
+    }
+}
+
+/// A member's name, decoded, borrowed where it can be.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_decoded_and_values_stay_as_they_were_written() {
+        let text = r#" { "a" : 1.10 , "\u0062\/":[ 1E+2 ], "a":null } "#;
+        let members = Members::of(text).unwrap();
+        let seen: Vec<_> = members.0.iter().map(|m| (&*m.name, m.written, m.value.get())).collect();
+        assert_eq!(
+            seen,
+            [("a", "\"a\"", "1.10"), ("b/", r#""\u0062\/""#, "[ 1E+2 ]"), ("a", "\"a\"", "null")]
+        );
+        assert_eq!(members.get("b/").unwrap().map(RawValue::get), Some("[ 1E+2 ]"));
+        assert!(members.get("c").unwrap().is_none());
+        assert_eq!(members.get("a").err(), Some(Twice));
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_members() {
+        for text in ["[]", "7", "", "{", r#"{"a":}"#, r#"{"a":1}}"#, r#"{"\ud800":1}"#, "{a:1}"] {
+            assert!(Members::of(text).is_err(), "{text}");
+        }
+    }
+}

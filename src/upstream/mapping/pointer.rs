@@ -1,0 +1,174 @@
+//! JSON pointers (RFC 6901) into text that is not parsed: what is pointed at comes out as the bytes it was written in.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use super::members::Members;
+
+/// Where something stands in a body; the empty pointer is the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pointer(Vec<String>);
+
+/// A text is no JSON pointer; the words are for the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPointer {
+    /// It neither is empty nor begins with a slash.
+    #[error("write a JSON pointer, such as \"/data\" or \"/data/items\"; \"\" is the whole body")]
+    NoSlash,
+    /// It has a tilde that stands for nothing.
+    #[error("write `~` as ~0 and a `/` within a name as ~1")]
+    Tilde,
+}
+
+/// What a pointer leads to cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// A member on the way stands there twice.
+    Twice,
+    /// What stands there is not well-formed.
+    Malformed,
+}
+
+impl Pointer {
+    /// The member of this name, of a body that is an object.
+    pub(super) fn member(name: &str) -> Self {
+        Self(vec![name.to_owned()])
+    }
+
+    /// Reads a pointer.
+    pub fn parse(text: &str) -> Result<Self, BadPointer> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let tokens = text.strip_prefix('/').ok_or(BadPointer::NoSlash)?.split('/');
+        tokens.map(token).collect::<Option<_>>().map(Self).ok_or(BadPointer::Tilde)
+    }
+
+    /// Whether it points at the whole body.
+    pub(super) fn is_whole(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What stands there in a body that is well-formed; `None` if nothing does.
+    pub(super) fn find<'b>(&self, body: &'b RawValue) -> Result<Option<&'b RawValue>, Lost> {
+        let mut at = body;
+        for token in &self.0 {
+            let found = match at.get().as_bytes().first() {
+                Some(b'{') => {
+                    let members = Members::of(at.get()).map_err(|_| Lost::Malformed)?;
+                    members.get(token).map_err(|_| Lost::Twice)?
+                }
+                Some(b'[') => index(token).map(|index| item(at, index)).transpose()?.flatten(),
+                _ => None,
+            };
+            let Some(found) = found else { return Ok(None) };
+            at = found;
+        }
+        Ok(Some(at))
+    }
+}
+
+impl fmt::Display for Pointer {
+    /// As it is written; the whole body in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_whole() {
+            return f.write_str("its top");
+        }
+        f.write_str("`")?;
+        for token in &self.0 {
+            write!(f, "/{}", token.replace('~', "~0").replace('/', "~1"))?;
+        }
+        f.write_str("`")
+    }
+}
+
+/// One step of a pointer, decoded.
+fn token(text: &str) -> Option<String> {
+    let mut parts = text.split('~');
+    let mut decoded = parts.next()?.to_owned();
+    for part in parts {
+        let (stands_for, rest) = part.strip_prefix('0').map(|rest| ('~', rest)).or_else(|| {
+            let rest = part.strip_prefix('1')?;
+            Some(('/', rest))
+        })?;
+        decoded.push(stands_for);
+        decoded.push_str(rest);
+    }
+    Some(decoded)
+}
+
+fn item(array: &RawValue, index: usize) -> Result<Option<&RawValue>, Lost> {
+    let items: Vec<&RawValue> = serde_json::from_str(array.get()).map_err(|_| Lost::Malformed)?;
+    Ok(items.get(index).copied())
+}
+
+/// A place in an array: decimal, without leading zeros.
+fn index(token: &str) -> Option<usize> {
+    let canonical = token == "0" || !token.starts_with('0');
+    let digits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
+    (canonical && digits).then(|| token.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find<'b>(pointer: &str, body: &'b str) -> Result<Option<&'b str>, Lost> {
+        let body: &RawValue = serde_json::from_str(body).unwrap();
+        Ok(Pointer::parse(pointer).unwrap().find(body)?.map(RawValue::get))
+    }
+
+    #[test]
+    fn the_examples_of_the_rfc_lead_where_it_says() {
+        let body =
+            r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
+        for (pointer, expected) in [
+            ("", body),
+            ("/foo", r#"["bar","baz"]"#),
+            ("/foo/0", "\"bar\""),
+            ("/", "0"),
+            ("/a~1b", "1"),
+            ("/c%d", "2"),
+            ("/e^f", "3"),
+            ("/g|h", "4"),
+            ("/i\\j", "5"),
+            ("/k\"l", "6"),
+            ("/ ", "7"),
+            ("/m~0n", "8"),
+        ] {
+            assert_eq!(find(pointer, body), Ok(Some(expected)), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn what_it_points_at_comes_out_as_it_was_written() {
+        let body = r#"{"d":{"\u0069tems":[ {"n":1.10} , {"n": 1E+2 } ]}}"#;
+        assert_eq!(find("/d/items", body), Ok(Some(r#"[ {"n":1.10} , {"n": 1E+2 } ]"#)));
+        assert_eq!(find("/d/items/1/n", body), Ok(Some("1E+2")));
+    }
+
+    #[test]
+    fn what_is_not_there_is_nothing_and_what_is_there_twice_is_refused() {
+        let body = r#"{"a":[1,2],"b":{"c":1,"c":2,"d":3},"a2":7}"#;
+        for nowhere in
+            ["/x", "/a/2", "/a/-", "/a/00", "/a/+1", "/a/", "/a2/0", "/b/x", "/a/99999999999999999999"]
+        {
+            assert_eq!(find(nowhere, body), Ok(None), "{nowhere}");
+        }
+        assert_eq!(find("/b/c", body), Err(Lost::Twice));
+        assert_eq!(find("/b/d", body), Ok(Some("3")));
+    }
+
+    #[test]
+    fn a_pointer_is_printed_as_it_is_written_and_a_bad_one_is_refused() {
+        for text in ["/data", "/a~1b/~0/0", "/"] {
+            assert_eq!(Pointer::parse(text).unwrap().to_string(), format!("`{text}`"));
+        }
+        assert_eq!(Pointer::default().to_string(), "its top");
+        assert_eq!(Pointer::parse("data"), Err(BadPointer::NoSlash));
+        for bad in ["/~", "/~2", "/a~", "/~~0"] {
+            assert_eq!(Pointer::parse(bad), Err(BadPointer::Tilde), "{bad}");
+        }
+    }
+}

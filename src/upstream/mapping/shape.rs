@@ -1,0 +1,213 @@
+//! What the data is at the backend, and how it becomes an array of items.
+//!
+//! Items are kept as raw bytes, in the backend's order: nothing is lost, reordered or rounded. Not for: where in a body
+//! the data stands (`pointer.rs`), nor for changing a field of an item.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::members::{Member, Members};
+
+/// What the data is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// An array of items; or an item, which stands for an array of one.
+    #[default]
+    ArrayOrObject,
+    /// An array of items.
+    Array,
+    /// An item, which stands for an array of one.
+    Object,
+    /// An object that names its items.
+    Map {
+        /// The member that an item carries its name in. An item that has such a member already is left as it is.
+        key_as: String,
+    },
+}
+
+/// The data as an array.
+pub(super) struct Items<'b> {
+    /// The array's text.
+    pub(super) data: Bytes,
+    /// The items as the backend wrote them, each an object.
+    pub(super) each: Vec<&'b RawValue>,
+}
+
+impl Shape {
+    /// Makes items of the data, which stands in `body`. The reason why that cannot be is for the operator.
+    pub(super) fn items<'b>(&self, body: &Bytes, data: &'b RawValue) -> Result<Items<'b>, String> {
+        let text = data.get();
+        let [is_array, is_object] = [text.starts_with('['), text.starts_with('{')];
+        match self {
+            Self::Array | Self::ArrayOrObject if is_array => array(body, text),
+            Self::Object | Self::ArrayOrObject if is_object => {
+                Ok(Items { data: Bytes::from(format!("[{text}]")), each: vec![data] })
+            }
+            Self::Map { key_as } if is_object => map(text, key_as),
+            Self::Array => Err(format!("is no array: {:?}", beginning(text))),
+            Self::Object | Self::Map { .. } => Err(format!("is no object: {:?}", beginning(text))),
+            Self::ArrayOrObject => Err(format!("is neither an array nor an object: {:?}", beginning(text))),
+        }
+    }
+}
+
+fn array<'b>(body: &Bytes, text: &'b str) -> Result<Items<'b>, String> {
+    let each: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if let Some(odd) = each.iter().find(|item| !item.get().starts_with('{')) {
+        return Err(format!("has an item that is no object: {:?}", beginning(odd.get())));
+    }
+    Ok(Items { data: body.slice_ref(text.as_bytes()), each })
+}
+
+fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
+    let Members(entries) = Members::of(text).map_err(|error| error.to_string())?;
+    let (mut data, mut each, mut seen) = (String::from("["), Vec::new(), HashSet::new());
+    for entry in &entries {
+        if !seen.insert(&entry.name) {
+            return Err(format!("has the key {} twice", entry.written));
+        }
+        if !each.is_empty() {
+            data.push(',');
+        }
+        push_item(&mut data, entry, key_as)?;
+        each.push(entry.value);
+    }
+    data.push(']');
+    Ok(Items { data: Bytes::from(data), each })
+}
+
+/// An entry of a map as an item: its key, written as in the map, is the first member.
+fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), String> {
+    let (key, text) = (entry.written, entry.value.get());
+    let Some(rest) = text.strip_prefix('{') else {
+        return Err(format!("has an entry that is no object: {key}: {:?}", beginning(text)));
+    };
+    let members = Members::of(text).map_err(|error| error.to_string())?;
+    let named = members.get(key_as).map_err(|_| format!("has an entry that says `{key_as}` twice: {key}"))?;
+    if named.is_some() {
+        data.push_str(text);
+        return Ok(());
+    }
+    let separator = if members.0.is_empty() { "" } else { "," };
+    let name = serde_json::Value::from(key_as);
+    for part in ["{", &name.to_string(), ":", key, separator, rest] {
+        data.push_str(part);
+    }
+    Ok(())
+}
+
+/// As much of a text as helps to see what it is.
+fn beginning(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn items(shape: &Shape, data: &str) -> Result<String, String> {
+        let body = Bytes::copy_from_slice(data.as_bytes());
+        let raw: &RawValue = serde_json::from_str(std::str::from_utf8(&body).unwrap()).unwrap();
+        let items = shape.items(&body, raw)?;
+        let array: Vec<&RawValue> = serde_json::from_slice(&items.data).unwrap();
+        assert_eq!(array.len(), items.each.len());
+        Ok(String::from_utf8(items.data.to_vec()).unwrap())
+    }
+
+    fn by_provider() -> Shape {
+        Shape::Map { key_as: "provider".into() }
+    }
+
+    #[test]
+    fn an_array_stays_as_it_is_and_an_object_is_an_array_of_one() {
+        for shape in [Shape::ArrayOrObject, Shape::Array] {
+            assert_eq!(items(&shape, r#"[ {"n":1.10}, {} ]"#).as_deref(), Ok(r#"[ {"n":1.10}, {} ]"#));
+            assert_eq!(items(&shape, "[]").as_deref(), Ok("[]"));
+        }
+        for shape in [Shape::ArrayOrObject, Shape::Object] {
+            assert_eq!(items(&shape, r#"{ "n":1.10}"#).as_deref(), Ok(r#"[{ "n":1.10}]"#));
+        }
+    }
+
+    #[test]
+    fn the_entries_of_a_map_become_items_that_carry_their_key() {
+        for (map, expected) in [
+            ("{}", "[]"),
+            (
+                r#"{ "b" : { "n" : 1.10 } , "a":{"n":1E+2}}"#,
+                r#"[{"provider":"b", "n" : 1.10 },{"provider":"a","n":1E+2}]"#,
+            ),
+            (r#"{"\u00e9\/":{}, "x":{ }}"#, r#"[{"provider":"\u00e9\/"},{"provider":"x" }]"#),
+            (
+                r#"{"a":{"n":1,"provider":"A"},"b":{"provider":null}}"#,
+                r#"[{"n":1,"provider":"A"},{"provider":null}]"#,
+            ),
+        ] {
+            assert_eq!(items(&by_provider(), map).as_deref(), Ok(expected));
+        }
+        let odd = Shape::Map { key_as: "the \"key\"".into() };
+        assert_eq!(items(&odd, r#"{"a":{}}"#).as_deref(), Ok(r#"[{"the \"key\"":"a"}]"#));
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_the_reason() {
+        for (shape, data, reason) in [
+            (Shape::ArrayOrObject, "7", "neither an array nor an object"),
+            (Shape::Array, "{}", "no array"),
+            (Shape::Array, "[1]", "an item that is no object"),
+            (Shape::Object, "[{}]", "no object"),
+            (by_provider(), "[]", "no object"),
+            (by_provider(), r#"{"a":{},"b":[]}"#, "an entry that is no object: \"b\""),
+            (by_provider(), r#"{"a":{},"\u0061":{}}"#, "twice"),
+            (by_provider(), r#"{"a":{"provider":1,"provider":2}}"#, "says `provider` twice"),
+        ] {
+            let refused = items(&shape, data).unwrap_err();
+            assert!(refused.contains(reason), "{data}: {refused}");
+        }
+    }
+
+    const SPACES: [&str; 4] = ["", " ", "\n\t", "  "];
+    const VALUES: [&str; 9] = [
+        "1.10",
+        "-0.0",
+        "1E+2",
+        "12345678901234567890123",
+        "null",
+        r#""\u00e9\/ é""#,
+        r#"{"provider": {"deep":[ ] } }"#,
+        "[ 1.0 , {} ]",
+        r#""}],{\"""#,
+    ];
+
+    fn any_item() -> impl Strategy<Value = String> {
+        let member = ("[a-z]{1,6}", 0..VALUES.len(), 0..SPACES.len(), 0..SPACES.len());
+        prop::collection::vec(member, 0..5).prop_map(|members| {
+            let member = |(at, (name, value, before, after)): (usize, &(String, usize, usize, usize))| {
+                let (before, after) = (SPACES[*before], SPACES[*after]);
+                format!("{before}\"{name}{at}\"{after}:{before}{}{after}", VALUES[*value])
+            };
+            members.iter().enumerate().map(member).collect::<Vec<_>>().join(",")
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn items_of_a_map_keep_each_member_byte_for_byte_in_the_backend_s_order(
+            inside in prop::collection::vec((any_item(), "[a-z/.é]{0,6}"), 0..6),
+        ) {
+            let keys: Vec<String> =
+                inside.iter().enumerate().map(|(at, (_, key))| format!("\"{key}\\u00{at:02}\"")).collect();
+            let entries: Vec<String> =
+                inside.iter().zip(&keys).map(|((item, _), key)| format!("{key}: {{{item}}}")).collect();
+            let expected: Vec<String> = inside.iter().zip(&keys).map(|((item, _), key)| {
+                let comma = if item.is_empty() { "" } else { "," };
+                format!("{{\"provider\":{key}{comma}{item}}}")
+            }).collect();
+            let items = items(&by_provider(), &format!("{{{}}}", entries.join(" ,"))).unwrap();
+            prop_assert_eq!(items, format!("[{}]", expected.join(",")));
+        }
+    }
+}

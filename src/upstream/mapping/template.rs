@@ -1,0 +1,245 @@
+//! Where a document lies at the backend: a path and query with places for the document's parameters.
+//!
+//! What fills the places are checked values alone, none of which needs an escape. Not for: the backend's base address
+//! (`http.rs`).
+
+use std::borrow::Cow;
+
+use crate::routes::{DocumentKey, Endpoint, Param};
+
+/// A path and query below the backend's base address. It names every parameter of its endpoint, but for those of which
+/// the operator said that the backend does not have them: two documents that differ are never asked for by one target
+/// unawares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Value(Param),
+}
+
+/// What is wrong with a path; the words are for the operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTemplate {
+    /// It does not begin with a slash.
+    #[error("begin it with `/`: it stands below upstream.url")]
+    NoSlash,
+    /// It has a character that no path or query can carry as it is.
+    #[error("write the character {0:?} in another way: a path is visible ASCII, all else as %XX")]
+    Character(char),
+    /// It has a percent sign that begins no escape.
+    #[error("write two hexadecimal digits after each `%`")]
+    Percent,
+    /// It has a brace that belongs to no placeholder.
+    #[error("write placeholders as {{name}}, and no other braces")]
+    Brace,
+    /// It has a placeholder that the endpoint has no value for.
+    #[error("this endpoint has no placeholder {{{name}}}; it has {has}")]
+    NoPlaceholder {
+        /// What stands between the braces.
+        name: String,
+        /// The placeholders that there are.
+        has: String,
+    },
+    /// It has no place for the model.
+    #[error("put {{id}} into it: without, every model would be asked for in the same way")]
+    NoId,
+    /// It has no place for a parameter that callers can say.
+    #[error(
+        "put {{{0}}} into it, or, if the backend has no such parameter, write without = [\"{0}\"]: every value then gets the same data"
+    )]
+    NoParameter(&'static str),
+    /// It has a place for a parameter that the backend is said not to have.
+    #[error("take {{{0}}} out of it, or out of `without`")]
+    Without(&'static str),
+}
+
+impl Template {
+    /// The endpoint's own path, as our callers write it, with all its parameters but those in `without`.
+    pub fn canonical(endpoint: &Endpoint, without: &[Param]) -> Self {
+        let mut pieces = Vec::new();
+        for segment in endpoint.segments {
+            pieces.push(Piece::Text("/".into()));
+            pieces.push(match *segment {
+                ":id" => Piece::Value(Param::Id),
+                fixed => Piece::Text(fixed.into()),
+            });
+        }
+        let takes = endpoint.takes.iter().filter(|param| !without.contains(param));
+        for (separator, param) in std::iter::once('?').chain(std::iter::repeat('&')).zip(takes) {
+            pieces.push(Piece::Text(format!("{separator}{}=", param.name())));
+            pieces.push(Piece::Value(*param));
+        }
+        Self(pieces)
+    }
+
+    /// Reads a path for an endpoint, or says all that is wrong with it.
+    pub fn parse(endpoint: &Endpoint, text: &str, without: &[Param]) -> Result<Self, Vec<BadTemplate>> {
+        let has = parameters(endpoint);
+        let (mut pieces, mut bad, mut rest) = (Vec::new(), Vec::new(), text);
+        if !text.starts_with('/') {
+            bad.push(BadTemplate::NoSlash);
+        }
+        while let Some((before, after)) = rest.split_once('{') {
+            pieces.push(Piece::Text(before.to_owned()));
+            let Some((name, after)) = after.split_once('}') else {
+                bad.push(BadTemplate::Brace);
+                rest = "";
+                break;
+            };
+            match has.iter().find(|param| param.name() == name) {
+                Some(param) => pieces.push(Piece::Value(*param)),
+                None => bad.push(BadTemplate::NoPlaceholder { name: name.to_owned(), has: named(&has) }),
+            }
+            rest = after;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        bad.extend(has.iter().filter_map(|param| misplaced(*param, &pieces, without)));
+        bad.extend(pieces.iter().filter_map(unfit));
+        if bad.is_empty() { Ok(Self(pieces)) } else { Err(bad) }
+    }
+
+    /// The path and query of a document. `None` if the document lacks what the template needs.
+    pub(super) fn target(&self, key: &DocumentKey) -> Option<String> {
+        self.0.iter().map(|piece| piece.fill(key)).collect()
+    }
+}
+
+impl Piece {
+    fn fill<'a>(&'a self, key: &'a DocumentKey) -> Option<Cow<'a, str>> {
+        Some(match self {
+            Self::Text(text) => text.into(),
+            // An identifier is ASCII letters, digits and `._:-`: nothing in it needs an escape.
+            Self::Value(Param::Id) => key.id.as_ref()?.as_str().into(),
+            Self::Value(Param::Period) => key.period?.word().into(),
+            Self::Value(Param::SortBy) => key.sort_by?.word().into(),
+            Self::Value(Param::Limit) => key.limit?.get().to_string().into(),
+        })
+    }
+}
+
+/// All that tells the documents of an endpoint apart.
+fn parameters(endpoint: &Endpoint) -> Vec<Param> {
+    let id = endpoint.route.names_a_model().then_some(Param::Id);
+    id.into_iter().chain(endpoint.takes.iter().copied()).collect()
+}
+
+fn named(params: &[Param]) -> String {
+    let names: Vec<String> = params.iter().map(|param| format!("{{{}}}", param.name())).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+/// What is wrong with the place of a parameter, or with its having none.
+fn misplaced(param: Param, pieces: &[Piece], without: &[Param]) -> Option<BadTemplate> {
+    let has_place = pieces.contains(&Piece::Value(param));
+    if param == Param::Id {
+        // No backend can do without: what it would send is about no model that was asked for.
+        return (!has_place).then_some(BadTemplate::NoId);
+    }
+    match (has_place, without.contains(&param)) {
+        (true, true) => Some(BadTemplate::Without(param.name())),
+        (false, false) => Some(BadTemplate::NoParameter(param.name())),
+        (true, false) | (false, true) => None,
+    }
+}
+
+/// What is wrong with the fixed text of a piece.
+fn unfit(piece: &Piece) -> Option<BadTemplate> {
+    let Piece::Text(text) = piece else { return None };
+    if text.contains('}') {
+        return Some(BadTemplate::Brace);
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@/?%[]".contains(c);
+    if let Some(odd) = text.chars().find(|c| !is_plain(*c)) {
+        return Some(BadTemplate::Character(odd));
+    }
+    let begins_an_escape = |after: &str| {
+        let mut digits = after.bytes().take(2).filter(u8::is_ascii_hexdigit);
+        digits.next().is_some() && digits.next().is_some()
+    };
+    (!text.split('%').skip(1).all(begins_an_escape)).then_some(BadTemplate::Percent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{ENDPOINTS, Limit, ModelId, Period, Query, Route};
+
+    const NONE: &[Param] = &[];
+
+    fn parse(route: Route, text: &str, without: &[Param]) -> Result<Template, Vec<BadTemplate>> {
+        Template::parse(route.endpoint(), text, without)
+    }
+
+    fn key(route: Route) -> DocumentKey {
+        let query = Query { limit: Limit::parse("7"), period: Some(Period::Week), ..Query::default() };
+        DocumentKey::new(route, ModelId::new("a:b.c"), query, Period::Day)
+    }
+
+    #[test]
+    fn the_canonical_path_is_the_one_that_callers_write_with_every_parameter() {
+        for (route, without, expected) in [
+            (Route::Models, NONE, "/models?period=7d&sortBy=combined"),
+            (Route::History, NONE, "/models/a:b.c/history?period=7d"),
+            (Route::Incidents, NONE, "/incidents?period=7d&limit=7"),
+            (Route::Incidents, &[Param::Period], "/incidents?limit=7"),
+            (Route::Index, NONE, "/index"),
+        ] {
+            let template = Template::canonical(route.endpoint(), without);
+            assert_eq!(template.target(&key(route)).as_deref(), Some(expected));
+        }
+        for row in &ENDPOINTS {
+            let documented = row.documented_path();
+            let target = Template::canonical(row, row.takes).target(&key(row.route)).unwrap();
+            assert_eq!(format!("/api/v1{target}"), documented.replace("{id}", "a:b.c"));
+        }
+    }
+
+    #[test]
+    fn a_path_of_the_operator_s_own_is_filled_with_the_document_s_values() {
+        for (route, text, expected) in [
+            (Route::Models, "/d/s?sortBy={sortBy}&period={period}", "/d/s?sortBy=combined&period=7d"),
+            (Route::Incidents, "/{period}/x%20y?n={limit}&v[]=2", "/7d/x%20y?n=7&v[]=2"),
+            (Route::Model, "/m?id={id}&again={id}", "/m?id=a:b.c&again=a:b.c"),
+            (Route::Index, "/", "/"),
+        ] {
+            assert_eq!(parse(route, text, NONE).unwrap().target(&key(route)).as_deref(), Some(expected));
+        }
+        let nameless = DocumentKey::new(Route::Model, None, Query::default(), Period::Day);
+        assert_eq!(parse(Route::Model, "/m/{id}", NONE).unwrap().target(&nameless), None);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_with_a_path_is_said_at_once() {
+        let none = |name: &str, has: &str| BadTemplate::NoPlaceholder { name: name.into(), has: has.into() };
+        let spaced = BadTemplate::Character(' ');
+        for (route, text, without, expected) in [
+            (Route::Index, "index", NONE, vec![BadTemplate::NoSlash]),
+            (Route::Index, "", NONE, vec![BadTemplate::NoSlash]),
+            (Route::Index, "/a b", NONE, vec![spaced.clone()]),
+            (Route::Index, "/a\u{7}", NONE, vec![BadTemplate::Character('\u{7}')]),
+            (Route::Index, "/a#b", NONE, vec![BadTemplate::Character('#')]),
+            (Route::Index, "/é", NONE, vec![BadTemplate::Character('é')]),
+            (Route::Index, "/%4", NONE, vec![BadTemplate::Percent]),
+            (Route::Index, "/%é1", NONE, vec![BadTemplate::Character('é')]),
+            (Route::Index, "/a}", NONE, vec![BadTemplate::Brace]),
+            (Route::Index, "/{id", NONE, vec![BadTemplate::Brace]),
+            (Route::Index, "/{}", NONE, vec![none("", "none")]),
+            (Route::Index, "/?p={period}", NONE, vec![none("period", "none")]),
+            (Route::Model, "/model", NONE, vec![BadTemplate::NoId]),
+            (Route::Model, "/model", &[Param::Id], vec![BadTemplate::NoId]),
+            (
+                Route::History,
+                "/{ID}",
+                NONE,
+                vec![none("ID", "{id}, {period}"), BadTemplate::NoId, BadTemplate::NoParameter("period")],
+            ),
+            (Route::Alerts, "a b{x}", NONE, vec![BadTemplate::NoSlash, none("x", "none"), spaced]),
+            (Route::Incidents, "/i?p={period}", &[Param::Limit], vec![]),
+            (Route::Transparency, "/t?p={period}", &[Param::Period], vec![BadTemplate::Without("period")]),
+        ] {
+            assert_eq!(parse(route, text, without).err().unwrap_or_default(), expected, "{text}");
+        }
+    }
+}

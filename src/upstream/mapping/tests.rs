@@ -1,0 +1,177 @@
+//! What a body says, endpoint by endpoint and mapping by mapping.
+
+use super::*;
+use crate::routes::{Period, Query};
+
+const NOW: Wall = Wall::from_seconds(1_000_000_000);
+
+fn canonical(route: Route) -> EndpointMapping {
+    EndpointMapping::canonical(route.endpoint())
+}
+
+fn told(route: Route, mapping: &EndpointMapping, body: &str) -> Result<Fetched, String> {
+    let key = DocumentKey::new(route, None, Query::default(), Period::Day);
+    let head = Head { source: Source::default(), dated: None, next_refresh: None, now: NOW };
+    mapping.read(&key, &Bytes::copy_from_slice(body.as_bytes()), head)
+}
+
+/// What is told, in one word and the data.
+fn said(route: Route, mapping: &EndpointMapping, body: &str) -> Result<(&'static str, String), String> {
+    let text = |content: Content| String::from_utf8(content.data.to_vec()).unwrap();
+    Ok(match told(route, mapping, body)? {
+        Fetched::Content { content, .. } => ("content", text(content)),
+        Fetched::Nothing { content, .. } => ("nothing", text(content)),
+        Fetched::NoSuchModel => ("no such model", String::new()),
+        Fetched::Unchanged { .. } => ("unchanged", String::new()),
+    })
+}
+
+fn read(body: &str) -> Result<Content, String> {
+    match told(Route::Models, &canonical(Route::Models), body)? {
+        Fetched::Content { content, .. } => Ok(content),
+        other @ (Fetched::Nothing { .. } | Fetched::NoSuchModel | Fetched::Unchanged { .. }) => {
+            panic!("{other:?}")
+        }
+    }
+}
+
+fn at(pointer: &str) -> Pointer {
+    Pointer::parse(pointer).unwrap()
+}
+
+#[test]
+fn every_endpoint_that_a_backend_answers_has_a_row() {
+    let mapping = Mapping::default();
+    for row in &ENDPOINTS {
+        assert_eq!(mapping.endpoints.contains_key(&row.route), row.route != Route::Me);
+    }
+    assert!(!mapping.lists_all_models);
+}
+
+#[test]
+fn an_array_an_object_with_data_and_a_full_envelope_are_understood() {
+    for body in [
+        r#"[{"id":"a"}]"#,
+        r#" {"data":[{"id":"a"}]}"#,
+        r#"{"data":{"id":"a"}}"#,
+        r#"{"success":true,"version":"9","count":1,"data":[{"id":"a"}],"extra":[1]}"#,
+        r#"{"error":"of last week","data":[{"id":"a"}]}"#,
+    ] {
+        let content = read(body).unwrap();
+        assert_eq!((&content.data[..], content.count), (&br#"[{"id":"a"}]"#[..], 1), "{body}");
+    }
+    assert_eq!(read("[]").unwrap().count, 0);
+}
+
+#[test]
+fn anything_else_is_refused_with_the_reason() {
+    for (body, reason) in [
+        ("", "neither"),
+        ("<html>", "neither"),
+        ("null", "neither"),
+        (r#"{"success":false,"data":[]}"#, "success: false"),
+        (r#"{"success":"no","data":[]}"#, "neither true nor false"),
+        (r#"{"error":"x"}"#, "no data at `/data`"),
+        (r#"{"data":null}"#, "no data at `/data`"),
+        (r#"{"data":7}"#, "at `/data` is neither an array"),
+        (r#"{"data":[1]}"#, "no object"),
+        (r#"{"data":[],"data":[]}"#, "it has `/data` twice"),
+        (r#"{"data":[],"generated_at":1,"generated_at":2}"#, "it has `/generated_at` twice"),
+        (r#"[{"id":"a"}"#, "not well-formed"),
+        (r#"[{"id":"a"}] [] "#, "not well-formed"),
+        (r#"{"data":[{]}"#, "not well-formed"),
+    ] {
+        let refused = read(body).unwrap_err();
+        assert!(refused.contains(reason), "{body}: {refused}");
+    }
+}
+
+#[test]
+fn what_is_about_one_thing_has_exactly_one_item() {
+    let read = |body| told(Route::Index, &canonical(Route::Index), body);
+    assert!(read("[{}]").is_ok() && read("[]").is_err() && read("[{},{}]").is_err());
+}
+
+#[test]
+fn the_data_s_instant_is_what_the_backend_states_and_the_next_best_where_it_does_not() {
+    let stated =
+        read(r#"{"generated_at":"2026-11-21T10:00:00Z","data":[{"lastUpdated":"2026-11-21T09:00:00Z"}]}"#);
+    assert_eq!(stated.unwrap().generated_at.rfc3339(), "2026-11-21T10:00:00Z");
+    let newest = read(
+        r#"[{"lastUpdated":"2026-11-21T09:00:00Z"},{"lastUpdated":7},{},{"lastUpdated":"2026-11-21T09:30:00Z"}]"#,
+    );
+    assert_eq!(newest.unwrap().generated_at.rfc3339(), "2026-11-21T09:30:00Z");
+    assert_eq!(read(r#"{"generated_at":1763726400,"data":[]}"#).unwrap().generated_at, NOW);
+    assert_eq!(read("[{}]").unwrap().generated_at, NOW);
+}
+
+#[test]
+fn the_data_and_its_instant_are_where_the_operator_says() {
+    let mapping = EndpointMapping {
+        data: Some(at("/result/rows")),
+        shape: Shape::Map { key_as: "id".into() },
+        instant: at("/meta/at"),
+        ..canonical(Route::Models)
+    };
+    let read = |body| told(Route::Models, &mapping, body);
+    let body = r#"{"success":true,"meta":{"at":"2026-11-21T10:00:00Z"},"data":[],"result":{"rows":{"17":{"n":1.10}}}}"#;
+    let Ok(Fetched::Content { content, .. }) = read(body) else { panic!("{:?}", read(body)) };
+    assert_eq!(&content.data[..], br#"[{"id":"17","n":1.10}]"#);
+    assert_eq!(content.generated_at.rfc3339(), "2026-11-21T10:00:00Z");
+    let newest = r#"{"result":{"rows":{"a":{"lastUpdated":"2026-11-21T09:30:00Z"}}}}"#;
+    let Ok(Fetched::Content { content, .. }) = read(newest) else { panic!("{:?}", read(newest)) };
+    assert_eq!(content.generated_at.rfc3339(), "2026-11-21T09:30:00Z");
+    for (body, reason) in [
+        (r#"{"data":[]}"#, "no data at `/result/rows`"),
+        (r#"{"result":{"rows":[]}}"#, "what stands at `/result/rows` is no object"),
+        (r#"{"result":{},"result":{"rows":{}}}"#, "it has `/result/rows` twice"),
+        (r#"{"success":false,"result":{"rows":{}}}"#, "success: false"),
+    ] {
+        assert!(read(body).unwrap_err().contains(reason), "{body}");
+    }
+}
+
+#[test]
+fn a_bare_object_is_the_item_unless_it_says_that_it_is_none() {
+    let mut mapping = EndpointMapping { data: Some(at("")), shape: Shape::Object, ..canonical(Route::Model) };
+    let item = r#"{"id":"17","data":[],"success":0.5,"error":null}"#;
+    assert_eq!(said(Route::Model, &mapping, item), Ok(("content", format!("[{item}]"))));
+    let gone = r#"{"error":"Model 17 not found"}"#;
+    assert!(said(Route::Model, &mapping, gone).unwrap_err().contains("Model 17 not found"));
+    assert!(
+        said(Route::Model, &mapping, "[{}]").unwrap_err().contains("what stands at its top is no object")
+    );
+    mapping.not_found = vec![NotFound::Error];
+    assert_eq!(said(Route::Model, &mapping, gone), Ok(("no such model", String::new())));
+}
+
+#[test]
+fn words_that_say_not_found_are_believed_where_the_operator_says_so() {
+    let gone = r#"{"success":false,"error":"Model 17 not found"}"#;
+    let mut mapping = canonical(Route::Drift);
+    assert!(said(Route::Drift, &mapping, gone).unwrap_err().contains("Model 17 not found"));
+    assert!(!mapping.finds_no_model_in(&Bytes::from_static(gone.as_bytes())));
+    mapping.not_found = vec![NotFound::Error];
+    assert_eq!(said(Route::Drift, &mapping, gone), Ok(("no such model", String::new())));
+    assert!(mapping.finds_no_model_in(&Bytes::from_static(gone.as_bytes())));
+    for other in [r#"{"success":false,"error":"busy"}"#, r#"{"error":"not found"}"#, "", "<html>not found"] {
+        assert!(said(Route::Drift, &mapping, other).is_err(), "{other}");
+        assert!(!mapping.finds_no_model_in(&Bytes::from_static(other.as_bytes())), "{other}");
+    }
+}
+
+#[test]
+fn an_empty_list_may_mean_no_such_model_where_the_operator_says_so() {
+    let empty = r#"{"success":true,"data":[]}"#;
+    let mut history = canonical(Route::History);
+    assert_eq!(said(Route::History, &history, empty), Ok(("content", "[]".into())));
+    history.not_found = vec![NotFound::Empty];
+    assert_eq!(said(Route::History, &history, empty), Ok(("nothing", "[]".into())));
+    let full = r#"{"data":[{}]}"#;
+    assert_eq!(said(Route::History, &history, full), Ok(("content", "[{}]".into())));
+    // What is about one thing is never empty: there the list can mean nothing else.
+    let mut drift = canonical(Route::Drift);
+    assert!(said(Route::Drift, &drift, empty).is_err());
+    drift.not_found = vec![NotFound::Empty];
+    assert_eq!(said(Route::Drift, &drift, empty), Ok(("no such model", String::new())));
+}
