@@ -23,6 +23,9 @@ pub struct Wall(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(u64);
 
+/// The running time starts ten years in, so that there is an instant for what happened before the start.
+const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
+
 /// A day of the UTC calendar, counted from 1970-01-01.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(u32);
@@ -136,6 +139,19 @@ impl Mono {
     }
 }
 
+impl Now {
+    /// The running time at an instant of the wall, before or after now.
+    pub fn mono_at(self, wall: Wall) -> Mono {
+        let before = nanos(self.wall.since(wall));
+        Mono(self.mono.plus(wall.since(self.wall)).0.saturating_sub(before))
+    }
+
+    /// The wall's time at a running time, before or after now.
+    pub fn wall_at(self, mono: Mono) -> Wall {
+        self.wall.plus(mono.since(self.mono)).minus(self.mono.since(mono))
+    }
+}
+
 impl Day {
     /// The day that many days after 1970-01-01.
     pub const fn from_number(number: u32) -> Self {
@@ -192,7 +208,7 @@ impl Clock {
 
     /// A clock that stands still at `start` until its hand is moved.
     pub fn hand_driven(start: Wall) -> (Self, Hand) {
-        let hand = Arc::new(watch::Sender::new(Now { wall: start, mono: Mono(NANOS) }));
+        let hand = Arc::new(watch::Sender::new(Now { wall: start, mono: START }));
         (Self(Source::Hand(Arc::clone(&hand))), Hand(hand))
     }
 
@@ -202,10 +218,9 @@ impl Clock {
         match &self.0 {
             Source::System { started } => {
                 let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-                // The running time starts one second in, so that "a moment before the start" can be said.
                 Now {
                     wall: Wall(nanos(wall.unwrap_or_default())),
-                    mono: Mono(NANOS + nanos(started.elapsed())),
+                    mono: Mono(START.0 + nanos(started.elapsed())),
                 }
             }
             Source::Hand(hand) => *hand.borrow(),

@@ -3,6 +3,8 @@
 //! Documents live in the memory of a running server, so there is nothing of this on a stopped one. Not for: keys
 //! (`command`).
 
+use std::sync::Arc;
+
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -40,8 +42,8 @@ pub struct DocumentView {
 }
 
 /// Answers a request for one of these paths.
-pub(super) fn answer(
-    larder: &Larder,
+pub(super) async fn answer(
+    larder: &Arc<Larder>,
     method: &Method,
     path: &str,
     body: &[u8],
@@ -57,7 +59,7 @@ pub(super) fn answer(
                 serde_json::from_slice(body).map_err(|error| Problem::bad(error.to_string()))?;
             let selection =
                 Selection::parse(&documents).map_err(|bad| Problem::bad(format!("documents: {bad}")))?;
-            let purged = larder.purge(&selection, hard);
+            let purged = larder.purge(&selection, hard).await;
             tracing::info!(who, documents, hard, purged, "documents were purged");
             Ok(json!({ "purged": purged }))
         }

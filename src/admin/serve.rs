@@ -183,7 +183,7 @@ impl Side {
         let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
         let (path, who) = (head.uri.path(), who(access, &head.headers));
         if path.starts_with(CACHE) {
-            let answer = cache::answer(&self.larder, &head.method, path, &body, &who)?;
+            let answer = cache::answer(&self.larder, &head.method, path, &body, &who).await?;
             return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
         }
         let command = Command::from_request(&head.method, path, head.uri.query(), &body)?;

@@ -10,6 +10,8 @@ use anyhow::Context as _;
 
 /// The Unix socket's name in it.
 pub const SOCKET: &str = "scoregate.sock";
+/// The name of the shelf in it.
+pub const DOCUMENTS: &str = "documents";
 const LOCK: &str = "scoregate.lock";
 
 /// Another process holds the directory.

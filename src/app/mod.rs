@@ -14,22 +14,22 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::{self, Access, Side, SideConfig};
-use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig};
 use crate::gateway::{
-    AddressGuard, Gateway, Instruments, Larder, Leases, Notice, Registrar, Roster, Spawn, TermsByTier,
+    AddressGuard, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster, Spawn,
+    TermsByTier,
 };
 use crate::keys::KeyForm;
 use crate::pages::{Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::Scoring;
 use crate::server::{self, Server};
-use crate::store::{Embedded as EmbeddedStore, Store};
+use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
 use crate::telemetry::metrics::Registry;
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
 
-pub use data_dir::{DataDir, InUse, SOCKET};
+pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
 
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -99,6 +99,7 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
     let server = Server::new(listener, Arc::clone(&gateway), config.server, clock.clone(), &registry);
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(sweep(Arc::clone(&gateway), clock.clone(), stop_side.clone()));
+    background.spawn(Arc::clone(&gateway.larder).keep_on_disk(stop_side.clone()));
     if config.keeping.probing {
         background.spawn(Arc::clone(&gateway.larder).keep_current(stop_side.clone()));
     }
@@ -148,25 +149,29 @@ async fn build(
         clock.clone(),
         Arc::clone(&instruments),
     );
-    registrar.load().await.context("the stored applications and keys cannot be read")?;
-    let node = getrandom::u64().context("the operating system gave no randomness")?;
-    let calls = ledger_calls.clone();
-    let spawn: Spawn = Box::new(move |work| drop(calls.spawn(work)));
-    let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(&instruments));
-    let larder = Larder::new(
-        Cache::new(config.cache_bytes),
+    let larder = Arc::new(Larder::new(
+        config.cache_bytes,
+        open_shelf(config, data_dir).await,
         Protected::new(upstream(config, clock)?, config.protection, clock.clone()),
         config.keeping.clone(),
         TaskTracker::new(),
         clock.clone(),
         Arc::clone(&instruments),
-    );
+    ));
+    let restored = Arc::clone(&larder);
+    let restoring = tokio::task::spawn_blocking(move || restored.restore());
+    registrar.load().await.context("the stored applications and keys cannot be read")?;
+    restoring.await.context("restoring documents panicked")?;
+    let node = getrandom::u64().context("the operating system gave no randomness")?;
+    let calls = ledger_calls.clone();
+    let spawn: Spawn = Box::new(move |work| drop(calls.spawn(work)));
+    let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(&instruments));
     let gateway = Gateway {
         clock: clock.clone(),
         form,
         roster,
         leases: Arc::new(leases),
-        larder: Arc::new(larder),
+        larder,
         pages: pages(config),
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
@@ -193,6 +198,7 @@ impl Running {
         let settled = self.clock.within(self.grace, self.ledger_calls.wait()).await.is_ok();
         self.gateway.leases.drain(&self.gateway.roster).await;
         self.registrar.remember_uses().await;
+        self.gateway.larder.put_by().await;
         self.stop_side.cancel();
         if let Some(thread) = self.side_thread.take() {
             let joined = tokio::task::spawn_blocking(move || thread.join());
@@ -211,6 +217,18 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
     // Opening checks the file and may upgrade it: not for a thread that serves.
     let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&directory)).await??;
     Ok(Arc::new(store))
+}
+
+/// The shelf of the last good documents. Without it the program runs all the same: it holds nothing that cannot be fetched.
+async fn open_shelf(config: &Config, data_dir: &DataDir) -> Option<Keepsakes> {
+    let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.shelf_bytes);
+    match tokio::task::spawn_blocking(move || Shelf::open(&path, most_bytes)).await.ok()? {
+        Ok(shelf) => Some(Keepsakes::new(shelf, config.upstream.identity())),
+        Err(error) => {
+            tracing::error!(%error, "documents are not kept on disk");
+            None
+        }
+    }
 }
 
 fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>> {

@@ -86,32 +86,39 @@ impl Document {
     /// Builds a document. A form whose data is the same as in `before` is kept from there whole, date and all, so
     /// that equal data has equal bytes and tags, and what only paid callers may see moves nothing of the Free form.
     pub fn build(content: Content, label: &Label<'_>, before: Option<&Self>) -> Result<Self, BadContent> {
-        let free_data = match label.key.route {
-            Route::Model => without_paid_field(&content.data)?,
-            Route::Models
-            | Route::History
-            | Route::Index
-            | Route::Alerts
-            | Route::Incidents
-            | Route::Providers
-            | Route::Degradations
-            | Route::Recommendations
-            | Route::ProviderReliability
-            | Route::Transparency
-            | Route::Drift
-            | Route::Me => None,
-        };
+        let free_data = free_data(&content.data, label)?;
         let fresh = |data: &Bytes| Arc::new(Form::new(data, content.count, content.generated_at, label));
         let kept = |old: Option<&Arc<Form>>, data: &Bytes| old.filter(|old| old.data == *data).cloned();
         let full = kept(before.map(|b| &b.full), &content.data).unwrap_or_else(|| fresh(&content.data));
         let free = kept(before.map(|b| &b.free), free_data.as_ref().unwrap_or(&content.data))
             .unwrap_or_else(|| free_data.as_ref().map_or_else(|| Arc::clone(&full), fresh));
+        Ok(Self::of(full, free, content, label))
+    }
+
+    /// Builds a document again whose forms had these dates: the full one and the Free one.
+    pub fn again(
+        content: Content,
+        label: &Label<'_>,
+        [full_at, free_at]: [Wall; 2],
+    ) -> Result<Self, BadContent> {
+        let free_data = free_data(&content.data, label)?;
+        let form = |data: &Bytes, at| Arc::new(Form::new(data, content.count, at, label));
+        let full = form(&content.data, full_at);
+        let free = match free_data {
+            None if full_at == free_at => Arc::clone(&full),
+            None => form(&content.data, free_at),
+            Some(data) => form(&data, free_at),
+        };
+        Ok(Self::of(full, free, content, label))
+    }
+
+    fn of(full: Arc<Form>, free: Arc<Form>, content: Content, label: &Label<'_>) -> Self {
         // Where there are two forms, a date that only the full one moved would show in what Free callers are told of the
         // next refresh.
         let two_forms = label.key.route == Route::Model;
         let generated_at = if two_forms { free.generated_at } else { content.generated_at };
         let listing = (label.key.route == Route::Models).then(|| Listing::read(&content.data)).flatten();
-        Ok(Self { full, free, source: content.source, generated_at, items: content.count, listing })
+        Self { full, free, source: content.source, generated_at, items: content.count, listing }
     }
 
     /// The form that these rights may see.
@@ -173,6 +180,16 @@ impl Form {
         }
     }
 
+    /// Its items.
+    pub fn data(&self) -> &Bytes {
+        &self.data
+    }
+
+    /// The date it carries.
+    pub fn generated_at(&self) -> Wall {
+        self.generated_at
+    }
+
     /// The representation to send to a client that prefers `encoding`.
     pub fn choose(&self, encoding: Encoding) -> &Representation {
         self.encoded.choose(encoding)
@@ -180,6 +197,25 @@ impl Form {
 
     fn bytes(&self) -> usize {
         self.encoded.bytes()
+    }
+}
+
+/// The data of the Free form, if it is another.
+fn free_data(data: &Bytes, label: &Label<'_>) -> Result<Option<Bytes>, BadContent> {
+    match label.key.route {
+        Route::Model => without_paid_field(data),
+        Route::Models
+        | Route::History
+        | Route::Index
+        | Route::Alerts
+        | Route::Incidents
+        | Route::Providers
+        | Route::Degradations
+        | Route::Recommendations
+        | Route::ProviderReliability
+        | Route::Transparency
+        | Route::Drift
+        | Route::Me => Ok(None),
     }
 }
 

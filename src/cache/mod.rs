@@ -16,6 +16,7 @@ mod rhythm;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use moka::notification::RemovalCause;
 use moka::ops::compute::Op;
 use moka::sync::Cache as Moka;
 
@@ -58,6 +59,12 @@ impl Stored {
     ) -> Self {
         let uses = AtomicU32::new(before.map_or(1, Self::uses));
         Self { document, due, ask_again, confirmed: now, kept: true, doubted: false, uses }
+    }
+
+    /// A document that was stored with these dates, by a former process it may be.
+    pub fn again(document: Arc<Document>, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
+        let uses = AtomicU32::new(uses);
+        Self { document, due, ask_again, confirmed, kept: true, doubted: false, uses }
     }
 
     /// Counts a use.
@@ -112,10 +119,17 @@ pub struct Cache {
 
 impl Cache {
     /// Room for that many bytes of bodies.
-    pub fn new(most_bytes: u64) -> Self {
+    ///
+    /// `pushed_out` hears of each document that had to make room, or that was never let in.
+    pub fn new(most_bytes: u64, pushed_out: impl Fn(&DocumentKey) + Send + Sync + 'static) -> Self {
         let documents = Moka::builder()
             .max_capacity(most_bytes)
             .weigher(|_, stored: &Arc<Stored>| u32::try_from(stored.document.bytes()).unwrap_or(u32::MAX))
+            .eviction_listener(move |key: Arc<DocumentKey>, _, cause| {
+                if cause == RemovalCause::Size {
+                    pushed_out(&key);
+                }
+            })
             .build();
         Self { documents, most_bytes }
     }
@@ -155,14 +169,15 @@ impl Cache {
         self.documents.invalidate(key);
     }
 
-    /// Drops what is gone, and does the map's own housekeeping. To be called every few seconds.
-    pub fn sweep(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) {
-        for (key, stored) in &self.documents {
-            if is_gone(&key, &stored) {
-                self.documents.invalidate(key.as_ref());
-            }
+    /// Drops what is gone, and does the map's own housekeeping. To be called every few seconds. Says what it dropped.
+    pub fn sweep(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) -> Vec<Arc<DocumentKey>> {
+        let gone: Vec<_> =
+            self.all().filter(|(key, stored)| is_gone(key, stored)).map(|(key, _)| key).collect();
+        for key in &gone {
+            self.documents.invalidate(key.as_ref());
         }
         self.documents.run_pending_tasks();
+        gone
     }
 
     /// How many documents are stored, and how many bytes their bodies are.

@@ -14,6 +14,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::gateway::Keeping;
 use crate::keys::Tier;
 use crate::secret::Secret;
@@ -58,6 +60,8 @@ pub struct Config {
     pub keeping: Keeping,
     /// Room for documents.
     pub cache_bytes: u64,
+    /// Room for documents on disk.
+    pub shelf_bytes: u64,
     /// How the public port behaves.
     pub server: ServerConfig,
     /// Threads that serve.
@@ -76,6 +80,20 @@ pub enum UpstreamConfig {
     },
     /// One over the network.
     Http(HttpConfig),
+}
+
+impl UpstreamConfig {
+    /// What tells a backend from another, whose documents are of no use here: where it is, and how its answers are read.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::BuiltIn { seed } => format!("built-in {seed}"),
+            Self::Http(http) => {
+                let mapping: [u8; 32] = Sha256::digest(format!("{:?}", http.mapping)).into();
+                let [a, b, c, d, ..] = mapping;
+                format!("{} {:08x}", http.base, u32::from_be_bytes([a, b, c, d]))
+            }
+        }
+    }
 }
 
 /// Something wrong with the settings.

@@ -45,6 +45,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         protection: reading.protection(),
         keeping: reading.keeping(),
         cache_bytes: reading.size("cache.max_bytes"),
+        shelf_bytes: reading.size("cache.disk_max_bytes"),
         server: reading.server(),
         workers: reading
             .maybe("server.workers")

@@ -80,6 +80,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("freshness.probing", Flag, Some("true"), "Whether the backend is asked, of our own accord, if it has refreshed, and what is in use is refreshed then."),
     setting("freshness.patience", Duration, Some("\"20s\""), "How long a request waits for a fetch."),
     setting("cache.max_bytes", Size, Some("\"256MiB\""), "Room for stored documents."),
+    setting("cache.disk_max_bytes", Size, Some("\"64MiB\""), "Room for the last good documents on disk, from which a restart goes on."),
     setting("server.max_connections", Number(1, 1_000_000), Some("10000"), "The most connections at once on the public port."),
     setting("server.head_timeout", Duration, Some("\"10s\""), "How long the head of a request may take, and a connection may idle."),
     setting("server.grace", Duration, Some("\"30s\""), "How long open requests may take to finish when the server stops."),

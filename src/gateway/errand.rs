@@ -46,6 +46,7 @@ impl Larder {
             Ok(Fetched::NoSuchModel | Fetched::Nothing { .. }) => {
                 // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
                 ticket.while_current(|| self.cache.remove(ticket.key()));
+                self.changed.note(ticket.key());
                 Err(NoDocument::NoSuchModel)
             }
             Err(failure) => Err(NoDocument::Failed(failure)),
@@ -128,6 +129,7 @@ impl Larder {
         let (key, document) = (ticket.key(), &stored.document);
         if kept {
             ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
+            self.changed.note(key);
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
         }

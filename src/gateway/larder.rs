@@ -4,7 +4,7 @@
 //! could not be had is remembered for a while. Not for: making the fetch (`errand`), what a request makes of it (`fetch`),
 //! nor for what a document looks like.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
@@ -16,6 +16,7 @@ use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Protected, Urgency, Urgent};
 
 use super::keeping::Keeping;
+use super::keepsakes::{Changed, Keepsakes};
 use super::listed::Probes;
 use super::observe::Instruments;
 use super::outcome::Outcome;
@@ -68,24 +69,45 @@ pub struct Larder {
     pub(super) refreshes: Refreshes,
     /// What the backend is asked about models that it has not listed.
     pub(super) probes: Probes,
+    /// Where the last good documents are kept, if anywhere.
+    pub(super) keepsakes: Option<Keepsakes>,
+    pub(super) changed: Arc<Changed>,
+    pub(super) writing: Mutex<()>,
     tasks: TaskTracker,
     pub(super) clock: Clock,
     pub(super) instruments: Arc<Instruments>,
 }
 
 impl Larder {
-    /// A larder that is filled from `upstream`; fetches run as tasks of `tasks`.
+    /// A larder with room for that many bytes of bodies, filled from `upstream`; fetches run as tasks of `tasks`.
     pub fn new(
-        cache: Cache,
+        cache_bytes: u64,
+        keepsakes: Option<Keepsakes>,
         upstream: Protected,
         keeping: Keeping,
         tasks: TaskTracker,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (flights, absences, refreshes, probes) = Default::default();
+        let (flights, absences, refreshes, probes, writing) = Default::default();
         let keeping = ArcSwap::from_pointee(keeping);
-        Self { cache, flights, absences, upstream, keeping, refreshes, probes, tasks, clock, instruments }
+        let changed = Arc::<Changed>::default();
+        let noted = Arc::clone(&changed);
+        Self {
+            cache: Cache::new(cache_bytes, move |key| noted.note(key)),
+            flights,
+            absences,
+            upstream,
+            keeping,
+            refreshes,
+            probes,
+            keepsakes,
+            changed,
+            writing,
+            tasks,
+            clock,
+            instruments,
+        }
     }
 
     /// What is stored for a request, and what it is good for at `now`.
@@ -108,9 +130,12 @@ impl Larder {
         now >= stored.ask_again || self.due(key, stored) < stored.due
     }
 
-    /// The backend was seen to have refreshed: everything that was confirmed before is outdated.
-    pub(super) fn has_refreshed(&self, now: Mono) {
+    /// The backend was seen to have refreshed, by what became of a document: everything that was confirmed before is
+    /// outdated.
+    pub(super) fn has_refreshed(&self, seen_by: &DocumentKey, now: Mono) {
         self.refreshes.saw_one(now);
+        // Its label tells that to the next process.
+        self.changed.note(seen_by);
         self.instruments.refreshed();
         // A model that was not there may be there now.
         self.absences.forget(|_| true);

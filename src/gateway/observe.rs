@@ -38,6 +38,8 @@ pub struct Instruments {
     upstream_health: Gauge,
     refreshes: Counter,
     refresh_overdue: Gauge,
+    shelf_bytes: Gauge,
+    shelf_failures: Counter,
     units: Family<Counter, Units>,
     store_failures: Family<Counter, StoreWork>,
     store_damaged: Gauge,
@@ -129,6 +131,8 @@ impl Instruments {
             upstream_health: registry.gauge("scoregate_upstream_health"),
             refreshes: registry.counter("scoregate_refreshes_total"),
             refresh_overdue: registry.gauge("scoregate_refresh_overdue_seconds"),
+            shelf_bytes: registry.gauge("scoregate_shelf_bytes"),
+            shelf_failures: registry.counter("scoregate_shelf_failures_total"),
             units: registry.counters("scoregate_quota_units_total", &uses),
             store_failures: registry.counters("scoregate_store_failures_total", &works),
             store_damaged: registry.gauge("scoregate_store_damaged"),
@@ -212,6 +216,17 @@ impl Instruments {
     /// How long its next refresh is overdue.
     pub(super) fn refresh_overdue(&self, late: Duration) {
         self.refresh_overdue.set(late.as_secs_f64());
+    }
+
+    /// What is kept on disk.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
+    pub(super) fn shelf(&self, bytes: u64) {
+        self.shelf_bytes.set(bytes as f64);
+    }
+
+    /// A document could not be written to disk, or removed from it.
+    pub(super) fn shelf_failed(&self) {
+        self.shelf_failures.increment(1);
     }
 
     /// What the larder holds.

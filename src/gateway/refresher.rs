@@ -53,7 +53,7 @@ impl Larder {
             });
             return;
         }
-        self.has_refreshed(now);
+        self.has_refreshed(&key, now);
         self.refreshes
             .step(|rhythm| rhythm.refreshed(expected.unwrap_or_else(|| rhythm.one_cadence_after(now)), now));
         tracing::debug!(document = %key, "the backend has refreshed");

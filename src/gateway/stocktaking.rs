@@ -28,8 +28,14 @@ pub struct Kept {
 
 impl Larder {
     /// Has documents asked for anew: they are served, marked stale, while they are refreshed; with `hard` they are gone at
-    /// once. What flights under way bring is not stored. Says how many were stored.
-    pub fn purge(&self, selection: &Selection, hard: bool) -> usize {
+    /// once, from the disk too. What flights under way bring is not stored. Says how many were stored.
+    pub async fn purge(self: &Arc<Self>, selection: &Selection, hard: bool) -> usize {
+        let purged = self.mark(selection, hard);
+        self.put_by().await;
+        purged
+    }
+
+    fn mark(&self, selection: &Selection, hard: bool) -> usize {
         let now = self.clock.now().mono;
         self.flights.forget(|key| selection.fits(key));
         self.absences.forget(|key| selection.fits(key));
@@ -41,6 +47,7 @@ impl Larder {
             } else {
                 self.cache.replace(&key, &stored, stored.overdue(now));
             }
+            self.changed.note(&key);
         }
         purged
     }
@@ -64,8 +71,12 @@ impl Larder {
     pub fn sweep(&self) {
         let now = self.clock.now().mono;
         let keeping = self.keeping.load();
-        self.cache
-            .sweep(|key, stored| verdict(stored.due, &keeping.life(key.route).windows, now) == Verdict::Gone);
+        let is_gone = |key: &DocumentKey, stored: &Stored| {
+            verdict(stored.due, &keeping.life(key.route).windows, now) == Verdict::Gone
+        };
+        for key in self.cache.sweep(is_gone) {
+            self.changed.note(&key);
+        }
         self.absences.sweep(now);
         let (documents, bytes) = self.cache.size();
         self.instruments.larder(documents, bytes, self.flights.len());

@@ -7,8 +7,8 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use super::params::{BadParam, Limit, Param, Period, Query, SortBy, decode_segment};
-use super::table::Route;
+use super::params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
+use super::table::{Route, find};
 
 /// A well-formed model identifier: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`. Short ones live without an allocation.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,6 +81,37 @@ impl DocumentKey {
     /// The list of models that a caller gets who asks for nothing in particular.
     pub fn list_of_models() -> Self {
         Self::new(Route::Models, None, Query::default(), Period::Day)
+    }
+
+    /// What a request for exactly this document asks for: `/api/v1/models/gpt-5/history?period=7d`.
+    pub fn address(&self) -> String {
+        let id = self.id.as_ref().map_or("", ModelId::as_str);
+        let mut address = self.route.endpoint().documented_path().replace("{id}", id);
+        let limit = self.limit.map(|limit| limit.get().to_string());
+        let pairs = [
+            (Param::Period, self.period.map(Period::word)),
+            (Param::SortBy, self.sort_by.map(SortBy::word)),
+            (Param::Limit, limit.as_deref()),
+        ];
+        let mut separator = '?';
+        for (param, value) in pairs {
+            if let Some(value) = value {
+                address.extend([&separator.to_string(), param.name(), "=", value]);
+                separator = '&';
+            }
+        }
+        address
+    }
+
+    /// The document of an address.
+    pub fn at(address: &str) -> Option<Self> {
+        let (path, query) =
+            address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
+        let found = find(path)?;
+        let id = found.raw_id.map(ModelId::from_path).transpose().ok()?;
+        let query = decode_query(query, found.endpoint.takes).ok()?;
+        let key = Self::new(found.endpoint.route, id, query, Period::Day);
+        (key.address() == address).then_some(key)
     }
 
     /// Every list of models there is.
@@ -182,6 +213,29 @@ mod tests {
             let kb = DocumentKey::new(rb, ModelId::new(&idb), qb, default);
             let same = resolved(ra, Some(&ida), qa, default) == resolved(rb, Some(&idb), qb, default);
             prop_assert_eq!(ka == kb, same);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_document_is_found_by_its_address(route in 0..13usize, id in "[a-zA-Z0-9][a-zA-Z0-9._:-]{0,20}", query in any_query()) {
+            let key = DocumentKey::new(ENDPOINTS[route].route, ModelId::new(&id), query, Period::Month);
+            prop_assert_eq!(DocumentKey::at(&key.address()), Some(key));
+        }
+    }
+
+    #[test]
+    fn what_is_no_document_s_address_is_refused() {
+        for address in [
+            "",
+            "/",
+            "/api/v1/models",
+            "/api/v1/models?period=7d",
+            "/api/v1/models/..",
+            "/api/v1/index?period=7d",
+            "/api/v1/drift/%41",
+        ] {
+            assert_eq!(DocumentKey::at(address), None, "{address}");
         }
     }
 

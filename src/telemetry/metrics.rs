@@ -91,6 +91,8 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_upstream_health", kind: Kind::Gauge, labels: &[], meaning: "The backend: 0 works, 1 is on trial, 2 rests and is not asked." },
     Row { name: "scoregate_refreshes_total", kind: Kind::Counter, labels: &[], meaning: "Refreshes of the backend that were seen." },
     Row { name: "scoregate_refresh_overdue_seconds", kind: Kind::Gauge, labels: &[], meaning: "How long the backend's next refresh is overdue; 0 while it is not." },
+    Row { name: "scoregate_shelf_bytes", kind: Kind::Gauge, labels: &[], meaning: "Bytes of documents kept on disk." },
+    Row { name: "scoregate_shelf_failures_total", kind: Kind::Counter, labels: &[], meaning: "Documents that could not be written to disk, or removed from it." },
     Row { name: "scoregate_limited_total", kind: Kind::Counter, labels: &["rule", "tier"], meaning: "Requests refused by a limit." },
     Row { name: "scoregate_quota_units_total", kind: Kind::Counter, labels: &["use"], meaning: "Units of day quotas." },
     Row { name: "scoregate_ledger_away", kind: Kind::Gauge, labels: &[], meaning: "1 while the ledger cannot be reached or written, else 0." },

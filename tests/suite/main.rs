@@ -38,6 +38,7 @@ mod disk_faults;
 mod faults;
 mod framing;
 mod freshness;
+mod keepsakes;
 mod keys_import;
 mod keys_side;
 mod kills;

@@ -1,0 +1,190 @@
+//! A document as it is kept on disk: its data as the content of a jar, everything else on the label.
+//!
+//! Pure. What a former process wrote is believed as far as it makes sense now. Not for: the disk (`keepsakes`).
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{BadContent, Content, Document, Label, Source, Stored};
+use crate::clock::{Mono, Now, Wall};
+use crate::keys::Rights;
+use crate::routes::DocumentKey;
+use crate::store::Jar;
+
+/// What stands on the label. Instants are milliseconds of the wall.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Writing {
+    /// Which backend it is from.
+    backend: String,
+    items: usize,
+    generated_at: u64,
+    /// The dates of the full form and of the Free form.
+    forms: [u64; 2],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_modified: Option<String>,
+    due: u64,
+    confirmed: u64,
+    /// When the backend was last seen to have refreshed, if it was.
+    refreshed: u64,
+    uses: u32,
+}
+
+/// A document out of its jar.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) key: DocumentKey,
+    pub(super) stored: Stored,
+    /// When the backend was last seen to have refreshed.
+    pub(super) refreshed_at: Mono,
+}
+
+/// Why a jar is of no use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Useless {
+    #[error("its name is no document's")]
+    Name,
+    #[error("its label cannot be read: {0}")]
+    Label(#[from] serde_json::Error),
+    #[error("it is from another backend")]
+    Backend,
+    #[error(transparent)]
+    Content(#[from] BadContent),
+}
+
+/// Puts a document into a jar. The label alone tells of a document that was only confirmed.
+pub(super) fn jar(key: &DocumentKey, stored: &Stored, refreshed_at: Mono, backend: &str, now: Now) -> Jar {
+    let document = &stored.document;
+    let (full, free) = (document.form(Rights::paid()), document.form(Rights::Free));
+    let text = |value: &Option<HeaderValue>| Some(value.as_ref()?.to_str().ok()?.to_owned());
+    let at = |mono: Mono| now.wall_at(mono).millis();
+    let Source { etag, last_modified } = document.source();
+    let writing = Writing {
+        backend: backend.to_owned(),
+        items: document.items(),
+        generated_at: document.generated_at().millis(),
+        forms: [full.generated_at().millis(), free.generated_at().millis()],
+        etag: text(etag),
+        last_modified: text(last_modified),
+        due: at(stored.due),
+        confirmed: at(stored.confirmed),
+        refreshed: at(refreshed_at),
+        uses: stored.uses(),
+    };
+    let label = serde_json::to_string(&writing).expect("texts and numbers always make JSON");
+    Jar { name: key.address(), label, content: full.data().clone() }
+}
+
+/// Takes a document out of its jar.
+pub(super) fn open(jar: Jar, backend: &str, license: &str, now: Now) -> Result<Opened, Useless> {
+    let key = DocumentKey::at(&jar.name).ok_or(Useless::Name)?;
+    let writing: Writing = serde_json::from_str(&jar.label)?;
+    if writing.backend != backend {
+        return Err(Useless::Backend);
+    }
+    let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
+    let content = Content {
+        data: jar.content,
+        count: writing.items,
+        generated_at: Wall::from_millis(writing.generated_at),
+        source: Source { etag: value(writing.etag), last_modified: value(writing.last_modified) },
+    };
+    let label = Label { key: &key, license };
+    let document = Document::again(content, &label, writing.forms.map(Wall::from_millis))?;
+    let [due, confirmed, refreshed] =
+        [writing.due, writing.confirmed, writing.refreshed].map(Wall::from_millis);
+    // A clock that was set back since must not make it fresh for longer than it ever was.
+    let due = due.min(now.wall.plus(due.since(confirmed)));
+    let confirmed = confirmed.min(now.wall);
+    let [due, confirmed, refreshed_at] =
+        [due, confirmed, refreshed.min(now.wall)].map(|wall| now.mono_at(wall));
+    let stored = Stored::again(Arc::new(document), [due, due, confirmed], writing.uses);
+    Ok(Opened { key, stored, refreshed_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cache::Encoding;
+    use crate::routes::{ModelId, Period, Query, Route};
+
+    const NOON: u64 = 1_795_262_400;
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn at(seconds: u64, running: u64) -> Now {
+        Now { wall: Wall::from_seconds(NOON + seconds), mono: Mono::from_nanos(running * 1_000_000_000) }
+    }
+
+    fn stored(key: &DocumentKey, now: Now) -> Stored {
+        let source = Source { etag: Some(HeaderValue::from_static("\"v1\"")), last_modified: None };
+        let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
+        let content = Content { data, count: 1, generated_at: now.wall, source };
+        let dates = [now.wall, Wall::from_seconds(NOON - 60)];
+        let document = Document::again(content, &Label { key, license: "Cite us." }, dates).unwrap();
+        let due = now.mono.plus(HOUR);
+        Stored::again(Arc::new(document), [due, due, now.mono], 7)
+    }
+
+    fn key() -> DocumentKey {
+        DocumentKey::new(Route::Model, ModelId::new("atlas"), Query::default(), Period::Day)
+    }
+
+    #[test]
+    fn what_comes_out_of_a_jar_is_what_went_in_at_the_same_instants_of_the_wall() {
+        let (before, after) = (at(0, 50_000), at(600, 1_000_000));
+        let stored = stored(&key(), before);
+        let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
+        let jar = jar(&key(), &stored, refreshed, "b", before);
+        assert_eq!(jar.name, "/api/v1/models/atlas");
+        let opened = open(jar, "b", "Cite us.", after).unwrap();
+        assert_eq!(opened.key, key());
+        for rights in [Rights::Free, Rights::paid()] {
+            let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
+            let [old_body, new_body] = [old, new].map(|form| form.choose(Encoding::Identity));
+            assert_eq!((&old_body.body, &old_body.etag), (&new_body.body, &new_body.etag));
+            assert_eq!(old.last_modified, new.last_modified);
+        }
+        let (document, again) = (&stored.document, &opened.stored.document);
+        assert_eq!((document.source(), document.generated_at()), (again.source(), again.generated_at()));
+        assert_eq!((document.items(), opened.stored.uses()), (again.items(), 7));
+        let ago = |mono: Mono| after.mono.since(mono);
+        assert_eq!(opened.stored.due.since(after.mono), Duration::from_mins(50));
+        assert_eq!(ago(opened.stored.confirmed), Duration::from_mins(10));
+        assert_eq!(ago(opened.refreshed_at), Duration::from_mins(10) + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_nothing_fresh_for_longer() {
+        let jar = jar(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
+        let now = at(0, 50_000);
+        let opened = open(jar, "b", "", now).unwrap();
+        assert_eq!((opened.stored.due.since(now.mono), opened.stored.confirmed), (HOUR, now.mono));
+    }
+
+    #[test]
+    fn a_jar_that_makes_no_sense_is_of_no_use() {
+        let good = || jar(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
+        let refused =
+            |jar: Jar, backend: &str| open(jar, backend, "", at(0, 50_000)).unwrap_err().to_string();
+        assert!(open(good(), "b", "", at(0, 50_000)).is_ok());
+        assert!(refused(good(), "c").contains("another backend"));
+        for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
+            assert!(refused(Jar { name: name.into(), ..good() }, "b").contains("no document"), "{name}");
+        }
+        for label in ["", "{}", "[]", r#"{"backend":"b","due":-1}"#] {
+            assert!(refused(Jar { label: label.into(), ..good() }, "b").contains("label"), "{label}");
+        }
+        for content in ["", "[", r#"[{"a":1,"a":2}]"#] {
+            assert!(
+                open(Jar { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
+                "{content}"
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The last good documents are kept on disk: a restart goes on where it was, with or without a backend.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::backend::{Act, Backend, answer};
+use crate::world::{Customer, World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const ATLAS: &str = "/api/v1/models/atlas";
+const INDEX: &str = "/api/v1/index";
+const ALL: [&str; 3] = [MODELS, ATLAS, INDEX];
+const HOUR: Duration = Duration::from_hours(1);
+
+/// A world that has seen everything in `ALL`, whose backend then never answers again.
+async fn abandoned(settings: &str) -> (World, Customer, Customer) {
+    let world = World::with(settings, good).await;
+    let [paid, free] = [world.paid().await, world.free().await];
+    for target in ALL {
+        assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
+    }
+    world.backend.answers(|_| Act::Hang);
+    (world, paid, free)
+}
+
+#[tokio::test]
+async fn after_a_restart_every_answer_is_the_same_to_the_byte_and_the_backend_is_asked_nothing() {
+    let (world, paid, free) = abandoned("").await;
+    let mut before = Vec::new();
+    for customer in [&paid, &free] {
+        for target in ALL {
+            before.push(world.asks(customer, target).await);
+        }
+    }
+    let asked = world.backend.received().len();
+    let world = world.restarted().await;
+    assert_eq!(world.running.gateway.larder.documents(), 3);
+    let mut old = before.into_iter();
+    for customer in [&paid, &free] {
+        for target in ALL {
+            let (old, new) = (old.next().unwrap(), world.asks(customer, target).await);
+            assert_eq!((new.status, &new.body), (200, &old.body), "{target}");
+            for name in ["etag", "last-modified", "cache-status", "cache-control"] {
+                assert_eq!(new.header(name), old.header(name), "{target} {name}");
+            }
+        }
+    }
+    assert_eq!(world.backend.received().len(), asked);
+    assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 6);
+}
+
+#[tokio::test]
+async fn a_restart_amid_an_outage_changes_nothing_and_when_it_is_over_one_body_each_makes_all_current() {
+    let (world, paid, _) = abandoned("freshness.probing = true").await;
+    world.pass(12 * HOUR);
+    let world = world.restarted().await;
+    for target in ALL {
+        let told = world.asks(&paid, target).await;
+        assert_eq!(told.header("cache-status"), "scoregate; hit; ttl=-39600; detail=stale", "{target}");
+    }
+    world.pass(12 * HOUR);
+    for target in ALL {
+        assert!(world.asks(&paid, target).await.header("cache-status").ends_with("detail=stale"), "{target}");
+    }
+    world.backend.answers(|received| {
+        let body = r#"{"generated_at":"2026-11-22T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+        assert!(!received.headers.iter().any(|(name, _)| name == "x-api-key"));
+        answer("200 OK", &[("content-type", "application/json")], body)
+    });
+    let asked = world.backend.received().len();
+    world.pass(Duration::from_mins(1));
+    world.backend.has_received(asked + 3).await;
+    world.settled().await;
+    for target in ALL {
+        let told = world.asks(&paid, target).await;
+        assert_eq!(told.json()["data"][0]["currentScore"], 1, "{target}");
+    }
+    assert_eq!(world.backend.received().len(), asked + 3);
+}
+
+#[tokio::test]
+async fn a_refresh_that_was_seen_before_a_restart_has_been_seen() {
+    let world = World::with("freshness.probing = true", good).await;
+    let paid = world.paid().await;
+    for target in [MODELS, MODELS, INDEX] {
+        assert_eq!(world.asks(&paid, target).await.status, 200);
+    }
+    // The list has changed early; then the backend is gone before anything else could be fetched.
+    world.backend.next(answer("200 OK", &[], r#"[{"id":"atlas","currentScore":1}]"#));
+    world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
+    let asked = world.backend.received().len();
+    world.pass(Duration::from_mins(5));
+    world.backend.has_received(asked + 2).await;
+    world.settled().await;
+    for _ in 0..2 {
+        let told = world.asks(&paid, INDEX).await;
+        assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+    }
+    let world = world.restarted().await;
+    let told = world.asks(&paid, INDEX).await;
+    assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+}
+
+#[tokio::test]
+async fn what_is_purged_for_good_is_gone_from_the_disk_too_before_that_is_answered() {
+    for (hard, left) in [(true, 2), (false, 3)] {
+        let (world, paid, _) = abandoned("admin.token = \"a-token-of-the-side-port\"").await;
+        let body = format!(r#"{{"documents":"{ATLAS}","hard":{hard}}}"#);
+        let purged = world
+            .side("POST", "/v1/cache/purge", &body, &[("Authorization", "Bearer a-token-of-the-side-port")])
+            .await;
+        assert_eq!((purged.status, &purged.json()["purged"]), (200, &1.into()));
+        let slips = std::fs::read_dir(world.directory.path().join("documents")).unwrap();
+        let slips =
+            slips.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "slip"));
+        assert_eq!(slips.count(), left);
+        let world = world.restarted_whatever_is_lost().await;
+        assert_eq!(world.running.gateway.larder.documents(), left as u64);
+        if !hard {
+            let told = world.asks(&paid, ATLAS).await;
+            assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn documents_of_another_backend_are_never_served() {
+    let (world, paid, _) = abandoned("").await;
+    let directory = Arc::clone(&world.directory);
+    world.running.stop().await;
+    let backend = Backend::start(|_| answer("503 Service Unavailable", &[], "")).await;
+    let world = World::with_backend("", backend, directory).await;
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+    assert_eq!(world.asks(&paid, MODELS).await.status, 503);
+}
+
+#[tokio::test]
+async fn a_damaged_document_on_disk_is_fetched_anew_and_harms_no_other() {
+    let (world, paid, _) = abandoned("").await;
+    let directory = Arc::clone(&world.directory);
+    let World { backend, .. } = world;
+    world.running.stop().await;
+    let list = backend.count("/api/v1/models?");
+    let contents = std::fs::read_dir(directory.path().join("documents")).unwrap();
+    let largest =
+        contents.map(|file| file.unwrap().path()).max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&largest, bytes).unwrap();
+    backend.answers(good);
+    let world = World::with_backend("", backend, directory).await;
+    assert_eq!(world.running.gateway.larder.documents(), 2);
+    for target in ALL {
+        assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
+    }
+    assert_eq!(world.backend.count("/api/v1/models?"), list + 1, "the list was the largest");
+}
+
+#[tokio::test]
+async fn a_shelf_that_cannot_be_opened_stops_nothing() {
+    let directory = Arc::new(TempDir::new().unwrap());
+    std::fs::write(directory.path().join("documents"), "in the way").unwrap();
+    let world = World::with_backend("", Backend::start(good).await, directory).await;
+    let paid = world.paid().await;
+    for target in ALL {
+        assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
+    }
+    let world = world.restarted().await;
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+}
+
+#[tokio::test]
+async fn an_hour_with_a_restart_in_it_asks_the_backend_no_more_than_twice_of_an_hour_without() {
+    let hour = async |restarts: bool| {
+        let mut world = World::with("freshness.probing = true", good).await;
+        let paid = world.paid().await;
+        for target in ALL {
+            world.asks(&paid, target).await;
+        }
+        let before = world.backend.received().len();
+        for minute in 0..60 {
+            world.pass(Duration::from_mins(1));
+            world.settled().await;
+            if restarts && minute % 20 == 10 {
+                world = world.restarted().await;
+            }
+            for target in ALL {
+                assert_eq!(world.asks(&paid, target).await.status, 200);
+            }
+        }
+        world.settled().await;
+        world.backend.received().len() - before
+    };
+    let (steady, restarted) = (hour(false).await, hour(true).await);
+    assert!(steady > 12 && restarted <= 2 * steady, "{steady} {restarted}");
+}
