@@ -1,11 +1,14 @@
 //! The last good documents are kept on disk: a restart goes on where it was, with or without a backend.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, answer};
+use crate::crowd::{Heard, Wire, prepare};
+use crate::shell::Program;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -112,10 +115,7 @@ async fn what_is_purged_for_good_is_gone_from_the_disk_too_before_that_is_answer
             .side("POST", "/v1/cache/purge", &body, &[("Authorization", "Bearer a-token-of-the-side-port")])
             .await;
         assert_eq!((purged.status, &purged.json()["purged"]), (200, &1.into()));
-        let slips = std::fs::read_dir(world.directory.path().join("documents")).unwrap();
-        let slips =
-            slips.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "slip"));
-        assert_eq!(slips.count(), left);
+        assert_eq!(on_disk(world.directory.path()), left);
         let world = world.restarted_whatever_is_lost().await;
         assert_eq!(world.running.gateway.larder.documents(), left as u64);
         if !hard {
@@ -196,4 +196,38 @@ async fn an_hour_with_a_restart_in_it_asks_the_backend_no_more_than_twice_of_an_
     };
     let (steady, restarted) = (hour(false).await, hour(true).await);
     assert!(steady > 12 && restarted <= 2 * steady, "{steady} {restarted}");
+}
+
+/// How many documents lie on the disk.
+fn on_disk(directory: &Path) -> usize {
+    let files = std::fs::read_dir(directory.join("documents")).into_iter().flatten();
+    files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "slip")).count()
+}
+
+#[test]
+fn a_killed_process_leaves_its_documents_to_the_next_which_serves_them_without_a_backend() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let backend = runtime.block_on(Backend::start(good));
+    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let environment = [("SCOREGATE_UPSTREAM_URL", url.as_str())];
+    let patrons = prepare(directory.path(), &[("pro", 1_000)]);
+    let key = &patrons[0].key;
+    let program = Program::serve(directory.path(), &environment);
+    let asked = |public| {
+        ALL.map(|target| match Wire::open(public).unwrap().ask(target, key) {
+            Heard::Answer { status, body, .. } => (status, body),
+            other => panic!("{target}: {other:?}"),
+        })
+    };
+    let before = asked(program.public());
+    while on_disk(directory.path()) < ALL.len() {
+        std::thread::yield_now();
+    }
+    program.signal("KILL");
+    program.end();
+    runtime.shutdown_background();
+    let program = Program::serve(directory.path(), &environment);
+    assert_eq!(asked(program.public()), before);
+    assert!(before.iter().all(|(status, _)| *status == 200));
+    program.stop().with(0);
 }
