@@ -19,6 +19,7 @@
     reason = "the language's own functions are test code too: a failure in them is a failed test"
 )]
 
+mod apart;
 mod auth;
 mod backend;
 mod balances;
@@ -42,6 +43,7 @@ mod keys_import;
 mod keys_side;
 mod kills;
 mod leases;
+mod leavers;
 mod ledger_away;
 mod limits;
 mod meanwhile;
@@ -62,4 +64,5 @@ mod strangers;
 mod two_forms;
 mod unlisted;
 mod upstream;
+mod waiters;
 mod world;
