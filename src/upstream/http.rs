@@ -16,7 +16,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, HttpConnector, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::cache::Source;
@@ -98,8 +98,10 @@ impl Http {
 
     async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
         let started = self.clock.now().mono;
-        let request = self.request(key, known)?;
-        let head = self.clock.until(started.plus(self.config.first_byte), self.client.request(request)).await;
+        let mut request = self.request(key, known)?;
+        let connection = capture_connection(&mut request);
+        let head =
+            self.clock.until(started.plus(self.config.first_byte), self.client.request(request)).await;
         let response = head.map_err(|_| Failure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
@@ -119,7 +121,9 @@ impl Http {
         };
         let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
-        let body = read.map_err(|_| Failure::Late("finish its answer"))??;
+        // After an answer that cannot be read nobody knows where the next one would begin.
+        let body =
+            read.map_err(|_| Failure::Late("finish its answer"))?.inspect_err(|_| give_up(&connection))?;
         let content = read_content(key, &body, source, dated, now).map_err(Failure::Invalid)?;
         Ok(Fetched::Content { content, next_refresh })
     }
@@ -154,11 +158,8 @@ impl Http {
         if response.headers().contains_key(CONTENT_ENCODING) {
             return Err(Failure::Invalid("it is encoded, though identity was asked for".into()));
         }
-        let framed = response.headers().contains_key(CONTENT_LENGTH)
-            || response.headers().contains_key(TRANSFER_ENCODING);
-        if !framed {
-            // Such a body ends when the connection does, so half of it looks like all of it.
-            return Err(Failure::Invalid("it does not say where it ends".into()));
+        if !says_where_it_ends(response.headers()) {
+            return Err(Failure::Invalid("it does not say where it ends, or says it in two ways".into()));
         }
         let mut body = response.into_body();
         let told = http_body::Body::size_hint(&body).exact();
@@ -197,6 +198,13 @@ fn bearer(credential: &Secret) -> Result<HeaderValue, BadBackend> {
     Ok(value)
 }
 
+/// Sees to it that a connection is not used again.
+fn give_up(connection: &CaptureConnection) {
+    if let Some(connected) = connection.connection_metadata().as_ref() {
+        Connected::poison(connected);
+    }
+}
+
 fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
     let mut reason = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -204,6 +212,9 @@ fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
         if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut)
         {
             return Failure::Late("accept a connection");
+        }
+        if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+            return Failure::Invalid(format!("its head cannot be read: {deeper}"));
         }
         reason.push_str(": ");
         reason.push_str(&deeper.to_string());
@@ -220,6 +231,17 @@ fn speaks_of_data(headers: &HeaderMap) -> bool {
     ["", "application/json", "application/problem+json"]
         .iter()
         .any(|known| essence.eq_ignore_ascii_case(known))
+}
+
+/// Whether a body has one end that all readers agree on: by a length, or by chunks and nothing else. One that ends when
+/// its connection does looks whole when it is half.
+fn says_where_it_ends(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (headers.contains_key(CONTENT_LENGTH), codings.next(), codings.next()) {
+        (has_length, None, _) => has_length,
+        (false, Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        (_, Some(_), _) => false,
+    }
 }
 
 fn refusal(status: StatusCode, headers: &HeaderMap) -> Failure {

@@ -22,6 +22,7 @@
 mod apart;
 mod auth;
 mod backend;
+mod bad_heads;
 mod balances;
 mod built_in;
 mod caching;
