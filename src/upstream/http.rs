@@ -1,7 +1,8 @@
 //! A backend over the network: pooled connections, a deadline on each step, a cap on what is read.
 //!
 //! The request is a canonical GET with at most five headers of our own. Encoded bodies are refused, so that a small
-//! answer cannot unfold into a large one. Not for: deciding what a good document is (`mapping.rs`) nor for retries.
+//! answer cannot unfold into a large one. Not for: deciding what a good document is (`mapping.rs`), nor what is done about a
+//! connection that was closed (`connections`).
 
 use std::time::Duration;
 
@@ -14,16 +15,14 @@ use ::http::{HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::{CaptureConnection, Connected, HttpConnector, capture_connection};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
 use crate::cache::Source;
 use crate::clock::{Clock, Wall};
 use crate::routes::DocumentKey;
 use crate::secret::Secret;
 
+use super::connections::Connections;
 use super::mapping::{read_content, target};
 use super::{Answer, Failure, Fetched, Upstream};
 
@@ -54,7 +53,7 @@ pub struct BadBackend(String);
 /// A backend over the network.
 #[derive(Debug)]
 pub struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    connections: Connections,
     config: HttpConfig,
     authorization: Option<HeaderValue>,
     clock: Clock,
@@ -79,21 +78,8 @@ impl Http {
         config.base.truncate(config.base.trim_end_matches('/').len());
         config.check()?;
         let authorization = config.credential.as_ref().map(bearer).transpose()?;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(config.connect));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(config.idle)
-            .retry_canceled_requests(true)
-            .build(connector);
-        Ok(Self { client, config, authorization, clock })
+        let connections = Connections::new(config.connect, config.idle);
+        Ok(Self { connections, config, authorization, clock })
     }
 
     async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
@@ -101,7 +87,7 @@ impl Http {
         let mut request = self.request(key, known)?;
         let connection = capture_connection(&mut request);
         let head =
-            self.clock.until(started.plus(self.config.first_byte), self.client.request(request)).await;
+            self.clock.until(started.plus(self.config.first_byte), self.connections.ask(request)).await;
         let response = head.map_err(|_| Failure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);

@@ -52,6 +52,7 @@ mod order;
 mod pages;
 mod params;
 mod paths;
+mod pooled;
 mod prices;
 mod protection;
 mod purge;
