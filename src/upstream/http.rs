@@ -153,17 +153,48 @@ impl Http {
         if told.is_some_and(|bytes| bytes > self.config.most_bytes as u64) {
             return Err(too_large());
         }
-        let mut whole = BytesMut::new();
+        let mut whole = Blocks::default();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| Failure::Invalid(format!("it broke off: {error}")))?;
             if let Ok(data) = frame.into_data() {
-                if whole.len() + data.len() > self.config.most_bytes {
+                if whole.bytes + data.len() > self.config.most_bytes {
                     return Err(too_large());
                 }
-                whole.extend_from_slice(&data);
+                whole.add(&data);
             }
         }
-        Ok(whole.freeze())
+        Ok(whole.join())
+    }
+}
+
+/// A body as it comes in. One buffer that grows would be copied as it does, and leave holes in memory that no later one
+/// fits.
+#[derive(Default)]
+struct Blocks {
+    full: Vec<BytesMut>,
+    last: BytesMut,
+    bytes: usize,
+}
+
+impl Blocks {
+    /// Small against the cap, and large against what comes in at a time.
+    const SIZE: usize = 256 * 1024;
+
+    fn add(&mut self, data: &[u8]) {
+        self.bytes += data.len();
+        if self.last.capacity() - self.last.len() < data.len() {
+            let next = BytesMut::with_capacity(data.len().max(Self::SIZE));
+            self.full.push(std::mem::replace(&mut self.last, next));
+        }
+        self.last.extend_from_slice(data);
+    }
+
+    fn join(self) -> Bytes {
+        let mut whole = BytesMut::with_capacity(self.bytes);
+        for block in self.full.into_iter().chain([self.last]) {
+            whole.extend_from_slice(&block);
+        }
+        whole.freeze()
     }
 }
 

@@ -24,6 +24,7 @@ mod auth;
 mod backend;
 mod bad_heads;
 mod balances;
+mod bombs;
 mod built_in;
 mod caching;
 mod cli_demo;
