@@ -2,8 +2,11 @@
 //!
 //! Runs in a task of its own. Not for: who has it made, nor who waits for it (`larder`).
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::FutureExt as _;
 
 use crate::cache::freshness::Known;
 use crate::cache::{Content, Document, Label, Rhythm, Stored, Ticket};
@@ -19,8 +22,19 @@ const FAILED_FOR: Duration = Duration::from_millis(500);
 const UNKNOWN_FOR: Duration = Duration::from_mins(1);
 
 impl Larder {
-    /// Makes one fetch and brings its flight to its end.
-    pub(super) async fn fly(&self, ticket: Ticket<Landing, Urgent>) {
+    /// Makes one fetch. One that panics is a failure like others: it wakes those who wait, and is remembered.
+    pub(super) async fn run(&self, ticket: Ticket<Landing, Urgent>) {
+        let key = ticket.key().clone();
+        if AssertUnwindSafe(self.fly(ticket)).catch_unwind().await.is_err() {
+            self.instruments.panicked();
+            tracing::error!(document = %key, "a fetch panicked");
+            let why = NoDocument::Failed(Failure::Invalid("reading it panicked".into()));
+            self.absences.remember(key, why, self.clock.now().mono.plus(FAILED_FOR));
+        }
+    }
+
+    /// Brings a flight to its end.
+    async fn fly(&self, ticket: Ticket<Landing, Urgent>) {
         let before = self.cache.get(ticket.key());
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());

@@ -211,7 +211,7 @@ impl Larder {
                     return (landed, Outcome::Shared);
                 }
                 let larder = Arc::clone(self);
-                self.tasks.spawn(async move { larder.fly(ticket).await });
+                self.tasks.spawn(async move { larder.run(ticket).await });
                 (landed, Outcome::Miss)
             }
         }

@@ -76,7 +76,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_tier_requests_total", kind: Kind::Counter, labels: &["tier", "class"], meaning: "Requests answered, by the caller's tier." },
     Row { name: "scoregate_refusals_total", kind: Kind::Counter, labels: &["code"], meaning: "Requests refused, by the code in the body." },
     Row { name: "scoregate_clients_left_total", kind: Kind::Counter, labels: &[], meaning: "Requests whose client left before the answer." },
-    Row { name: "scoregate_panics_total", kind: Kind::Counter, labels: &[], meaning: "Requests whose handling panicked. Any is a defect." },
+    Row { name: "scoregate_panics_total", kind: Kind::Counter, labels: &[], meaning: "Requests and fetches whose handling panicked: defects of ours, each in the log." },
     Row { name: "scoregate_requests_in_progress", kind: Kind::Gauge, labels: &[], meaning: "Requests being handled now." },
     Row { name: "scoregate_documents_served_total", kind: Kind::Counter, labels: &["outcome"], meaning: "Documents served (200 and 304), by where they came from." },
     Row { name: "scoregate_document_age_seconds", kind: Kind::Histogram(AGES), labels: &[], meaning: "How long ago the backend confirmed what is served." },

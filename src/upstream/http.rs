@@ -1,8 +1,8 @@
 //! A backend over the network: pooled connections, a deadline on each step, a cap on what is read.
 //!
 //! The request is a canonical GET with at most five headers of our own. Encoded bodies are refused, so that a small
-//! answer cannot unfold into a large one. Not for: where a document lies and what a good one is (`mapping`), nor for
-//! retries.
+//! answer cannot unfold into a large one. Not for: where a document lies and what a good one is (`mapping`), nor what is
+//! done about a connection that was closed (`connections`).
 
 use std::time::Duration;
 
@@ -15,16 +15,14 @@ use ::http::{HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
 use crate::cache::Source;
 use crate::clock::{Clock, Wall};
 use crate::routes::DocumentKey;
 use crate::secret::Secret;
 
+use super::connections::Connections;
 use super::mapping::{EndpointMapping, Head, Mapping, NotFound};
 use super::{Answer, Failure, Fetched, Upstream};
 
@@ -57,7 +55,7 @@ pub struct BadBackend(String);
 /// A backend over the network.
 #[derive(Debug)]
 pub struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    connections: Connections,
     config: HttpConfig,
     authorization: Option<HeaderValue>,
     clock: Clock,
@@ -82,29 +80,18 @@ impl Http {
         config.base.truncate(config.base.trim_end_matches('/').len());
         config.check()?;
         let authorization = config.credential.as_ref().map(bearer).transpose()?;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(config.connect));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(config.idle)
-            .retry_canceled_requests(true)
-            .build(connector);
-        Ok(Self { client, config, authorization, clock })
+        let connections = Connections::new(config.connect, config.idle);
+        Ok(Self { connections, config, authorization, clock })
     }
 
     async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped = mapped.ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
-        let request = self.request(key, mapped, known)?;
-        let head = self.clock.until(started.plus(self.config.first_byte), self.client.request(request)).await;
+        let mut request = self.request(key, mapped, known)?;
+        let connection = capture_connection(&mut request);
+        let head =
+            self.clock.until(started.plus(self.config.first_byte), self.connections.ask(request)).await;
         let response = head.map_err(|_| Failure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
@@ -129,7 +116,9 @@ impl Http {
         };
         let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
-        let body = read.map_err(|_| Failure::Late("finish its answer"))??;
+        // After an answer that cannot be read nobody knows where the next one would begin.
+        let body =
+            read.map_err(|_| Failure::Late("finish its answer"))?.inspect_err(|_| give_up(&connection))?;
         match refused {
             Some(_) if mapped.finds_no_model_in(&body) => Ok(Fetched::NoSuchModel),
             Some(refused) => Err(refused),
@@ -176,11 +165,8 @@ impl Http {
         if response.headers().contains_key(CONTENT_ENCODING) {
             return Err(Failure::Invalid("it is encoded, though identity was asked for".into()));
         }
-        let framed = response.headers().contains_key(CONTENT_LENGTH)
-            || response.headers().contains_key(TRANSFER_ENCODING);
-        if !framed {
-            // Such a body ends when the connection does, so half of it looks like all of it.
-            return Err(Failure::Invalid("it does not say where it ends".into()));
+        if !says_where_it_ends(response.headers()) {
+            return Err(Failure::Invalid("it does not say where it ends, or says it in two ways".into()));
         }
         let mut body = response.into_body();
         let told = http_body::Body::size_hint(&body).exact();
@@ -188,17 +174,48 @@ impl Http {
         if told.is_some_and(|bytes| bytes > self.config.most_bytes as u64) {
             return Err(too_large());
         }
-        let mut whole = BytesMut::new();
+        let mut whole = Blocks::default();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| Failure::Invalid(format!("it broke off: {error}")))?;
             if let Ok(data) = frame.into_data() {
-                if whole.len() + data.len() > self.config.most_bytes {
+                if whole.bytes + data.len() > self.config.most_bytes {
                     return Err(too_large());
                 }
-                whole.extend_from_slice(&data);
+                whole.add(&data);
             }
         }
-        Ok(whole.freeze())
+        Ok(whole.join())
+    }
+}
+
+/// A body as it comes in. One buffer that grows would be copied as it does, and leave holes in memory that no later one
+/// fits.
+#[derive(Default)]
+struct Blocks {
+    full: Vec<BytesMut>,
+    last: BytesMut,
+    bytes: usize,
+}
+
+impl Blocks {
+    /// Small against the cap, and large against what comes in at a time.
+    const SIZE: usize = 256 * 1024;
+
+    fn add(&mut self, data: &[u8]) {
+        self.bytes += data.len();
+        if self.last.capacity() - self.last.len() < data.len() {
+            let next = BytesMut::with_capacity(data.len().max(Self::SIZE));
+            self.full.push(std::mem::replace(&mut self.last, next));
+        }
+        self.last.extend_from_slice(data);
+    }
+
+    fn join(self) -> Bytes {
+        let mut whole = BytesMut::with_capacity(self.bytes);
+        for block in self.full.into_iter().chain([self.last]) {
+            whole.extend_from_slice(&block);
+        }
+        whole.freeze()
     }
 }
 
@@ -219,6 +236,13 @@ fn bearer(credential: &Secret) -> Result<HeaderValue, BadBackend> {
     Ok(value)
 }
 
+/// Sees to it that a connection is not used again.
+fn give_up(connection: &CaptureConnection) {
+    if let Some(connected) = connection.connection_metadata().as_ref() {
+        Connected::poison(connected);
+    }
+}
+
 fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
     let mut reason = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -226,6 +250,9 @@ fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
         if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut)
         {
             return Failure::Late("accept a connection");
+        }
+        if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+            return Failure::Invalid(format!("its head cannot be read: {deeper}"));
         }
         reason.push_str(": ");
         reason.push_str(&deeper.to_string());
@@ -242,6 +269,17 @@ fn speaks_of_data(headers: &HeaderMap) -> bool {
     ["", "application/json", "application/problem+json"]
         .iter()
         .any(|known| essence.eq_ignore_ascii_case(known))
+}
+
+/// Whether a body has one end that all readers agree on: by a length, or by chunks and nothing else. One that ends when
+/// its connection does looks whole when it is half.
+fn says_where_it_ends(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (headers.contains_key(CONTENT_LENGTH), codings.next(), codings.next()) {
+        (has_length, None, _) => has_length,
+        (false, Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        (_, Some(_), _) => false,
+    }
 }
 
 fn refusal(status: StatusCode, headers: &HeaderMap) -> Failure {

@@ -6,6 +6,7 @@
 //! ask (`gateway::larder`).
 
 mod breaker;
+mod connections;
 mod embedded;
 mod http;
 mod line;

@@ -1,8 +1,8 @@
 //! The backend behind its protection: few questions at once, the most urgent first, none while it rests.
 //!
 //! A question that may not go out now fails at once and costs the backend nothing. There are no second tries: a GET may
-//! have effects at such backends. (The pool below makes one by itself, on a connection that had gone before anything was
-//! sent.) Not for: what is done about a failure (`gateway::larder`).
+//! have effects at such backends. (`connections` makes one, where a connection was closed that had answered before.)
+//! Not for: what is done about a failure (`gateway::larder`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,6 +17,14 @@ pub enum Act {
     Raw(Vec<u8>),
     /// Sends these bytes and closes the connection.
     RawThenClose(Vec<u8>),
+    /// Sends one part after the other, each held back as answers are, and keeps the connection.
+    Parts(Vec<Vec<u8>>),
+    /// Sends the first bytes, then the second ones so many times, and keeps the connection.
+    Flood(Vec<u8>, Vec<u8>, usize),
+    /// Sends these bytes, and closes the connection when it is let go once more.
+    RawThenCloseLater(Vec<u8>),
+    /// Sends these bytes, and closes the connection when the next request has come, without having read it.
+    RawThenHangUp(Vec<u8>),
     /// Never answers.
     Hang,
 }
@@ -27,6 +36,8 @@ pub struct Received {
     pub line: String,
     /// The header fields, names in lower case, in order.
     pub headers: Vec<(String, String)>,
+    /// On which connection it came: they are counted from 0.
+    pub connection: usize,
 }
 
 impl Received {
@@ -44,6 +55,10 @@ struct Inner {
     received: watch::Sender<Vec<Received>>,
     gate: Semaphore,
     open: watch::Sender<bool>,
+    /// How many parts of answers were sent, or connections closed in place of one.
+    sent: watch::Sender<usize>,
+    under_way: AtomicUsize,
+    most_at_once: AtomicUsize,
 }
 
 /// The backend.
@@ -79,12 +94,16 @@ impl Backend {
             received: watch::Sender::new(Vec::new()),
             gate: Semaphore::new(0),
             open: watch::Sender::new(true),
+            sent: watch::Sender::new(0),
+            under_way: AtomicUsize::new(0),
+            most_at_once: AtomicUsize::new(0),
         });
         let backend = Self { inner, address };
         let accepting = backend.clone();
         tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(accepting.clone().converse(stream));
+            for connection in 0.. {
+                let Ok((stream, _)) = listener.accept().await else { return };
+                tokio::spawn(accepting.clone().converse(stream, connection));
             }
         });
         backend
@@ -135,35 +154,89 @@ impl Backend {
         self.inner.received.subscribe().wait_for(|all| all.len() >= requests).await.unwrap();
     }
 
-    async fn converse(self, mut stream: TcpStream) {
+    /// Waits until so many parts of answers have been sent in all.
+    pub async fn has_sent(&self, parts: usize) {
+        self.inner.sent.subscribe().wait_for(|sent| *sent >= parts).await.unwrap();
+    }
+
+    /// How many requests it had at once, at most, whose answer had not begun.
+    pub fn most_at_once(&self) -> usize {
+        self.inner.most_at_once.load(Ordering::SeqCst)
+    }
+
+    async fn converse(self, mut stream: TcpStream, connection: usize) {
         let mut buffer = Vec::new();
-        loop {
-            let Some(received) = read_request(&mut stream, &mut buffer).await else { return };
+        while let Some(received) = read_request(&mut stream, &mut buffer, connection).await {
+            let under_way = self.inner.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            self.inner.most_at_once.fetch_max(under_way, Ordering::SeqCst);
             self.inner.received.send_modify(|all| all.push(received.clone()));
             let scripted = self.inner.once.lock().unwrap().pop_front();
             let act = scripted.unwrap_or_else(|| (self.inner.script.lock().unwrap())(&received));
-            let mut open = self.inner.open.subscribe();
-            tokio::select! {
-                _ = open.wait_for(|open| *open) => {}
-                permit = self.inner.gate.acquire() => permit.unwrap().forget(),
-            }
-            match act {
-                Act::Raw(bytes) => {
-                    if stream.write_all(&bytes).await.is_err() {
-                        return;
-                    }
-                }
-                Act::RawThenClose(bytes) => {
-                    drop(stream.write_all(&bytes).await);
-                    return;
-                }
-                Act::Hang => std::future::pending().await,
+            self.is_let_go().await;
+            // Before the answer: what it sets off may be here before whoever sends it goes on.
+            self.inner.under_way.fetch_sub(1, Ordering::SeqCst);
+            let keeps_connection = self.perform(act, &mut stream).await;
+            if keeps_connection != Some(true) {
+                break;
             }
         }
+        drop(stream);
+        self.inner.sent.send_modify(|sent| *sent += 1);
+    }
+
+    async fn is_let_go(&self) {
+        let mut open = self.inner.open.subscribe();
+        tokio::select! {
+            _ = open.wait_for(|open| *open) => {}
+            permit = self.inner.gate.acquire() => permit.unwrap().forget(),
+        }
+    }
+
+    /// Answers. Whether the connection is kept; nothing if the other side has closed it.
+    async fn perform(&self, act: Act, stream: &mut TcpStream) -> Option<bool> {
+        match act {
+            Act::Raw(bytes) => self.send(stream, &bytes).await?,
+            Act::RawThenClose(bytes) => {
+                self.send(stream, &bytes).await?;
+                return Some(false);
+            }
+            Act::Parts(parts) => {
+                for (number, part) in parts.iter().enumerate() {
+                    if number > 0 {
+                        self.is_let_go().await;
+                    }
+                    self.send(stream, part).await?;
+                }
+            }
+            Act::Flood(first, again, times) => {
+                self.send(stream, &first).await?;
+                for _ in 0..times {
+                    stream.write_all(&again).await.ok()?;
+                }
+            }
+            Act::RawThenCloseLater(bytes) => {
+                self.send(stream, &bytes).await?;
+                self.is_let_go().await;
+                return Some(false);
+            }
+            Act::RawThenHangUp(bytes) => {
+                self.send(stream, &bytes).await?;
+                stream.peek(&mut [0]).await.ok()?;
+                return Some(false);
+            }
+            Act::Hang => std::future::pending().await,
+        }
+        Some(true)
+    }
+
+    async fn send(&self, stream: &mut TcpStream, bytes: &[u8]) -> Option<()> {
+        stream.write_all(bytes).await.ok()?;
+        self.inner.sent.send_modify(|sent| *sent += 1);
+        Some(())
     }
 }
 
-async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Received> {
+async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>, connection: usize) -> Option<Received> {
     loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(buffer.drain(..end + 4).collect()).unwrap();
@@ -172,7 +245,7 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Re
             let field = |line: &str| {
                 line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()))
             };
-            return Some(Received { line, headers: lines.filter_map(field).collect() });
+            return Some(Received { line, headers: lines.filter_map(field).collect(), connection });
         }
         let mut chunk = [0; 4096];
         match stream.read(&mut chunk).await {

@@ -85,9 +85,14 @@ impl World {
 
     /// Waits until no fetch is under way.
     pub async fn settled(&self) {
+        self.flies(0).await;
+    }
+
+    /// Waits until so many fetches are under way.
+    pub async fn flies(&self, fetches: u32) {
         loop {
             self.running.gateway.larder.sweep();
-            if self.counted("scoregate_flights").await == 0 {
+            if self.counted("scoregate_flights").await == fetches {
                 return;
             }
             tokio::task::yield_now().await;

@@ -195,6 +195,11 @@ impl Connection {
         Some(Answer { status, headers, body, fingerprint })
     }
 
+    /// Ends it by a reset, as a machine does whose client has died.
+    pub fn reset(self) {
+        self.stream.set_zero_linger().unwrap();
+    }
+
     /// Whether the other side closes the connection and sends nothing more.
     pub async fn is_closed(&mut self) -> bool {
         self.buffer.is_empty() && self.more().await.is_none() && self.buffer.is_empty()

@@ -216,7 +216,7 @@ fn a_killed_process_leaves_its_documents_to_the_next_which_serves_them_without_a
     let asked = |public| {
         ALL.map(|target| match Wire::open(public).unwrap().ask(target, key) {
             Heard::Answer { status, body, .. } => (status, body),
-            other => panic!("{target}: {other:?}"),
+            lost @ (Heard::Nothing | Heard::Part) => panic!("{target}: {lost:?}"),
         })
     };
     let before = asked(program.public());

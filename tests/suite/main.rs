@@ -19,9 +19,12 @@
     reason = "the language's own functions are test code too: a failure in them is a failed test"
 )]
 
+mod apart;
 mod auth;
 mod backend;
+mod bad_heads;
 mod balances;
+mod bombs;
 mod built_in;
 mod caching;
 mod cli_demo;
@@ -43,6 +46,7 @@ mod keys_import;
 mod keys_side;
 mod kills;
 mod leases;
+mod leavers;
 mod ledger_away;
 mod limits;
 mod mapping;
@@ -51,6 +55,7 @@ mod order;
 mod pages;
 mod params;
 mod paths;
+mod pooled;
 mod prices;
 mod protection;
 mod purge;
@@ -64,4 +69,5 @@ mod strangers;
 mod two_forms;
 mod unlisted;
 mod upstream;
+mod waiters;
 mod world;

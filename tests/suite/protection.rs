@@ -32,7 +32,8 @@ async fn exhausts(world: &World, customer: &Customer) {
     }
 }
 
-async fn waits_in_line(world: &World, questions: u32) {
+/// Waits until so many questions wait for their turn.
+pub async fn waits_in_line(world: &World, questions: u32) {
     loop {
         world.running.gateway.larder.sweep();
         if world.counted("scoregate_upstream_waiting").await == questions {

@@ -31,9 +31,27 @@ const ENGINES: [(&str, &str, &[&str]); 4] = [
 const ROOMS: [(&str, &[&str]); 6] = [
     ("moka", &["src/cache/"]),
     ("rusqlite", &["src/store/embedded/"]),
-    ("hyper", &["src/server/", "src/admin/", "src/upstream/http.rs", "src/cli/control.rs"]),
-    ("hyper_util", &["src/server/", "src/admin/", "src/upstream/http.rs", "src/cli/control.rs"]),
-    ("hyper_rustls", &["src/upstream/http.rs"]),
+    (
+        "hyper",
+        &[
+            "src/server/",
+            "src/admin/",
+            "src/upstream/http.rs",
+            "src/upstream/connections.rs",
+            "src/cli/control.rs",
+        ],
+    ),
+    (
+        "hyper_util",
+        &[
+            "src/server/",
+            "src/admin/",
+            "src/upstream/http.rs",
+            "src/upstream/connections.rs",
+            "src/cli/control.rs",
+        ],
+    ),
+    ("hyper_rustls", &["src/upstream/http.rs", "src/upstream/connections.rs"]),
     ("metrics_exporter_prometheus", &["src/telemetry/"]),
 ];
 

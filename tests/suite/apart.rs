@@ -1,0 +1,177 @@
+//! What is kept apart: every two questions that differ have answers that differ and every two that are one share one, on
+//! every endpoint and in both forms; and nothing of one key is ever in what another is answered, whatever goes wrong.
+//!
+//! Not for: how a question can be spelled (`params`, `paths`), nor for what one form hides (`two_forms`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use scoregate::routes::{ENDPOINTS, Endpoint, Route};
+
+use crate::backend::{Act, Received, answer, json};
+use crate::balances::own;
+use crate::client::{Answer, Connection};
+use crate::world::{Customer, World};
+
+const PERIODS: [&str; 4] = ["latest", "24h", "7d", "1m"];
+const SORTS: [&str; 7] = ["combined", "reasoning", "speed", "price", "coding", "7axis", "tooling"];
+const MODELS: [&str; 2] = ["atlas", "boreas"];
+
+/// A backend that says in its data what it was asked.
+fn echo(received: &Received) -> Act {
+    let asked = received.target();
+    let item = |id: &str| format!(r#"{{"id":"{id}","asked":"{asked}","latestScore":81.5}}"#);
+    let items = if asked.contains("/models?") { MODELS.map(item).join(",") } else { item("atlas") };
+    json(&format!(r#"{{"generated_at":"2026-11-21T12:00:00Z","data":[{items}]}}"#))
+}
+
+fn takes(endpoint: &Endpoint, name: &str) -> bool {
+    endpoint.takes.iter().any(|param| param.name() == name)
+}
+
+/// The one question that a request means, put together by hand.
+fn question(endpoint: &Endpoint, path: &str, period: &str, sort_by: &str) -> String {
+    let mut pairs = Vec::new();
+    for (name, value) in [("period", period), ("sortBy", sort_by), ("limit", "50")] {
+        if takes(endpoint, name) {
+            pairs.push(format!("{name}={value}"));
+        }
+    }
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+}
+
+#[tokio::test]
+async fn apart_every_two_questions_that_differ_differ_and_those_that_are_one_share_one_answer() {
+    let world = World::with("", echo).await;
+    let mut connection = Connection::open(world.address()).await;
+    let (mut met, mut refused) = (BTreeMap::new(), 0);
+    for customer in [world.paid().await, world.free().await, world.paid().await] {
+        let is_free = customer_is_free(&world, &customer, &mut connection).await;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
+            let models = if endpoint.route.names_a_model() { &MODELS[..] } else { &MODELS[..1] };
+            let paths = models.iter().map(|model| endpoint.documented_path().replace("{id}", model));
+            for (path, period, sort_by) in paths.flat_map(|path| spellings(&path)) {
+                let target = format!("{path}?sortBy={sort_by}&unknown={sort_by}&period={period}");
+                let told = connection.ask(world.get(&target).key(&customer.key)).await;
+                if is_free && takes(endpoint, "period") && period == "latest" {
+                    assert_eq!(told.code(), "latest_requires_plan", "{target}");
+                    refused += 1;
+                    continue;
+                }
+                assert_eq!(told.status, 200, "{target}");
+                let asked = question(endpoint, &path, period, sort_by);
+                let item = &told.json()["data"][0];
+                assert_eq!(item["asked"], asked.as_str(), "{target}");
+                let is_cut = is_free && endpoint.route == Route::Model;
+                assert_eq!(item.get("latestScore").is_none(), is_cut, "{target}");
+                let is = (told.header("etag").to_owned(), told.body);
+                let was = met.entry((asked, is_cut)).or_insert_with(|| is.clone());
+                assert!(*was == is, "{target}: another answer to the same question");
+            }
+        }
+    }
+    // Lists: 4 periods of 7 orders; 6 endpoints with a period, one of them for each model; 4 without anything, and 2 for
+    // each model, of which the detail has two forms.
+    assert_eq!((met.len(), refused), (4 * 7 + 4 * (5 + 2) + 3 + 2 * 3, 7 * (1 + 5 + 2)));
+    for part in [|is: &(String, Vec<u8>)| is.0.clone().into_bytes(), |is: &(String, Vec<u8>)| is.1.clone()] {
+        assert_eq!(met.values().map(part).collect::<BTreeSet<_>>().len(), met.len());
+    }
+    let questions: BTreeSet<String> = met.into_keys().map(|(asked, _)| asked).collect();
+    let received = world.backend.received();
+    assert_eq!(received.iter().map(|one| one.target().to_owned()).collect::<BTreeSet<_>>(), questions);
+    assert_eq!(received.len(), questions.len(), "each was asked once");
+    assert_eq!(world.running.gateway.larder.documents(), questions.len() as u64);
+}
+
+async fn customer_is_free(world: &World, customer: &Customer, connection: &mut Connection) -> bool {
+    let me = connection.ask(world.get("/api/v1/me").key(&customer.key)).await;
+    me.json()["data"][0]["tier"] == "free"
+}
+
+fn spellings(path: &str) -> Vec<(String, &'static str, &'static str)> {
+    let sorts = |period| SORTS.map(|sort_by| (path.to_owned(), period, sort_by));
+    PERIODS.into_iter().flat_map(sorts).collect()
+}
+
+/// A key and what of it would be told by an answer that is somebody else's.
+struct Canary {
+    customer: Customer,
+    marks: Vec<String>,
+}
+
+impl Canary {
+    async fn new(world: &World, tier: &str, name: &str, day: u32) -> Self {
+        let customer = world.customer_with(tier, own(100_000, day)).await;
+        let (named, same) = (Some(name.to_owned()), scoregate::gateway::Amend::Keep);
+        world.running.registrar.describe("test", customer.id, named, same.clone(), same).await.unwrap();
+        let me = world.asks(&customer, "/api/v1/me").await.json();
+        let prefix = me["data"][0]["key_prefix"].as_str().unwrap().to_owned();
+        let marks =
+            vec![customer.key.clone(), prefix, customer.id.to_string(), name.to_owned(), day.to_string()];
+        Self { customer, marks }
+    }
+
+    /// Asks, and looks for anything of the others.
+    async fn asks(&self, world: &World, target: &str, others: &[&Self]) -> Answer {
+        let told = world.asks(&self.customer, target).await;
+        let all = format!("{:?} {}", told.headers, String::from_utf8_lossy(&told.body));
+        for mark in others.iter().flat_map(|other| &other.marks) {
+            assert!(!all.contains(mark), "{target}: {mark} in {all}");
+        }
+        assert!(all.contains(self.marks.last().unwrap()), "{target}: its own quota");
+        told
+    }
+}
+
+/// Every endpoint, asked by one, another and the first again. What each was told.
+async fn round(world: &World, [one, two]: [&Canary; 2]) -> Vec<(Route, [Answer; 3])> {
+    let mut told = Vec::new();
+    for endpoint in &ENDPOINTS {
+        let target = endpoint.documented_path().replace("{id}", "atlas");
+        let answers = [
+            one.asks(world, &target, &[two]).await,
+            two.asks(world, &target, &[one]).await,
+            one.asks(world, &target, &[two]).await,
+        ];
+        if endpoint.route == Route::Me {
+            assert!(answers.iter().all(|answer| answer.header("cache-control") == "private, no-store"));
+            let ids = answers.each_ref().map(|me| me.json()["data"][0]["application"]["id"].clone());
+            assert_eq!(ids, [one, two, one].map(|canary| canary.customer.id.to_string()));
+        }
+        told.push((endpoint.route, answers));
+    }
+    told
+}
+
+#[tokio::test]
+async fn apart_nothing_of_one_key_is_in_what_another_is_answered_whatever_goes_wrong() {
+    for tier in ["free", "pro"] {
+        let world = World::with("", echo).await;
+        let one = Canary::new(&world, tier, "The first canary", 31_337_001).await;
+        let two = Canary::new(&world, tier, "The second canary", 42_424_002).await;
+        let both = [&one, &two];
+        // The list first, so that the models are known.
+        one.asks(&world, "/api/v1/models", &[&two]).await;
+        for outcome in ["miss", "hit"] {
+            for (route, answers) in round(&world, both).await {
+                assert!(answers.iter().all(|answer| answer.status == 200), "{tier} {outcome} {route:?}");
+                assert!(route == Route::Me || answers[0].body == answers[1].body, "one document is shared");
+            }
+        }
+        let stored = ENDPOINTS.len() as u64 - 1;
+        assert_eq!(world.running.gateway.larder.documents(), stored);
+        // In trouble more is served stale, and nothing is stored that was not.
+        world.backend.answers(|_| answer("503 Service Unavailable", &[("retry-after", "5")], ""));
+        for (hours, served) in [(2, 200), (30, 200), (24 * 8, 503)] {
+            world.pass(Duration::from_hours(hours));
+            for (route, answers) in round(&world, both).await {
+                let expected = if route == Route::Me { 200 } else { served };
+                assert!(answers.iter().all(|answer| answer.status == expected), "{tier} {hours} {route:?}");
+            }
+            world.settled().await;
+            let left = world.running.gateway.larder.documents();
+            assert!(left <= stored, "{left}");
+        }
+        assert_eq!(world.backend.count("/api/v1/me"), 0);
+    }
+}

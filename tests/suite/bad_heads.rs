@@ -1,0 +1,201 @@
+//! Answers that go wrong before their data: backends that cannot be connected to, that drip, that say too much about
+//! their answer or contradict themselves about where it ends. Each has its code, and nothing of it is stored or served.
+//!
+//! The gateway speaks HTTP/1.1 alone to backends, so what only HTTP/2 knows cannot happen. Not for: bad data in a good
+//! answer (`faults`).
+
+use std::time::Duration;
+
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::backend::{Act, answer, json};
+use crate::world::{World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Each byte by itself.
+fn dripping(text: &str) -> Act {
+    Act::Parts(text.bytes().map(|byte| vec![byte]).collect())
+}
+
+/// A second later the same document is there, from a good answer.
+async fn recovers(world: &World, name: &str) {
+    let customer = world.paid().await;
+    world.pass(SECOND);
+    let good = world.asks(&customer, MODELS).await;
+    assert_eq!(
+        (good.status, good.header("cache-status")),
+        (200, "scoregate; fwd=miss; stored; detail=miss"),
+        "{name}"
+    );
+    assert_eq!(good.json()["data"][0]["id"], "atlas", "{name}");
+    world.settled().await;
+    assert_eq!(world.counted("scoregate_panics_total").await, 0, "{name}");
+}
+
+/// A backend whose queue of connections is full: no further one comes about, and none is refused.
+async fn black_hole() -> (String, Vec<TcpStream>, tokio::net::TcpListener) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // The kernel keeps one more than it was told.
+    let filling = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    (format!("http://{address}"), filling.into(), listener)
+}
+
+#[tokio::test]
+async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_connections() {
+    let (url, _filling, _listener) = black_hole().await;
+    let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"50ms\"");
+    let world = World::with(&settings, good).await;
+    let customer = world.paid().await;
+    let late = world.asks(&customer, MODELS).await;
+    assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+}
+
+#[tokio::test]
+async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_answers_at_the_latest() {
+    let (url, _filling, _listener) = black_hole().await;
+    let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"1h\"");
+    let world = World::with(&settings, good).await;
+    let customer = world.paid().await;
+    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+        world.reaches("scoregate_requests_in_progress", 1).await;
+        world.flies(1).await;
+        world.pass(Duration::from_secs(15));
+    });
+    assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+}
+
+#[tokio::test]
+async fn an_answer_of_one_byte_a_second_is_a_504_at_the_deadline_of_what_drips() {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", DATA.len());
+    // A head that has not ended after 15 s, and a body that has not after 20 s.
+    for (name, at_once, dripped, seconds) in
+        [("head", "", head.as_str(), 15), ("body", &format!("{head}\r\n"), DATA, 20)]
+    {
+        let world = World::with("freshness.patience = \"1m\"", good).await;
+        let customer = world.paid().await;
+        let Act::Parts(mut parts) = dripping(dripped) else { unreachable!() };
+        parts.insert(0, at_once.as_bytes().to_vec());
+        world.backend.next(Act::Parts(parts));
+        world.backend.hold();
+        let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+            world.backend.has_received(1).await;
+            world.backend.release(1);
+            world.backend.has_sent(1).await;
+            for second in 1..seconds {
+                world.backend.release(1);
+                world.backend.has_sent(second + 1).await;
+                world.pass(SECOND);
+                assert_eq!(world.counted("scoregate_requests_in_progress").await, 1, "{name} {second}");
+            }
+            world.pass(SECOND);
+        });
+        assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()), "{name}");
+        world.backend.open();
+        recovers(&world, name).await;
+    }
+}
+
+/// Heads that no answer may have, each followed by good data.
+fn contradictory() -> Vec<(String, Act)> {
+    let length = DATA.len();
+    let raw = |head: &str, body: &str| Act::Raw(format!("HTTP/1.1 {head}\r\n\r\n{body}").into_bytes());
+    let chunked = format!("{length:x}\r\n{DATA}\r\n0\r\n\r\n");
+    let many = (0..1_000).map(|number| format!("\r\nx-{number}: 1")).collect::<Vec<_>>().concat();
+    let long = format!("\r\nx-long: {}", "x".repeat(1 << 20));
+    [
+        ("two lengths", raw(&format!("200 OK\r\ncontent-length: {length}\r\ncontent-length: 7"), DATA)),
+        ("two lengths in one", raw(&format!("200 OK\r\ncontent-length: {length}, 7"), DATA)),
+        ("a length of no number", raw("200 OK\r\ncontent-length: 0x10", DATA)),
+        ("a negative length", raw("200 OK\r\ncontent-length: -1", DATA)),
+        ("a length and chunks", raw("200 OK\r\ncontent-length: 7\r\ntransfer-encoding: chunked", &chunked)),
+        (
+            "chunks and a length",
+            raw(&format!("200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: {length}"), &chunked),
+        ),
+        ("a coding that is not ours", raw("200 OK\r\ntransfer-encoding: gzip, chunked", &chunked)),
+        (
+            "a chunk of no size",
+            raw("200 OK\r\ntransfer-encoding: chunked", &format!("zz\r\n{DATA}\r\n0\r\n\r\n")),
+        ),
+        ("a thousand headers", raw(&format!("200 OK\r\ncontent-length: {length}{many}"), DATA)),
+        ("a header of a megabyte", raw(&format!("200 OK\r\ncontent-length: {length}{long}"), DATA)),
+        ("a header without a name", raw(&format!("200 OK\r\n: x\r\ncontent-length: {length}"), DATA)),
+        ("no HTTP", Act::Raw(format!("SSH-2.0-OpenSSH\r\n\r\n{DATA}").into_bytes())),
+        ("another version", Act::Raw(format!("HTTP/3.0 200 OK\r\n\r\n{DATA}").into_bytes())),
+        ("another protocol", raw("101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade", DATA)),
+        (
+            "elsewhere",
+            raw(&format!("301 Moved Permanently\r\nlocation: /\r\ncontent-length: {length}"), DATA),
+        ),
+        ("no content", raw("204 No Content", "")),
+    ]
+    .map(|(name, act)| (name.to_owned(), act))
+    .into()
+}
+
+#[tokio::test]
+async fn an_answer_whose_head_cannot_be_believed_is_a_502_and_its_connection_is_not_used_again() {
+    let mut wrong = Vec::new();
+    for (name, act) in contradictory() {
+        let world = World::with("", |_| json(DATA)).await;
+        let customer = world.paid().await;
+        world.backend.next(act);
+        let told = world.asks(&customer, MODELS).await;
+        let documents = world.running.gateway.larder.documents();
+        if (told.status, documents) != (502, 0) {
+            wrong.push(format!("{name}: {} with {documents} stored", told.status));
+            continue;
+        }
+        assert_eq!((told.code(), world.backend.received().len()), ("upstream_invalid".into(), 1), "{name}");
+        recovers(&world, &name).await;
+        let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
+        let may_be_kept = ["elsewhere", "no content"].contains(&&*name);
+        assert!(may_be_kept || connections == [0, 1], "{name}: {connections:?}");
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn a_flood_of_early_hints_ends_with_its_answer_or_at_the_deadline() {
+    let hint = b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n".to_vec();
+    let world = World::with("", |_| json(DATA)).await;
+    let customer = world.paid().await;
+    let Act::Raw(end) = json(DATA) else { unreachable!() };
+    world.backend.next(Act::Raw([hint.repeat(1_000), end].concat()));
+    let told = world.asks(&customer, MODELS).await;
+    assert_eq!((told.status, told.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
+    // One that never ends: it goes on for as long as somebody reads it.
+    world.backend.next(Act::Flood(Vec::new(), hint, usize::MAX));
+    let (late, ()) = tokio::join!(world.asks(&customer, "/api/v1/index"), async {
+        world.backend.has_received(2).await;
+        world.pass(Duration::from_secs(15));
+    });
+    assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
+    // The backend sees that the other side is gone, and that is the end of it.
+    world.backend.has_sent(3).await;
+}
+
+#[tokio::test]
+async fn an_answer_is_what_its_body_is_whatever_type_it_says() {
+    for media_type in
+        ["text/plain", "text/html; charset=utf-8", "application/octet-stream", "", "application/xml"]
+    {
+        let of_type = [("content-type", media_type)];
+        let (data, page) = (answer("200 OK", &of_type, DATA), "<html>it works</html>");
+        let world = World::with("", move |_| data.clone()).await;
+        let customer = world.paid().await;
+        let told = world.asks(&customer, MODELS).await;
+        assert_eq!((told.status, told.header("content-type")), (200, "application/json"), "{media_type}");
+        world.backend.next(answer("200 OK", &[("content-type", "application/json")], page));
+        let told = world.asks(&customer, "/api/v1/index").await;
+        assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()), "{media_type}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Answers that are far too large, or would be if they were unfolded, to the real program: they are refused at the cap,
+//! soon, and cost it no more memory than that.
+
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+
+use crate::backend::{Act, Backend, Received, json};
+use crate::shell::{Keys, Program, Visitor};
+
+const MEGABYTE: usize = 1 << 20;
+/// How much more memory the program may ever have held. Its cap on an answer is 8 MiB.
+const AT_MOST: u64 = 16 << 20;
+const SOON: Duration = Duration::from_secs(1);
+
+/// A gigabyte of blanks, which is JSON as far as it goes, in a megabyte of gzip: one piece of it many times over.
+fn gzipped() -> Vec<u8> {
+    let mut piece = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(9));
+    std::io::Write::write_all(&mut piece, &vec![b' '; 16 * MEGABYTE]).unwrap();
+    piece.finish().unwrap().repeat(64)
+}
+
+/// 200 megabytes after this head.
+fn endless(head: &str, piece: &str) -> Act {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{head}");
+    Act::Flood(head.into_bytes(), piece.as_bytes().to_vec(), 200)
+}
+
+fn bombs() -> Vec<(&'static str, Act)> {
+    let blanks = " ".repeat(MEGABYTE);
+    let chunk = format!("{MEGABYTE:x}\r\n{blanks}\r\n");
+    let with = |head: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n{head}\r\n", body.len());
+        Act::Raw([head.as_bytes(), body].concat())
+    };
+    vec![
+        ("gzip that says so", with("content-encoding: gzip\r\n", &gzipped())),
+        ("gzip that does not", with("", &gzipped())),
+        ("a length of 200 MB", endless(&format!("content-length: {}\r\n\r\n", 200 * MEGABYTE), &blanks)),
+        ("200 MB in chunks", endless("transfer-encoding: chunked\r\n\r\n", &chunk)),
+        (
+            "200 MB in one chunk",
+            endless(&format!("transfer-encoding: chunked\r\n\r\n{:x}\r\n", 200 * MEGABYTE), &blanks),
+        ),
+        ("200 MB to the connection's end", endless("\r\n", &blanks)),
+        ("a header of 200 MB", endless("x: ", &"x".repeat(MEGABYTE))),
+    ]
+}
+
+/// Which bomb a question is for: the limit says it.
+fn number_in(target: &str) -> usize {
+    target.split("limit=").nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_beyond_the_cap() {
+    let bombs = bombs();
+    let (names, acts): (Vec<_>, Vec<_>) = bombs.into_iter().unzip();
+    let backend = Backend::start(move |received: &Received| match number_in(received.target()) {
+        100 => json(r#"[{"id":"atlas"}]"#),
+        number => acts[number % acts.len()].clone(),
+    });
+    let backend = backend.await;
+    let directory = TempDir::new().unwrap();
+    let (_, key) = Keys(directory.path()).create("enterprise");
+    let url = backend.url();
+    let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_FRESHNESS_PROBING", "false")];
+    let program = Program::serve(directory.path(), &settings);
+    let visitor = Visitor::to(program.public()).await;
+    let target = |number: usize| format!("/api/v1/incidents?limit={number}");
+    assert_eq!(visitor.get(&target(100), &key).send().await.status, 200);
+    let (before, clock) = (program.resident(), Clock::system());
+    for (bomb, name) in names.iter().enumerate() {
+        let mut fastest = Duration::MAX;
+        // A machine that is busy with something else can be slow once.
+        for again in 1..=3 {
+            let asked_at = clock.now().mono;
+            let told = visitor.get(&target(names.len() * again + bomb), &key).send().await;
+            assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()), "{name}");
+            fastest = fastest.min(clock.now().mono.since(asked_at));
+        }
+        assert!(fastest < SOON, "{name}: {fastest:?}");
+    }
+    let peak = program.most_resident();
+    assert!(peak <= before + AT_MOST, "{before} bytes before, and at some time {peak}");
+    let good = visitor.get(&target(100), &key).send().await;
+    assert!(good.header("cache-status").starts_with("scoregate; hit"));
+    let ended = program.stop().with(0);
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+}

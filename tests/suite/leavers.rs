@@ -1,0 +1,205 @@
+//! Clients that are gone before they are answered: wherever the fetch is that they had begun, it goes on for those who
+//! wait with them, and no answer is ever given to anybody else.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::backend::{Act, Received, json};
+use crate::client::Connection;
+use crate::protection::waits_in_line;
+use crate::world::{Customer, World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const INDEX: &str = "/api/v1/index";
+const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nat_once = 1";
+const WAITERS: u32 = 20;
+
+/// The leader whose client leaves, and the customers of those who stay: all have leased by now.
+struct Scene {
+    world: World,
+    leader: Customer,
+    waiter: Customer,
+    /// What the backend was asked so far.
+    before: usize,
+}
+
+impl Scene {
+    async fn set(settings: &str) -> Self {
+        let world = World::with(settings, good).await;
+        let [leader, waiter] = [world.paid().await, world.paid().await];
+        for customer in [&leader, &waiter] {
+            assert_eq!(world.asks(customer, "/api/v1/alerts").await.status, 200);
+        }
+        let before = world.backend.received().len();
+        world.backend.hold();
+        Self { world, leader, waiter, before }
+    }
+
+    async fn leads(&self) -> Connection {
+        self.world.get(MODELS).key(&self.leader.key).begin().await
+    }
+
+    /// The leader's client is reset when `moment` has come, and `further` other requests are under way besides; those
+    /// who wait are answered as if nothing had been, once the fetch goes on.
+    async fn plays(
+        &self,
+        leading: Connection,
+        further: u32,
+        moment: impl Future<Output = ()>,
+        goes_on: impl FnOnce(),
+    ) {
+        let waiting = join_all((0..WAITERS).map(|_| self.world.asks(&self.waiter, MODELS)));
+        let (answers, ()) = tokio::join!(waiting, async {
+            self.world.reaches("scoregate_requests_in_progress", 1 + WAITERS + further).await;
+            moment.await;
+            leading.reset();
+            self.world.reaches("scoregate_clients_left_total", 1).await;
+            self.world.backend.open();
+            goes_on();
+        });
+        for told in answers {
+            assert_eq!(
+                (told.status, told.header("cache-status")),
+                (200, "scoregate; fwd=miss; collapsed; detail=shared")
+            );
+        }
+        let again = self.world.asks(&self.waiter, MODELS).await;
+        assert!(again.header("cache-status").starts_with("scoregate; hit"), "it was stored");
+        assert_eq!(self.world.backend.count("/api/v1/models"), 1);
+        self.world.settled().await;
+    }
+
+    /// The backend sends its answer in these parts: the leader leaves between the first and the second.
+    async fn plays_between(&self, parts: [String; 2]) {
+        self.world.backend.next(Act::Parts(parts.map(String::into_bytes).to_vec()));
+        let leading = self.leads().await;
+        self.world.backend.has_received(self.before + 1).await;
+        self.world.backend.release(1);
+        self.plays(leading, 0, self.world.backend.has_sent(self.before + 1), || ()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_leader_who_is_reset_before_the_backend_is_asked_takes_nobody_down() {
+    let scene = Scene::set(ONE_AT_ONCE).await;
+    let occupying = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
+    scene.world.backend.has_received(scene.before + 1).await;
+    let leading = scene.leads().await;
+    scene.plays(leading, 1, waits_in_line(&scene.world, 1), || ()).await;
+    drop(occupying);
+}
+
+#[tokio::test]
+async fn a_leader_who_is_reset_before_the_answer_begins_takes_nobody_down() {
+    let scene = Scene::set("").await;
+    let leading = scene.leads().await;
+    scene.plays(leading, 0, scene.world.backend.has_received(scene.before + 1), || ()).await;
+}
+
+#[tokio::test]
+async fn a_leader_who_is_reset_within_the_answer_takes_nobody_down() {
+    let (first, second) = DATA.split_at(DATA.len() / 2);
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", DATA.len());
+    Scene::set("").await.plays_between([head, second.to_owned()]).await;
+}
+
+#[tokio::test]
+async fn a_leader_who_is_reset_after_the_last_byte_of_data_and_before_the_answer_s_end_takes_nobody_down() {
+    let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{DATA}\r\n", DATA.len());
+    Scene::set("").await.plays_between([head, "0\r\n\r\n".to_owned()]).await;
+}
+
+/// Documents are built on a thread for work that takes a while. Here there is only one such thread, and it is occupied:
+/// so the answer is complete, and nothing of it is stored.
+#[test]
+fn a_leader_who_is_reset_before_the_whole_answer_is_stored_takes_nobody_down() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let scene = Scene::set(ONE_AT_ONCE).await;
+        let ((say_begun, begun), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
+        let occupier = tokio::task::spawn_blocking(move || {
+            say_begun.send(()).unwrap();
+            freed.recv().unwrap();
+        });
+        begun.recv().unwrap();
+        let leading = scene.leads().await;
+        scene.world.backend.has_received(scene.before + 1).await;
+        let stored = scene.world.running.gateway.larder.documents();
+        let next = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
+        let moment = async {
+            waits_in_line(&scene.world, 1).await;
+            scene.world.backend.release(1);
+            // The next question goes out when the answer to this one is complete.
+            scene.world.backend.has_received(scene.before + 2).await;
+            assert_eq!(scene.world.running.gateway.larder.documents(), stored);
+        };
+        scene.plays(leading, 1, moment, || free.send(()).unwrap()).await;
+        drop(next);
+        occupier.await.unwrap();
+    });
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_given_to_nobody() {
+    let says = |received: &Received| {
+        json(&format!(r#"{{"data":[{{"id":"atlas","asked":"{}"}}]}}"#, received.target()))
+    };
+    let world = World::with("", says).await;
+    let customer = world.paid().await;
+    world.backend.hold();
+    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+        world.backend.has_received(1).await;
+        world.pass(Duration::from_secs(15));
+    });
+    assert_eq!(late.status, 504);
+    world.backend.open();
+    world.backend.has_sent(1).await;
+    for target in [INDEX, "/api/v1/alerts", MODELS] {
+        world.pass(Duration::from_secs(1));
+        let told = world.asks(&customer, target).await;
+        let asked = told.json()["data"][0]["asked"].as_str().unwrap().to_owned();
+        assert!(told.status == 200 && asked.starts_with(target), "{target}: {asked}");
+    }
+    let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
+    assert!(connections[1..].iter().all(|connection| *connection > connections[0]), "{connections:?}");
+    assert_eq!(world.backend.count(MODELS), 2, "what came too late was not stored");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_thousand_of_whom_half_are_reset_at_any_moment_each_other_is_told_of_itself() {
+    let world = World::with("guard.per_minute = 100000", good).await;
+    let customers = join_all((0..20).map(|_| world.paid())).await;
+    for round in 0..50_u64 {
+        let asks = (0..40_u64).map(|number| {
+            let dice = (round * 40 + number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            let customer = &customers[usize::try_from(number / 2).unwrap()];
+            let target = if dice.is_multiple_of(3) { MODELS } else { "/api/v1/me" };
+            let world = &world;
+            async move {
+                if number.is_multiple_of(2) {
+                    let leaving = world.get(target).key(&customer.key).begin().await;
+                    for _ in 0..dice % 50 {
+                        tokio::task::yield_now().await;
+                    }
+                    leaving.reset();
+                    return None;
+                }
+                Some((customer.id.to_string(), world.asks(customer, "/api/v1/me").await))
+            }
+        });
+        let told: Vec<_> = join_all(asks).await.into_iter().flatten().collect();
+        let ids = told.iter().map(|(id, _)| id).collect::<BTreeSet<_>>();
+        assert_eq!((told.len(), ids.len()), (20, 20));
+        for (id, me) in &told {
+            assert_eq!((me.status, &me.json()["data"][0]["application"]["id"]), (200, &id.as_str().into()));
+        }
+        world.running.gateway.sweep();
+    }
+    assert_eq!(world.backend.count("/api/v1/models"), 1);
+    assert_eq!(world.counted("scoregate_panics_total").await, 0);
+}

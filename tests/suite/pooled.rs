@@ -1,0 +1,139 @@
+//! Connections to the backend that are used again: one that was closed meanwhile costs nobody an answer, and who the
+//! gateway says it is there is the same on each, whoever asked.
+//!
+//! Not for: answers that go wrong on them (`bad_heads`, `faults`).
+
+use futures_util::future::join_all;
+use scoregate::routes::Selection;
+
+use crate::backend::{Act, Received, json};
+use crate::world::{World, good};
+
+const INDEX: &str = "/api/v1/index";
+const ALERTS: &str = "/api/v1/alerts";
+const PROVIDERS: &str = "/api/v1/providers";
+
+fn bytes(act: Act) -> Vec<u8> {
+    let Act::Raw(bytes) = act else { unreachable!() };
+    bytes
+}
+
+/// On which connections the backend was asked what.
+fn asked(world: &World) -> Vec<(String, usize)> {
+    let received = world.backend.received().into_iter();
+    received.map(|one| (one.target().to_owned(), one.connection)).collect()
+}
+
+fn each(expected: &[(&str, usize)]) -> Vec<(String, usize)> {
+    expected.iter().map(|(target, connection)| ((*target).to_owned(), *connection)).collect()
+}
+
+#[tokio::test]
+async fn a_connection_that_the_backend_closes_while_nobody_asks_is_not_used_again() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    world.backend.next(Act::RawThenCloseLater(bytes(json(r#"[{"id":"atlas"}]"#))));
+    world.backend.hold();
+    world.backend.release(1);
+    assert_eq!(world.asks(&customer, ALERTS).await.status, 200);
+    world.backend.release(1);
+    // Both answers and the end of the connection.
+    world.backend.has_sent(3).await;
+    world.backend.open();
+    assert_eq!(world.asks(&customer, PROVIDERS).await.status, 200);
+    assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 0), (PROVIDERS, 1)]));
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 3);
+}
+
+#[tokio::test]
+async fn a_question_that_the_backend_has_not_read_on_a_connection_it_closed_is_asked_once_more_on_a_fresh_one()
+ {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
+    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    assert_eq!(world.asks(&customer, ALERTS).await.status, 200);
+    assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 1)]));
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2);
+}
+
+#[tokio::test]
+async fn a_question_is_asked_once_more_at_most_and_never_if_its_connection_was_fresh() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    world.backend.next(Act::RawThenClose(Vec::new()));
+    assert_eq!(world.asks(&customer, ALERTS).await.code(), "upstream_unavailable");
+    assert_eq!(asked(&world), each(&[(ALERTS, 0)]), "no second try on a fresh one");
+    world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
+    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    world.backend.next(Act::RawThenClose(Vec::new()));
+    assert_eq!(world.asks(&customer, PROVIDERS).await.code(), "upstream_unavailable");
+    assert_eq!(asked(&world), each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_thousand_questions_to_a_backend_that_closes_after_each_second_answer_none_is_lost() {
+    let settings = "[upstream]\nurl = \"{backend}\"\nat_once = 16";
+    let world = World::with(settings, |received: &Received| {
+        let answer = json(r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas"}]}"#);
+        let limit = received.target().split("limit=").nth(1).map_or(0, |limit| limit.parse().unwrap());
+        if limit % 2 == 0 { answer } else { Act::RawThenClose(bytes(answer)) }
+    });
+    let world = world.await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    for _ in 0..5 {
+        let loops = (1..=100).map(|limit| {
+            let (world, customer) = (&world, &customer);
+            async move {
+                for period in ["latest", "24h", "7d", "1m"] {
+                    let target = format!("/api/v1/incidents?period={period}&limit={limit}");
+                    let told = world.asks(customer, &target).await;
+                    assert_eq!(
+                        told.header("cache-status"),
+                        "scoregate; fwd=miss; stored; detail=miss",
+                        "{limit}"
+                    );
+                }
+            }
+        });
+        join_all(loops).await;
+        assert_eq!(world.running.gateway.larder.purge(&Selection::All, true).await, 401);
+        assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    }
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2_006);
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"unreachable\"}").await, 0);
+    assert!(world.backend.most_at_once() <= 16);
+}
+
+#[tokio::test]
+async fn the_backend_is_shown_one_credential_and_never_the_key_however_that_was_presented() {
+    let settings = "[upstream]\nurl = \"{backend}\"\ncredential = \"service-secret\"";
+    let world = World::with(settings, good).await;
+    let customer = world.paid().await;
+    let key = &customer.key;
+    let ways = [
+        vec![("Authorization", format!("Bearer {key}"))],
+        vec![("authorization", format!("bEARER {key}"))],
+        vec![("X-API-Key", key.clone())],
+        vec![("x-api-key", key.clone()), ("Authorization", format!("Bearer {key}"))],
+        vec![("Authorization", format!("Bearer {key}")), ("Proxy-Authorization", "Basic eDp5".into())],
+        vec![("X-API-Key", key.clone()), ("Cookie", format!("key={key}")), ("Referer", format!("/?k={key}"))],
+    ];
+    for (limit, way) in ways.iter().enumerate() {
+        let mut ask = world.get(&format!("/api/v1/incidents?limit={}&key={key}", limit + 1));
+        for (name, value) in way {
+            ask = ask.header(name, value);
+        }
+        assert_eq!(ask.send().await.status, 200, "{way:?}");
+    }
+    let received = world.backend.received();
+    assert_eq!(received.len(), ways.len());
+    for one in received {
+        let credentials = one.headers.iter().filter(|(name, _)| name == "authorization");
+        assert_eq!(credentials.map(|(_, value)| &**value).collect::<Vec<_>>(), ["Bearer service-secret"]);
+        let all = format!("{one:?}");
+        assert!(!all.contains(key.as_str()) && !all.contains("eDp5") && !all.contains("cookie"), "{all}");
+    }
+}

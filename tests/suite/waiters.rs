@@ -1,0 +1,265 @@
+//! Those who wait for one document: they end together with its fetch or by their own patience, whatever becomes of it,
+//! and cost the backend one question; and when everything expires under traffic, nobody waits at all.
+//!
+//! Not for: leaders that leave (`leavers`), nor for what is said of each bad answer (`faults`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use scoregate::cache::{Content, Source};
+use scoregate::clock::Clock;
+use scoregate::config::{Config, read_text, resolve};
+use scoregate::gateway::{AddressGuard, Gateway, Larder};
+use scoregate::routes::DocumentKey;
+use scoregate::server::{Server, bind};
+use scoregate::telemetry::metrics::Registry;
+use scoregate::upstream::{Answer as Answered, Fetched, Protected, Upstream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::backend::{Act, answer, json};
+use crate::client::Answer;
+use crate::world::{Customer, World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const INDEX: &str = "/api/v1/index";
+const MOMENT: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn each_is(answers: &[Answer], status: u16, code: &str) {
+    let is = |answer: &Answer| (answer.status, answer.code());
+    assert!(answers.iter().all(|answer| is(answer) == (status, code.to_owned())), "{:?}", is(&answers[0]));
+}
+
+/// A customer who has leased, so that nothing but the document is waited for.
+async fn customer(world: &World) -> Customer {
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    customer
+}
+
+async fn crowd(world: &World, customer: &Customer, size: usize) -> Vec<Answer> {
+    join_all((0..size).map(|_| world.asks(customer, MODELS))).await
+}
+
+#[tokio::test]
+async fn a_hundred_who_wait_for_a_document_that_fails_all_end_with_one_question() {
+    let refuses = || answer("500 Internal Server Error", &[], "");
+    let cut = || Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{".into());
+    for (bad, status, code) in [
+        (refuses(), 503, "upstream_unavailable"),
+        (json("nonsense"), 502, "upstream_invalid"),
+        (cut(), 502, "upstream_invalid"),
+    ] {
+        let world = World::new().await;
+        let customer = customer(&world).await;
+        world.backend.answers(move |_| bad.clone());
+        world.backend.hold();
+        let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+            world.reaches("scoregate_requests_in_progress", 100).await;
+            world.backend.open();
+        });
+        each_is(&answers, status, code);
+        each_is(&crowd(&world, &customer, 100).await, status, code);
+        assert_eq!(world.backend.count("/api/v1/models"), 1, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_who_wait_for_a_document_that_hangs_all_end_with_one_question() {
+    let world = World::new().await;
+    let customer = customer(&world).await;
+    world.backend.answers(|_| Act::Hang);
+    let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+        world.reaches("scoregate_requests_in_progress", 100).await;
+        world.backend.has_received(2).await;
+        world.pass(Duration::from_secs(15));
+    });
+    each_is(&answers, 504, "upstream_timeout");
+    each_is(&crowd(&world, &customer, 100).await, 504, "upstream_timeout");
+    assert_eq!(world.backend.count("/api/v1/models"), 1);
+    world.backend.answers(good);
+    world.pass(MOMENT);
+    let answers = crowd(&world, &customer, 100).await;
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    assert_eq!(world.backend.count("/api/v1/models"), 2);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_and_one_other_is_asked_after_it()
+ {
+    let world = World::with("freshness.patience = \"5s\"", good).await;
+    let customer = customer(&world).await;
+    world.backend.answers(|_| Act::Hang);
+    for patience in 1..=3 {
+        let (answers, ()) = tokio::join!(crowd(&world, &customer, 50), async {
+            world.backend.has_received(2).await;
+            world.reaches("scoregate_requests_in_progress", 50).await;
+            world.pass(PATIENCE);
+        });
+        each_is(&answers, 504, "upstream_timeout");
+        assert_eq!(world.backend.count("/api/v1/models"), 1, "{patience}");
+    }
+    // That was the backend's own time to begin an answer: the question is over, and a moment later there is another.
+    world.settled().await;
+    world.backend.answers(good);
+    world.pass(MOMENT);
+    assert!(crowd(&world, &customer, 50).await.iter().all(|answer| answer.status == 200));
+    assert_eq!(world.backend.count("/api/v1/models"), 2);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_refresh_that_hangs_has_the_stale_document_when_their_patience_ends() {
+    let world = World::with("freshness.patience = \"5s\"", good).await;
+    let customer = customer(&world).await;
+    let first = world.asks(&customer, MODELS).await;
+    world.pass(Duration::from_hours(26));
+    world.backend.answers(|_| Act::Hang);
+    for _ in 0..2 {
+        let (answers, ()) = tokio::join!(crowd(&world, &customer, 50), async {
+            world.backend.has_received(3).await;
+            world.reaches("scoregate_requests_in_progress", 50).await;
+            world.pass(PATIENCE);
+        });
+        for told in answers {
+            assert_eq!((told.status, &told.body), (200, &first.body));
+            assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+        }
+    }
+    assert_eq!(world.backend.count("/api/v1/models"), 2);
+    assert_eq!(world.served("stale_on_error").await, 100);
+}
+
+/// A backend inside that reads its first answer with a parser that panics.
+#[derive(Default)]
+struct Panicking {
+    asked: AtomicUsize,
+    gate: Option<Semaphore>,
+}
+
+impl Upstream for Panicking {
+    fn fetch<'a>(&'a self, _: &'a DocumentKey, _: Option<&'a Source>) -> Answered<'a> {
+        Box::pin(async move {
+            let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+            let held = self.gate.as_ref().expect("it has one").acquire().await;
+            held.unwrap().forget();
+            assert!(asked > 0, "a parser of a test panics, as it should");
+            let (data, generated_at) =
+                (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
+            let content = Content { data, count: 1, generated_at, source: Source::default() };
+            Ok(Fetched::Content { content, next_refresh: None })
+        })
+    }
+
+    fn lists_all_models(&self) -> bool {
+        false
+    }
+}
+
+/// The same gateway before this backend, on another port.
+async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationToken {
+    let config: Config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
+    let whole = &world.running.gateway;
+    let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
+    let larder = Larder::new(
+        config.cache_bytes,
+        None,
+        Protected::new(backend, config.protection, clock.clone()),
+        config.keeping.clone(),
+        TaskTracker::new(),
+        clock.clone(),
+        Arc::clone(&instruments),
+    );
+    let gateway = Arc::new(Gateway {
+        clock: clock.clone(),
+        form: whole.form.clone(),
+        roster: Arc::clone(&whole.roster),
+        leases: Arc::clone(&whole.leases),
+        larder: Arc::new(larder),
+        pages: whole.pages.clone(),
+        guard: AddressGuard::new(config.guard_per_minute),
+        instruments,
+        notice: whole.notice.clone(),
+    });
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    world.running.public = listener.local_addr().unwrap();
+    world.running.gateway = Arc::clone(&gateway);
+    let stop = CancellationToken::new();
+    let server = Server::new(listener, gateway, config.server, clock, &Registry::default());
+    tokio::spawn(server.run(stop.clone()));
+    stop
+}
+
+#[tokio::test]
+async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_request_works() {
+    let mut world = World::new().await;
+    let customer = customer(&world).await;
+    let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
+    let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>).await;
+    let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+        world.reaches("scoregate_requests_in_progress", 100).await;
+        backend.gate.as_ref().unwrap().add_permits(1_000);
+    });
+    each_is(&answers, 502, "upstream_invalid");
+    assert_eq!(backend.asked.load(Ordering::SeqCst), 1);
+    world.settled().await;
+    each_is(&crowd(&world, &customer, 10).await, 502, "upstream_invalid");
+    assert_eq!(backend.asked.load(Ordering::SeqCst), 1, "it is remembered for a moment");
+    world.pass(MOMENT);
+    let next = world.asks(&customer, MODELS).await;
+    assert_eq!((next.status, next.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
+    // Neither a place in the line nor the backend's good name was lost by it.
+    for sort_by in ["speed", "price", "coding"] {
+        assert_eq!(world.asks(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
+    }
+    world.running.gateway.sweep();
+    let after = ["scoregate_flights", "scoregate_upstream_waiting", "scoregate_upstream_health"];
+    for series in after {
+        assert_eq!(world.counted(series).await, 0, "{series}");
+    }
+    assert_eq!(world.counted("scoregate_panics_total").await, 1, "the fetch, and no request");
+    stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn when_everything_expires_under_traffic_nobody_waits_and_the_backend_is_asked_two_things_at_a_time() {
+    let hour = Arc::new(AtomicU64::new(12));
+    let told = Arc::clone(&hour);
+    let world = World::with("", move |_| {
+        let hour = told.load(Ordering::SeqCst);
+        json(&format!(r#"{{"generated_at":"2026-11-21T{hour}:00:00Z","data":[{{"id":"atlas"}}]}}"#))
+    });
+    let world = world.await;
+    let customer = customer(&world).await;
+    let targets: Vec<String> = (1..=60).map(|limit| format!("/api/v1/incidents?limit={limit}")).collect();
+    for target in &targets {
+        assert_eq!(world.asks(&customer, target).await.status, 200);
+    }
+    for _ in 0..3 {
+        let before = world.backend.received().len();
+        hour.fetch_add(1, Ordering::SeqCst);
+        world.pass(Duration::from_hours(1));
+        join_all((1..=8).map(|stride| {
+            let (world, customer, targets) = (&world, &customer, &targets);
+            async move {
+                for step in 0..targets.len() * 2 {
+                    // The strides have no part in common with the number of documents, or meet in other places.
+                    let target = &targets[step * (2 * stride + 1) % targets.len()];
+                    let met = world.asks(customer, target).await;
+                    assert_eq!(met.status, 200, "{target}");
+                    assert!(met.header("cache-status").starts_with("scoregate; hit"), "{target}: it waited");
+                }
+            }
+        }))
+        .await;
+        world.settled().await;
+        let met = join_all(targets.iter().map(|target| world.asks(&customer, target))).await;
+        assert!(met.iter().all(|answer| answer.header("cache-status") == "scoregate; hit; ttl=3600"));
+        assert_eq!(world.backend.received().len() - before, targets.len(), "each was asked about once");
+    }
+    assert!(world.backend.most_at_once() <= 2, "{}", world.backend.most_at_once());
+}
