@@ -12,6 +12,7 @@ use crate::upstream::{Failure, Fetched, Urgent};
 
 use super::counted::FetchEnd;
 use super::larder::{Landing, Larder, NoDocument};
+use super::refreshes::Met;
 
 /// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
 const FAILED_FOR: Duration = Duration::from_millis(500);
@@ -125,6 +126,12 @@ impl Larder {
             ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
+        }
+        let was_current = |before: &&Stored| before.confirmed >= self.refreshes.seen_at();
+        let has_changed =
+            before.filter(was_current).is_some_and(|before| !document.is_like(&before.document));
+        if has_changed && keeping.life(route).follows_the_backend() {
+            self.refreshes.met(Met { at: now.mono, due });
         }
         stored
     }
