@@ -23,7 +23,7 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % end
     }
 
-    fn from_to(&mut self, least: u64, most: u64) -> u64 {
+    fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
@@ -32,7 +32,7 @@ impl Dice {
     pub(super) fn refreshes(&mut self, hours: u64) -> Vec<u64> {
         let of_an_hour = |hour: u64| match self.below(20) {
             0 => None,
-            1 => Some(hour * HOUR - self.from_to(600, 1_500)),
+            1 => Some(hour * HOUR - self.between(600, 1_500)),
             _ => Some(hour * HOUR - 120 + self.below(241)),
         };
         (1..=hours).filter_map(of_an_hour).collect()
@@ -50,7 +50,7 @@ impl Callers {
     /// So many, each in a rhythm of its own of 20 to 60 seconds.
     pub(super) fn new(mut dice: Dice, callers: usize) -> Self {
         let mut first = |caller: usize| {
-            let rhythm = dice.from_to(20, 60);
+            let rhythm = dice.between(20, 60);
             Reverse((dice.below(rhythm), caller, rhythm))
         };
         let next = (0..callers).map(&mut first).collect();

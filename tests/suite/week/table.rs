@@ -63,9 +63,15 @@ impl Row {
 pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
     let documents = u32::try_from(crate::dated::DOCUMENTS.len()).unwrap();
     let refreshes = rows.first().map_or(0, |row| row.refreshes - 1);
-    println!("{days} x 24 hours, {refreshes} refreshes, {documents} documents, {customers} customers who poll each; seed {seed}");
-    println!("                            not current      late, seconds            asked of the backend        bodies for   answers");
-    println!("              answers     count        %     worst     mean  questions   bodies     304s   each refresh    waited");
+    println!(
+        "{days} x 24 hours, {refreshes} refreshes, {documents} documents, {customers} customers who poll each; seed {seed}"
+    );
+    println!(
+        "                            not current      late, seconds            asked of the backend        bodies for   answers"
+    );
+    println!(
+        "              answers     count        %     worst     mean  questions   bodies     304s   each refresh    waited"
+    );
     for row in rows {
         let policy = match row.policy {
             Policy::ByRefresh => "by refresh".to_owned(),
