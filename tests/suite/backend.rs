@@ -157,7 +157,8 @@ impl Backend {
                     drop(stream.write_all(&bytes).await);
                     return;
                 }
-                Act::Hang => std::future::pending().await,
+                // Until the other side has had enough.
+                Act::Hang => drop(stream.read(&mut [0]).await),
             }
         }
     }

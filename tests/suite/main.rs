@@ -22,6 +22,7 @@
 mod auth;
 mod backend;
 mod balances;
+mod black_hole;
 mod built_in;
 mod caching;
 mod cli_demo;
