@@ -11,9 +11,12 @@ use crate::clock::Mono;
 const OVERDUE: [Duration; 4] =
     [Duration::from_secs(5), Duration::from_secs(10), Duration::from_secs(20), Duration::from_secs(40)];
 const LONG_OVERDUE: Duration = Duration::from_mins(1);
-/// A cadence has so many parts: one question in each, and in the last, when a refresh may come a little early, five.
-const PARTS: u32 = 12;
-const IN_THE_LAST: u32 = 5;
+/// Before that, so many questions would fill a cadence: in its first half, when next to nothing comes; in the second, when
+/// a refresh may come early; and in the last twelfth, when it may come a little early, as most that are early do. Never
+/// more often than what is long overdue: a backend may be slow even where the answer is short.
+const IN_THE_FIRST_HALF: u32 = 12;
+const IN_THE_SECOND: u32 = 30;
+const AT_LAST: u32 = 60;
 
 /// The rhythm of a backend's refreshes, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +64,15 @@ impl Rhythm {
     }
 
     fn in_between(self, now: Mono) -> Self {
-        let part = self.cadence / PARTS;
-        let wait = if self.expected.since(now) <= part { part / IN_THE_LAST } else { part };
-        // Never more often than what is long overdue.
-        let wait = wait.max(LONG_OVERDUE.min(self.cadence));
+        let left = self.expected.since(now);
+        let questions = if left <= self.cadence / 12 {
+            AT_LAST
+        } else if left <= self.cadence / 2 {
+            IN_THE_SECOND
+        } else {
+            IN_THE_FIRST_HALF
+        };
+        let wait = (self.cadence / questions).max(LONG_OVERDUE.min(self.cadence));
         Self { next: self.expected.min(now.plus(wait)).max(now), ..self }
     }
 }
@@ -93,13 +101,16 @@ mod tests {
 
     #[test]
     fn it_is_asked_now_and_then_before_that_more_often_towards_the_instant_and_never_past_it() {
-        let mut rhythm = Rhythm::new(HOUR, at(1_000), at(0));
+        let mut rhythm = Rhythm::new(HOUR, at(2_410), at(0));
         let mut asked = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..18 {
             asked.push(rhythm.next());
             rhythm = rhythm.in_vain(rhythm.next());
         }
-        assert_eq!(asked, [at(300), at(600), at(900), at(960), at(1_000)]);
+        let (second, last) = ((1_020..=2_220).step_by(120), (2_280..=2_400).step_by(60));
+        let wanted: Vec<Mono> =
+            [300, 600, 900].into_iter().chain(second).chain(last).chain([2_410]).map(at).collect();
+        assert_eq!(asked, wanted);
     }
 
     #[test]

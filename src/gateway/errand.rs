@@ -15,6 +15,7 @@ use crate::upstream::{Failure, Fetched, Urgent};
 
 use super::counted::FetchEnd;
 use super::larder::{Landing, Larder, NoDocument};
+use super::refreshes::Met;
 
 /// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
 const FAILED_FOR: Duration = Duration::from_millis(500);
@@ -146,6 +147,12 @@ impl Larder {
             self.changed.note(key);
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
+        }
+        let was_current = |before: &&Stored| before.confirmed >= self.refreshes.seen_at();
+        let has_changed =
+            before.filter(was_current).is_some_and(|before| !document.is_like(&before.document));
+        if has_changed && keeping.life(route).follows_the_backend() {
+            self.refreshes.met(Met { document: key.clone(), at: now.mono, due });
         }
         stored
     }

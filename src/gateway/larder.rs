@@ -127,7 +127,11 @@ impl Larder {
 
     /// Whether the backend may be asked about an overdue document: not if it was a moment ago.
     pub(super) fn may_be_asked_about(&self, key: &DocumentKey, stored: &Stored, now: Mono) -> bool {
-        now >= stored.ask_again || self.due(key, stored) < stored.due
+        let is_outdated = || {
+            let life = *self.keeping.load().life(key.route);
+            life.follows_the_backend() && stored.confirmed < self.refreshes.seen_at()
+        };
+        now >= stored.ask_again || is_outdated()
     }
 
     /// The backend was seen to have refreshed, by what became of a document: everything that was confirmed before is

@@ -2,6 +2,7 @@
 //! use refreshed, most used first, while the old documents are served.
 //!
 //! One question stands for all: it is about the document that is used most, and conditional where the backend allows it.
+//! Once a refresh is overdue, callers have documents asked about too; a change that comes that way is as good a sign.
 //! Not for: documents that nobody asks for; whoever comes for one has it refreshed.
 
 use std::cmp::Reverse;
@@ -15,6 +16,7 @@ use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
 use super::larder::Larder;
+use super::refreshes::Met;
 
 /// How many refreshes are wished for at once; how many the backend is asked is its protection's business.
 const AT_ONCE: usize = 4;
@@ -25,8 +27,11 @@ impl Larder {
         let keep = async {
             loop {
                 let next = self.refreshes.begun().await.next();
-                self.clock.sleep_until(next).await;
-                self.look_for_a_refresh().await;
+                tokio::select! {
+                    biased;
+                    met = self.refreshes.is_met() => self.follow(met).await,
+                    () = self.clock.sleep_until(next) => self.look_for_a_refresh().await,
+                }
             }
         };
         tokio::select! {
@@ -53,11 +58,20 @@ impl Larder {
             });
             return;
         }
-        self.has_refreshed(&key, now);
-        self.refreshes
-            .step(|rhythm| rhythm.refreshed(expected.unwrap_or_else(|| rhythm.one_cadence_after(now)), now));
-        tracing::debug!(document = %key, "the backend has refreshed");
-        self.refresh_what_is_in_use(now).await;
+        let document = key.as_ref().clone();
+        self.follow(Met { document, at: now, due: expected.unwrap_or(now) }).await;
+    }
+
+    /// The backend has refreshed: so does what is in use.
+    async fn follow(self: &Arc<Self>, met: Met) {
+        self.has_refreshed(&met.document, met.at);
+        let now = self.clock.now().mono;
+        self.refreshes.step(|rhythm| {
+            let expected = if met.due > now { met.due } else { rhythm.one_cadence_after(now) };
+            rhythm.refreshed(expected, now)
+        });
+        tracing::debug!(document = %met.document, "the backend has refreshed");
+        self.refresh_what_is_in_use(met.at).await;
     }
 
     async fn refresh_what_is_in_use(self: &Arc<Self>, refreshed_at: Mono) {

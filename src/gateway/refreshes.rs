@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use crate::cache::Rhythm;
 use crate::clock::{Mono, Now, Wall};
+use crate::routes::DocumentKey;
 
 /// The backend's refreshes, as far as they are known.
 #[derive(Debug, Default)]
@@ -21,6 +22,20 @@ pub(super) struct Refreshes {
     /// None before there is a document to ask about.
     rhythm: Mutex<Option<Rhythm>>,
     begins: Notify,
+    /// The newest that a caller's fetch has come upon; until the refresher takes note.
+    met: Mutex<Option<Met>>,
+    meets: Notify,
+}
+
+/// A refresh that a fetch for a caller has come upon.
+#[derive(Clone, Debug)]
+pub(super) struct Met {
+    /// The document that has changed.
+    pub(super) document: DocumentKey,
+    /// When it was confirmed.
+    pub(super) at: Mono,
+    /// When it is due again.
+    pub(super) due: Mono,
 }
 
 impl Refreshes {
@@ -32,6 +47,26 @@ impl Refreshes {
     /// One was seen.
     pub(super) fn saw_one(&self, now: Mono) {
         self.seen_at.fetch_max(now.nanos(), Ordering::AcqRel);
+    }
+
+    /// A document has changed since the last one was seen. If the next is overdue this is it, whoever asked; else it may be
+    /// the affair of that document alone, and such changes, one by one, must not have everything asked for anew.
+    pub(super) fn met(&self, met: Met) {
+        if self.rhythm().is_some_and(|rhythm| rhythm.expected() <= met.at) {
+            *self.met.lock().unwrap_or_else(PoisonError::into_inner) = Some(met);
+            self.meets.notify_one();
+        }
+    }
+
+    /// Waits until a fetch for a caller comes upon a refresh that was not seen yet.
+    pub(super) async fn is_met(&self) -> Met {
+        loop {
+            let met = self.met.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match met.filter(|met| met.at > self.seen_at()) {
+                Some(met) => return met,
+                None => self.meets.notified().await,
+            }
+        }
     }
 
     /// An answer has it that the next is due then.

@@ -224,7 +224,11 @@ impl Backend {
                 stream.peek(&mut [0]).await.ok()?;
                 return Some(false);
             }
-            Act::Hang => std::future::pending().await,
+            // Until the other side has had enough.
+            Act::Hang => {
+                drop(stream.read(&mut [0]).await);
+                return Some(false);
+            }
         }
         Some(true)
     }

@@ -137,6 +137,36 @@ async fn after_a_refresh_what_is_in_use_is_refreshed_most_used_first() {
 }
 
 #[tokio::test]
+async fn an_overdue_refresh_that_a_caller_s_fetch_comes_upon_is_seen_for_all() {
+    let (world, customer, backend) = numbered("").await;
+    for target in [INDEX, MODELS, MODELS, MODELS, MODELS] {
+        world.asks(&customer, target).await;
+    }
+    passes(&world, HOUR).await;
+    // Long enough after that question for a caller's to be asked, and no time yet for the next of our own.
+    for seconds in [5, 10, 20, 40] {
+        passes(&world, Duration::from_secs(seconds)).await;
+    }
+    world.pass(Duration::from_secs(59));
+    world.asks(&customer, INDEX).await;
+    world.settled().await;
+    passes(&world, Duration::from_secs(1)).await;
+    let before = world.backend.received().len();
+    backend.refreshes();
+    world.pass(Duration::from_secs(59));
+    world.settled().await;
+    assert_eq!(world.backend.received().len(), before, "it is not time yet");
+    world.asks(&customer, INDEX).await;
+    world.backend.has_received(before + 2).await;
+    world.settled().await;
+    for target in [MODELS, INDEX] {
+        assert_eq!(score(&world.asks(&customer, target).await), 1, "{target}");
+    }
+    assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
+    assert_eq!(world.backend.received().len(), before + 2, "each was asked about once");
+}
+
+#[tokio::test]
 async fn what_nobody_asks_for_any_more_is_left_alone() {
     let (world, customer, backend) = numbered("").await;
     world.asks(&customer, INDEX).await;

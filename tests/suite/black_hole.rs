@@ -1,0 +1,159 @@
+//! A backend that takes questions and never answers, for a day: whoever has budget is answered, from what was seen and
+//! marked stale, and nobody waits; a restart in the middle changes nothing. When it is back everything is current within one refresh.
+//!
+//! Not for: what is done about a single failure (`faults`), nor how the backend is protected (`protection`).
+
+use std::time::Duration;
+
+use scoregate::clock::Wall;
+
+use crate::backend::Act;
+use crate::client::Connection;
+use crate::dated::{DOCUMENTS, Dated};
+use crate::world::{Customer, NOON, World};
+
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+/// Time goes on in such steps: a few to a minute, so that questions fall through and are asked anew.
+const STEP: Duration = Duration::from_secs(20);
+/// A question that is on its way when the backend returns is given up on after that long; then the next is asked.
+const GIVEN_UP: Duration = Duration::from_secs(15);
+
+/// A customer with a real plan, who spends as much of it as a day has.
+struct Patron {
+    customer: Customer,
+    connection: Connection,
+    /// What is asked for each time.
+    documents: &'static [&'static str],
+    /// So many minutes apart.
+    every: u32,
+}
+
+struct Hole {
+    world: World,
+    backend: Dated,
+    patrons: Vec<Patron>,
+    now: Wall,
+}
+
+/// By plan: what is asked for each time, and how many minutes apart.
+fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
+    [
+        // Ten a day, and one a minute; the day of the limits ends within this one.
+        ("free", &DOCUMENTS[1..2], 144),
+        ("pro", &DOCUMENTS[..6], 1),
+        ("pro", &DOCUMENTS[6..], 1),
+        ("enterprise", &DOCUMENTS, 1),
+    ]
+}
+
+impl Hole {
+    /// Everything has been seen once, and nothing is current any more.
+    async fn opens() -> Self {
+        let now = Wall::parse_rfc3339(NOON).unwrap();
+        let backend = Dated::new(now);
+        let script = backend.clone();
+        let settings = "freshness.probing = true\nserver.head_timeout = \"10m\"\n";
+        let world = World::with(settings, move |received| script.answer(received)).await;
+        let mut patrons = Vec::new();
+        for (tier, documents, every) in plans() {
+            let connection = Connection::open(world.address()).await;
+            patrons.push(Patron { customer: world.customer(tier).await, connection, documents, every });
+        }
+        let mut hole = Self { world, backend, patrons, now };
+        assert_eq!(hole.minute(0, |status| status.contains("detail=stale")).await, 0);
+        hole.world.backend.answers(|_| Act::Hang);
+        hole.passes(HOUR).await;
+        hole
+    }
+
+    /// The program is stopped and started again, and its callers come back.
+    async fn restarts(self) -> Self {
+        let Self { world, backend, mut patrons, now } = self;
+        let world = world.restarted_whatever_is_lost().await;
+        for patron in &mut patrons {
+            patron.connection = Connection::open(world.address()).await;
+        }
+        Self { world, backend, patrons, now }
+    }
+
+    async fn passes(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.backend.is_at(self.now);
+        self.world.pass(time);
+        // A turn for everybody who was woken, and for what they then do.
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Everybody whose minute it is asks. All are answered; says how many answers are so.
+    async fn minute(&mut self, minute: u32, is_so: impl Fn(&str) -> bool) -> u32 {
+        let mut so = 0;
+        for patron in self.patrons.iter_mut().filter(|patron| minute.is_multiple_of(patron.every)) {
+            for document in patron.documents {
+                let ask = self.world.get(document).key(&patron.customer.key);
+                let answer = patron.connection.ask(ask).await;
+                assert_eq!(answer.status, 200, "{document} in minute {minute}");
+                so += u32::from(is_so(answer.header("cache-status")));
+            }
+        }
+        so
+    }
+}
+
+/// How many ask in a minute.
+fn asked_in(minute: u32) -> u32 {
+    let of_one = |(_, documents, every): (&str, &[&str], u32)| {
+        if minute.is_multiple_of(every) { u32::try_from(documents.len()).unwrap() } else { 0 }
+    };
+    plans().map(of_one).iter().sum()
+}
+
+fn is_stale(status: &str) -> bool {
+    status.starts_with("scoregate; hit; ttl=-") || status == "scoregate; hit; ttl=0; detail=stale"
+}
+
+#[tokio::test]
+async fn a_day_before_a_backend_that_never_answers_and_a_restart_in_it_change_nothing_and_then_all_is_current()
+ {
+    let mut hole = Hole::opens().await;
+    let before = hole.world.backend.received().len();
+    for minute in 0..24 * 60 {
+        if minute == 12 * 60 {
+            hole = hole.restarts().await;
+        }
+        assert_eq!(hole.minute(minute, is_stale).await, asked_in(minute), "in minute {minute}");
+        if minute.is_multiple_of(60) {
+            hole.backend.refreshes();
+        }
+        for _ in 0..MINUTE.as_secs() / STEP.as_secs() {
+            hole.passes(STEP).await;
+        }
+    }
+    let questions = hole.world.backend.received().len() - before;
+    // One at a time is a trial, and each of these takes until it is given up on.
+    assert!(questions <= 24 * 60 * 2, "{questions}");
+
+    // What it says on its return is as of now.
+    hole.backend.refreshes();
+    let script = hole.backend.clone();
+    hole.world.backend.answers(move |received| script.answer(received));
+    let asked: usize = hole.backend.asked().iter().map(|asked| asked.bodies as usize).sum();
+    for _ in 0..(MINUTE + GIVEN_UP).as_secs() / 5 {
+        hole.passes(Duration::from_secs(5)).await;
+        hole.world.settled().await;
+    }
+    for document in DOCUMENTS {
+        let answer = hole.world.asks(&hole.patrons[3].customer, document).await;
+        let status = answer.header("cache-status");
+        assert!(
+            status.starts_with("scoregate; hit; ttl=") && !status.ends_with("stale"),
+            "{document}: {status}"
+        );
+        let generated_at = answer.json()["generated_at"].as_str().and_then(Wall::parse_rfc3339).unwrap();
+        assert_eq!(hole.backend.lateness_of(generated_at), None, "{document}");
+    }
+    let bodies: usize = hole.backend.asked().iter().map(|asked| asked.bodies as usize).sum();
+    assert_eq!(bodies - asked, DOCUMENTS.len(), "each body crossed once");
+}

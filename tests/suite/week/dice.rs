@@ -1,0 +1,72 @@
+//! Dice that fall the same for the same seed, and what they decide: when the backend refreshes, when callers come.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const HOUR: u64 = 3_600;
+
+/// The dice.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        // SplitMix64: short, and random enough for this.
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most - least + 1)
+    }
+
+    /// The seconds at which the backend refreshes: around each hour, one in twenty early by 10 to 25 minutes, one in
+    /// twenty not at all.
+    pub(super) fn refreshes(&mut self, hours: u64) -> Vec<u64> {
+        let of_an_hour = |hour: u64| match self.below(20) {
+            0 => None,
+            1 => Some(hour * HOUR - self.between(600, 1_500)),
+            _ => Some(hour * HOUR - 120 + self.below(241)),
+        };
+        (1..=hours).filter_map(of_an_hour).collect()
+    }
+}
+
+/// Who comes when.
+pub(super) struct Callers {
+    dice: Dice,
+    /// When each comes next, and its rhythm.
+    next: BinaryHeap<Reverse<(u64, usize, u64)>>,
+}
+
+impl Callers {
+    /// So many, each in a rhythm of its own of 20 to 60 seconds.
+    pub(super) fn new(mut dice: Dice, callers: usize) -> Self {
+        let mut first = |caller: usize| {
+            let rhythm = dice.between(20, 60);
+            Reverse((dice.below(rhythm), caller, rhythm))
+        };
+        let next = (0..callers).map(&mut first).collect();
+        Self { dice, next }
+    }
+
+    /// The next one who comes at that second.
+    pub(super) fn who_comes_at(&mut self, second: u64) -> Option<usize> {
+        let Reverse((at, caller, rhythm)) = *self.next.peek()?;
+        if at > second {
+            return None;
+        }
+        self.next.pop();
+        // Nobody keeps time to the second.
+        let again = second + rhythm - 3 + self.dice.below(7);
+        self.next.push(Reverse((again, caller, rhythm)));
+        Some(caller)
+    }
+}

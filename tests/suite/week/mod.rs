@@ -1,0 +1,183 @@
+//! A week of hourly refreshes, some early, some missing, with callers who poll: how many answers are not current, and
+//! what that costs the backend, beside fixed times to live.
+//!
+//! All of it is the real program over real sockets; only the time is made. At each second everything that is done then
+//! is done before the next, so the same seed gives the same table. Small in every run: a day. `SCOREGATE_FULL=1` plays
+//! the week. Not for: how long an answer takes.
+
+mod dice;
+mod table;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scoregate::clock::Wall;
+use scoregate::routes::ENDPOINTS;
+
+use crate::client::{Answer, Connection};
+use crate::dated::{DOCUMENTS, Dated};
+use crate::world::{Customer, NOON, World};
+
+use dice::{Callers, Dice};
+use table::Row;
+
+const SEED: u64 = 20_261_121;
+const SECOND: Duration = Duration::from_secs(1);
+/// After the last refresh, so that it is seen.
+const AFTERWARDS: u64 = 600;
+
+/// How much is played.
+#[derive(Clone, Copy)]
+struct Size {
+    hours: u64,
+    customers: usize,
+}
+
+const SMALL: Size = Size { hours: 24, customers: 1 };
+const FULL: Size = Size { hours: 7 * 24, customers: 3 };
+
+/// How the program is told to keep documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    ByRefresh,
+    TimeToLive(u32),
+}
+
+impl Policy {
+    fn settings(self) -> String {
+        match self {
+            Self::ByRefresh => "freshness.probing = true\n".into(),
+            Self::TimeToLive(seconds) => {
+                let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
+                let own = |name: &str| format!("[freshness.{name}]\nttl = \"{seconds}s\"\n");
+                stored.map(|endpoint| own(endpoint.name)).collect()
+            }
+        }
+    }
+}
+
+#[test]
+fn in_a_week_of_refreshes_an_answer_in_a_hundred_is_not_current_and_each_body_crosses_once() {
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let size = if is_full { FULL } else { SMALL };
+    let policies = [60, 300, 3_600].map(Policy::TimeToLive);
+    let rows = std::thread::scope(|scope| {
+        let all = [Policy::ByRefresh].into_iter().chain(policies);
+        let played: Vec<_> = all.map(|policy| scope.spawn(move || play(policy, size))).collect();
+        played.into_iter().map(|row| row.join().unwrap()).collect::<Vec<_>>()
+    });
+    table::print(&rows, SEED, size.hours / 24, size.customers);
+    let [ours, minute, five_minutes, hour] = rows.as_slice() else { panic!("four were played") };
+    let documents = u32::try_from(DOCUMENTS.len()).unwrap();
+
+    assert!(ours.not_current * 100 < ours.answers, "{ours:?}");
+    // One body for each document and refresh, the first data being one.
+    assert_eq!((ours.bodies, ours.most_bodies), (documents * ours.refreshes, 1), "{ours:?}");
+    for row in &rows {
+        assert_eq!(row.waited, documents, "nobody waits but who asks first: {row:?}");
+        assert!(row.most_bodies <= 1, "{row:?}");
+        assert_eq!((row.answers, row.refreshes), (ours.answers, ours.refreshes), "{row:?}");
+    }
+    // Fresher than any of these, for fewer questions than it takes to be nearly as fresh.
+    for row in [minute, five_minutes, hour] {
+        assert!(ours.not_current < row.not_current && ours.mean_lateness < row.mean_lateness, "{row:?}");
+    }
+    assert!(ours.questions * 4 < minute.questions, "{ours:?} {minute:?}");
+    assert!(ours.questions < five_minutes.questions, "{ours:?} {five_minutes:?}");
+}
+
+/// Plays one row, in a thread of its own.
+fn play(policy: Policy, size: Size) -> Row {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut play = Play::begin(policy, size).await;
+        let refreshes = Dice::new(SEED).refreshes(size.hours);
+        let callers = size.customers * DOCUMENTS.len();
+        let mut callers = Callers::new(Dice::new(SEED + 1), callers);
+        for second in 0..=size.hours * 3_600 + AFTERWARDS {
+            play.reaches(second, refreshes.contains(&second)).await;
+            while let Some(caller) = callers.who_comes_at(second) {
+                play.asks(caller).await;
+            }
+        }
+        play.row()
+    })
+}
+
+/// One row in the making.
+struct Play {
+    world: World,
+    backend: Dated,
+    customers: Vec<(Customer, Connection)>,
+    /// How many hold the larder while it fetches nothing.
+    at_rest: usize,
+    row: Row,
+}
+
+impl Play {
+    async fn begin(policy: Policy, size: Size) -> Self {
+        let backend = Dated::new(start());
+        let script = backend.clone();
+        // Connections idle by the machine's clock, not by the made one, so not for long; but it may be busy.
+        let settings = format!("server.head_timeout = \"10m\"\n{}", policy.settings());
+        let world = World::with(&settings, move |received| script.answer(received)).await;
+        let mut customers = Vec::new();
+        for _ in 0..size.customers {
+            customers.push((world.paid().await, Connection::open(world.address()).await));
+        }
+        let at_rest = Arc::strong_count(&world.running.gateway.larder);
+        Self { world, backend, customers, at_rest, row: Row::of(policy) }
+    }
+
+    /// Lets it be that second, and all be done that is done then.
+    async fn reaches(&mut self, second: u64, refreshes: bool) {
+        self.backend.is_at(start().plus(Duration::from_secs(second)));
+        if refreshes {
+            self.backend.refreshes();
+        }
+        if second > 0 {
+            self.world.pass(SECOND);
+        }
+        self.comes_to_rest().await;
+    }
+
+    /// Waits until nothing is under way: a fetch holds the larder as long as it lasts. Everything runs on this thread, so
+    /// whoever was woken by its end has had a turn when this task has one again.
+    async fn comes_to_rest(&self) {
+        let mut at_rest = 0;
+        while at_rest < 3 {
+            tokio::task::yield_now().await;
+            let is_at_rest = Arc::strong_count(&self.world.running.gateway.larder) == self.at_rest;
+            at_rest = if is_at_rest { at_rest + 1 } else { 0 };
+        }
+    }
+
+    async fn asks(&mut self, caller: usize) {
+        let document = DOCUMENTS[caller % DOCUMENTS.len()];
+        let (customer, connection) = &mut self.customers[caller / DOCUMENTS.len()];
+        let ask = self.world.get(document).key(&customer.key);
+        let answer = connection.ask(ask).await;
+        assert_eq!(answer.status, 200, "{document}: {}", String::from_utf8_lossy(&answer.body));
+        self.row.answered(self.backend.lateness_of(generated_at(&answer)), answer.header("cache-status"));
+        self.comes_to_rest().await;
+    }
+
+    fn row(mut self) -> Row {
+        let asked = self.backend.asked();
+        self.row.refreshes = u32::try_from(self.backend.refreshed_at().len()).unwrap();
+        self.row.bodies = asked.iter().map(|asked| asked.bodies).sum();
+        self.row.unchanged = asked.iter().map(|asked| asked.unchanged).sum();
+        self.row.questions = self.row.bodies + self.row.unchanged;
+        self.row.most_bodies = asked.iter().map(|asked| asked.bodies).max().unwrap();
+        self.row.mean_lateness = self.backend.mean_lateness();
+        self.row
+    }
+}
+
+fn start() -> Wall {
+    Wall::parse_rfc3339(NOON).unwrap()
+}
+
+fn generated_at(answer: &Answer) -> Wall {
+    Wall::parse_rfc3339(answer.json()["generated_at"].as_str().unwrap()).unwrap()
+}

@@ -1,0 +1,94 @@
+//! The table of a week: a row for each way of keeping documents.
+
+use super::Policy;
+
+/// What was seen of one way.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) policy: Policy,
+    pub(super) answers: u32,
+    /// Answers whose data were older than what the backend had at that moment.
+    pub(super) not_current: u32,
+    /// How long ago the first refresh was that such an answer lacked, at worst, in seconds.
+    pub(super) worst_lateness: u64,
+    /// Seconds from a refresh to the crossing of a body, on the average of all documents.
+    pub(super) mean_lateness: f64,
+    pub(super) questions: u32,
+    pub(super) bodies: u32,
+    pub(super) unchanged: u32,
+    /// The most bodies of one document between two refreshes.
+    pub(super) most_bodies: u32,
+    /// Answers that waited for the backend.
+    pub(super) waited: u32,
+    /// How many states the data had.
+    pub(super) refreshes: u32,
+}
+
+impl Row {
+    pub(super) fn of(policy: Policy) -> Self {
+        Self {
+            policy,
+            answers: 0,
+            not_current: 0,
+            worst_lateness: 0,
+            mean_lateness: 0.0,
+            questions: 0,
+            bodies: 0,
+            unchanged: 0,
+            most_bodies: 0,
+            waited: 0,
+            refreshes: 0,
+        }
+    }
+
+    /// One answer: how late it was, if it was not current, and where it came from.
+    pub(super) fn answered(&mut self, lateness: Option<u64>, cache_status: &str) {
+        self.answers += 1;
+        self.not_current += u32::from(lateness.is_some());
+        self.worst_lateness = self.worst_lateness.max(lateness.unwrap_or(0));
+        self.waited += u32::from(!cache_status.starts_with("scoregate; hit"));
+    }
+
+    fn share(&self) -> f64 {
+        f64::from(self.not_current) * 100.0 / f64::from(self.answers)
+    }
+
+    /// Bodies of a document for each state of its data.
+    fn bodies_for_each(&self, documents: u32) -> f64 {
+        f64::from(self.bodies) / f64::from(documents * self.refreshes)
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the table is what the test is there for")]
+pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
+    let documents = u32::try_from(crate::dated::DOCUMENTS.len()).unwrap();
+    let refreshes = rows.first().map_or(0, |row| row.refreshes - 1);
+    println!(
+        "{days} x 24 hours, {refreshes} refreshes, {documents} documents, {customers} customers who poll each; seed {seed}"
+    );
+    println!(
+        "                            not current      late, seconds            asked of the backend        bodies for   answers"
+    );
+    println!(
+        "              answers     count        %     worst     mean  questions   bodies     304s   each refresh    waited"
+    );
+    for row in rows {
+        let policy = match row.policy {
+            Policy::ByRefresh => "by refresh".to_owned(),
+            Policy::TimeToLive(seconds) => format!("ttl {seconds} s"),
+        };
+        println!(
+            "{policy:<12} {:>8} {:>9} {:>8.3} {:>9} {:>8.1} {:>10} {:>8} {:>8} {:>14.3} {:>9}",
+            row.answers,
+            row.not_current,
+            row.share(),
+            row.worst_lateness,
+            row.mean_lateness,
+            row.questions,
+            row.bodies,
+            row.unchanged,
+            row.bodies_for_each(documents),
+            row.waited,
+        );
+    }
+}
