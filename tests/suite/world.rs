@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate::app::{self, Running};
+use scoregate::app::{self, InUse, Running};
 use scoregate::clock::{Clock, Hand, Wall};
-use scoregate::config::{read_text, resolve};
+use scoregate::config::{Config, read_text, resolve};
 use scoregate::gateway::NewApplication;
 use scoregate::keys::ApplicationId;
 use scoregate::store::OwnLimits;
@@ -77,6 +77,18 @@ pub fn good(received: &Received) -> Act {
     json(&format!(r#"{{"success":true,"generated_at":"2026-11-21T12:00:00Z","data":[{item}]}}"#))
 }
 
+/// Starts the program. Between its fork and its start a process of another test holds whatever this one has open, the
+/// lock of a program that has just stopped too.
+async fn begin(config: Config, clock: &Clock) -> Running {
+    for _ in 0..100_000 {
+        match app::start(config.clone(), clock.clone()).await {
+            Err(error) if error.is::<InUse>() => tokio::task::yield_now().await,
+            started => return started.unwrap(),
+        }
+    }
+    panic!("the data directory stays in use");
+}
+
 impl World {
     /// A world whose backend works.
     pub async fn new() -> Self {
@@ -118,7 +130,7 @@ impl World {
         let probing = if settings.contains("freshness.probing") { "" } else { "freshness.probing = false\n" };
         let text = format!("{ports}data_dir = \"{state}\"\n{probing}{settings}\n{upstream}");
         let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
-        let running = app::start(config, clock.clone()).await.unwrap();
+        let running = begin(config, &clock).await;
         let mut connection = Connection::open(running.public).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let rules = Rules::of(&connection.read(false).await.unwrap());
