@@ -95,6 +95,12 @@ impl Stored {
         Self { due: self.due.min(now), ask_again: self.ask_again.min(now), ..self.clone() }
     }
 
+    /// The same, with its refresh due then.
+    #[must_use]
+    pub fn due_at(&self, due: Mono) -> Self {
+        Self { due, ask_again: due, ..self.clone() }
+    }
+
     /// The same, after such a doubtful answer.
     #[must_use]
     pub fn doubted(&self) -> Self {

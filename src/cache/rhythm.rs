@@ -39,11 +39,6 @@ impl Rhythm {
         self.expected
     }
 
-    /// When the next refresh comes after one at `now`, if nothing better is known.
-    pub fn one_cadence_after(&self, now: Mono) -> Mono {
-        now.plus(self.cadence)
-    }
-
     /// When to ask next.
     pub fn next(&self) -> Mono {
         self.next

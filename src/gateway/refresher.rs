@@ -66,10 +66,12 @@ impl Larder {
     async fn follow(self: &Arc<Self>, met: Met) {
         self.has_refreshed(&met.document, met.at);
         let now = self.clock.now().mono;
-        self.refreshes.step(|rhythm| {
-            let expected = if met.due > now { met.due } else { rhythm.one_cadence_after(now) };
-            rhythm.refreshed(expected, now)
-        });
+        let expected = if met.due > now { met.due } else { now.plus(self.keeping.load().cadence) };
+        self.refreshes.step(|rhythm| rhythm.refreshed(expected, now));
+        // It was dated before the next refresh was expected at all.
+        if let Some(stored) = self.cache.get(&met.document).filter(|stored| stored.due < expected) {
+            self.cache.replace(&met.document, &stored, stored.due_at(expected));
+        }
         tracing::debug!(document = %met.document, "the backend has refreshed");
         self.refresh_what_is_in_use(met.at).await;
     }

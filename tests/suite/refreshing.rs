@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::backend::{Act, Received, answer};
+use crate::backend::{Act, Received, answer, json};
 use crate::client::Answer;
 use crate::world::{Customer, World};
 
@@ -38,6 +38,14 @@ impl Numbered {
     fn refreshes(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Data that is of this instant, and says so in its item too.
+fn dated(instant: &str, received: &Received) -> String {
+    format!(
+        r#"{{"generated_at":"{instant}","data":[{{"id":"{}","at":"{instant}"}}]}}"#,
+        received.target().len()
+    )
 }
 
 async fn numbered(settings: &str) -> (World, Customer, Numbered) {
@@ -139,14 +147,15 @@ async fn after_a_refresh_what_is_in_use_is_refreshed_most_used_first() {
 #[tokio::test]
 async fn an_overdue_refresh_that_a_caller_s_fetch_comes_upon_is_seen_for_all() {
     let (world, customer, backend) = numbered("").await;
+    // Our own questions are about the one that is used most.
     for target in [INDEX, MODELS, MODELS, MODELS, MODELS] {
         world.asks(&customer, target).await;
     }
     passes(&world, HOUR).await;
-    // Long enough after that question for a caller's to be asked, and no time yet for the next of our own.
     for seconds in [5, 10, 20, 40] {
         passes(&world, Duration::from_secs(seconds)).await;
     }
+    // From here on a caller has this one asked about a second before our own questions.
     world.pass(Duration::from_secs(59));
     world.asks(&customer, INDEX).await;
     world.settled().await;
@@ -164,6 +173,25 @@ async fn an_overdue_refresh_that_a_caller_s_fetch_comes_upon_is_seen_for_all() {
     }
     assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
     assert_eq!(world.backend.received().len(), before + 2, "each was asked about once");
+}
+
+#[tokio::test]
+async fn after_a_refresh_that_was_seen_data_of_any_age_is_current_until_the_next() {
+    let world = World::with(PROBING, |received| json(&dated("2026-11-21T09:00:00Z", received))).await;
+    let customer = world.paid().await;
+    for target in [INDEX, MODELS, MODELS] {
+        assert_eq!(world.asks(&customer, target).await.status, 200, "{target}");
+    }
+    world.backend.answers(|received| json(&dated("2026-11-21T10:00:00Z", received)));
+    let asked = world.backend.received().len();
+    world.pass(Duration::from_mins(1));
+    world.backend.has_received(asked + 2).await;
+    world.settled().await;
+    for target in [INDEX, MODELS] {
+        let met = world.asks(&customer, target).await;
+        assert_eq!(met.header("cache-status"), "scoregate; hit; ttl=3600", "{target}");
+        assert_eq!(met.json()["generated_at"], "2026-11-21T10:00:00Z");
+    }
 }
 
 #[tokio::test]
