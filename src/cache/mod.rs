@@ -39,7 +39,7 @@ pub struct Stored {
     pub due: Mono,
     /// From when on the backend is asked about it.
     pub ask_again: Mono,
-    /// When the backend last confirmed it.
+    /// When the backend was asked about it that confirmed it last: it is at least as new as that.
     pub confirmed: Mono,
     /// Whether the cache had room for it.
     pub kept: bool,
@@ -50,15 +50,15 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// A document that the backend confirmed at `now`, after what was stored `before`.
+    /// A document that the backend has confirmed, asked at `asked`, after what was stored `before`.
     pub fn confirmed(
         document: Arc<Document>,
         [due, ask_again]: [Mono; 2],
-        now: Mono,
+        asked: Mono,
         before: Option<&Self>,
     ) -> Self {
         let uses = AtomicU32::new(before.map_or(1, Self::uses));
-        Self { document, due, ask_again, confirmed: now, kept: true, doubted: false, uses }
+        Self { document, due, ask_again, confirmed: asked, kept: true, doubted: false, uses }
     }
 
     /// A document that was stored with these dates, by a former process it may be.
@@ -95,10 +95,10 @@ impl Stored {
         Self { due: self.due.min(now), ask_again: self.ask_again.min(now), ..self.clone() }
     }
 
-    /// The same, with its refresh due then.
+    /// The same, as current at `now` as the backend is, and until its next refresh is due.
     #[must_use]
-    pub fn due_at(&self, due: Mono) -> Self {
-        Self { due, ask_again: due, ..self.clone() }
+    pub fn current(&self, now: Mono, due: Mono) -> Self {
+        Self { confirmed: now, due, ask_again: due, ..self.clone() }
     }
 
     /// The same, after such a doubtful answer.

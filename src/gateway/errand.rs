@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 
 use crate::cache::freshness::Known;
 use crate::cache::{Content, Document, Label, Rhythm, Stored, Ticket};
-use crate::clock::{Now, Wall};
+use crate::clock::{Mono, Now, Wall};
 use crate::upstream::{Failure, Fetched, Urgent};
 
 use super::counted::FetchEnd;
@@ -21,6 +21,14 @@ use super::refreshes::Met;
 const FAILED_FOR: Duration = Duration::from_millis(500);
 /// So long a model that the backend does not know is not asked for again.
 const UNKNOWN_FOR: Duration = Duration::from_mins(1);
+
+/// A question to the backend that was answered.
+struct Question {
+    /// What was stored when it was asked.
+    before: Option<Arc<Stored>>,
+    asked: Mono,
+    answered: Now,
+}
 
 impl Larder {
     /// Makes one fetch. One that panics is a failure like others: it wakes those who wait, and is remembered.
@@ -41,22 +49,23 @@ impl Larder {
         let known = before.as_ref().map(|stored| stored.document.source());
         let fetched = self.upstream.fetch(ticket.key(), known, ticket.note()).await;
         let now = self.clock.now();
+        let question = Question { before, asked: started.mono, answered: now };
         let landing = match fetched {
             Ok(Fetched::Content { content, next_refresh }) => {
-                self.store(&ticket, content, next_refresh, before, now).await
+                self.store(&ticket, content, next_refresh, question).await
             }
-            Ok(Fetched::Unchanged { next_refresh }) => match before {
+            Ok(Fetched::Unchanged { next_refresh }) => match &question.before {
                 Some(before) => {
-                    Ok(self.confirm(&ticket, Arc::clone(&before.document), Some(&before), next_refresh, now))
+                    Ok(self.confirm(&ticket, Arc::clone(&before.document), next_refresh, &question))
                 }
                 None => {
                     Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
                 }
             },
             Ok(Fetched::Nothing { content, next_refresh })
-                if self.is_known(ticket.key(), before.is_some()) =>
+                if self.is_known(ticket.key(), question.before.is_some()) =>
             {
-                self.store(&ticket, content, next_refresh, before, now).await
+                self.store(&ticket, content, next_refresh, question).await
             }
             Ok(Fetched::NoSuchModel | Fetched::Nothing { .. }) => {
                 // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
@@ -100,24 +109,23 @@ impl Larder {
         ticket: &Ticket<Landing, Urgent>,
         content: Content,
         stated: Option<Wall>,
-        before: Option<Arc<Stored>>,
-        now: Now,
+        question: Question,
     ) -> Landing {
+        let before = question.before.clone();
         if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
             ticket.while_current(|| self.cache.put(ticket.key().clone(), Arc::new(before.doubted())));
             let reason = "it is empty, and what it sent before was not: that is believed the second time";
             return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
         }
         let (label_key, license) = (ticket.key().clone(), self.keeping.load().license.clone());
-        let known = before.clone();
         let built = tokio::task::spawn_blocking(move || {
             let label = Label { key: &label_key, license: &license };
-            Document::build(content, &label, known.as_deref().map(|stored| stored.document.as_ref()))
+            Document::build(content, &label, before.as_deref().map(|stored| stored.document.as_ref()))
         });
         let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
         let document =
             built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
-        Ok(self.confirm(ticket, Arc::new(document), before.as_deref(), stated, now))
+        Ok(self.confirm(ticket, Arc::new(document), stated, &question))
     }
 
     /// Stores a document as confirmed by the backend just now, unless it was purged since it was asked for.
@@ -125,10 +133,10 @@ impl Larder {
         &self,
         ticket: &Ticket<Landing, Urgent>,
         document: Arc<Document>,
-        before: Option<&Stored>,
         stated: Option<Wall>,
-        now: Now,
+        question: &Question,
     ) -> Arc<Stored> {
+        let (now, before) = (question.answered, question.before.as_deref());
         let (keeping, route) = (self.keeping.load(), ticket.key().route);
         let known = Known { stated, of_the_backend: self.refreshes.expected(now) };
         let dates = keeping.dates(route, known, document.generated_at(), now.wall);
@@ -138,7 +146,7 @@ impl Larder {
             self.refreshes.begin(Rhythm::new(keeping.cadence, due, now.mono));
         }
         let kept = self.cache.has_room_for(&document);
-        let mut stored = Stored::confirmed(document, [due, ask_again], now.mono, before);
+        let mut stored = Stored::confirmed(document, [due, ask_again], question.asked, before);
         stored.kept = kept;
         let stored = Arc::new(stored);
         let (key, document) = (ticket.key(), &stored.document);

@@ -68,9 +68,9 @@ impl Larder {
         let now = self.clock.now().mono;
         let expected = if met.due > now { met.due } else { now.plus(self.keeping.load().cadence) };
         self.refreshes.step(|rhythm| rhythm.refreshed(expected, now));
-        // It was dated before the next refresh was expected at all.
-        if let Some(stored) = self.cache.get(&met.document).filter(|stored| stored.due < expected) {
-            self.cache.replace(&met.document, &stored, stored.due_at(expected));
+        // It was asked about, and dated, before anybody knew.
+        if let Some(stored) = self.cache.get(&met.document) {
+            self.cache.replace(&met.document, &stored, stored.current(met.at, expected));
         }
         tracing::debug!(document = %met.document, "the backend has refreshed");
         self.refresh_what_is_in_use(met.at).await;

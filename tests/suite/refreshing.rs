@@ -195,6 +195,28 @@ async fn after_a_refresh_that_was_seen_data_of_any_age_is_current_until_the_next
 }
 
 #[tokio::test]
+async fn a_refresh_that_it_took_a_while_to_hear_of_has_each_document_asked_about_once() {
+    let (world, customer, backend) = numbered("").await;
+    for target in [INDEX, MODELS, MODELS] {
+        assert_eq!(world.asks(&customer, target).await.status, 200);
+    }
+    backend.refreshes();
+    let asked = world.backend.received().len();
+    world.backend.hold();
+    world.pass(HOUR);
+    world.backend.has_received(asked + 1).await;
+    world.pass(Duration::from_secs(9));
+    world.backend.open();
+    world.backend.has_received(asked + 2).await;
+    world.settled().await;
+    for target in [INDEX, MODELS] {
+        let met = world.asks(&customer, target).await;
+        assert_eq!((score(&met), met.header("cache-status")), (1, "scoregate; hit; ttl=3591"), "{target}");
+    }
+    assert_eq!(world.backend.received().len(), asked + 2);
+}
+
+#[tokio::test]
 async fn what_nobody_asks_for_any_more_is_left_alone() {
     let (world, customer, backend) = numbered("").await;
     world.asks(&customer, INDEX).await;
