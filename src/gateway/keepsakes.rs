@@ -79,11 +79,12 @@ impl Larder {
     }
 
     fn write_what_changed(&self) {
-        let Some(keepsakes) = &self.keepsakes else { return };
         // One writer at a time, so that what is older is not written over what is newer.
         let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut failed = None;
-        for key in self.changed.take() {
+        // Taken in any case: where there is no shelf, notes must not heap up.
+        let (changed, mut failed) = (self.changed.take(), None);
+        let Some(keepsakes) = &self.keepsakes else { return };
+        for key in changed {
             if let Err(error) = self.write(keepsakes, &key) {
                 self.instruments.shelf_failed();
                 failed = Some(error);
