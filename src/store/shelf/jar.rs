@@ -21,7 +21,7 @@ pub struct Jar {
 /// Everything on the shelf.
 #[derive(Debug, Default)]
 pub struct Stock {
-    /// The jars, what was put down or labelled last before the others.
+    /// The jars, what was put down last before the others.
     pub jars: Vec<Jar>,
     /// What was not sound, or could not be read.
     pub refused: Vec<Refused>,

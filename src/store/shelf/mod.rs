@@ -85,8 +85,8 @@ impl Shelf {
         stock
     }
 
-    /// Puts a jar on the shelf, in place of the one of that name. If it is full, what was put down or labelled longest
-    /// ago goes. Where the content is what stands there already, only the slip is written.
+    /// Puts a jar on the shelf, in place of the one of that name. If it is full, what was put down longest ago
+    /// goes. Where the content is what stands there already, only the slip is written.
     ///
     /// For a moment the old content stands beside the new one, above what the shelf may hold.
     pub fn put(&self, jar: &Jar) -> Result<(), ShelfError> {
@@ -98,18 +98,6 @@ impl Shelf {
         let stands = state.places.get(&stem).is_some_and(|before| before.content == content)
             && is_there(&self.directory.content(&stem, content), length);
         self.put_down(&mut state.places, stem, &slip, (!stands).then_some(&jar.content))
-    }
-
-    /// Writes a new label on a jar, and has it stay as long as one that is put down now. `false` if it is not there.
-    pub fn relabel(&self, name: &str, label: &str) -> Result<bool, ShelfError> {
-        let stem = Stem::of(name);
-        let mut state = self.lock();
-        let Some(Place { content, length, .. }) = state.places.get(&stem) else { return Ok(false) };
-        if !is_there(&self.directory.content(&stem, content), length) {
-            return Ok(false);
-        }
-        let slip = Slip { turn: state.places.next_turn(), content, length, name, label };
-        self.put_down(&mut state.places, stem, &slip, None).map(|()| true)
     }
 
     /// Takes a jar off the shelf. One that is not there is gone already.

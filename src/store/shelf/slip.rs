@@ -35,8 +35,7 @@ impl fmt::Display for Sum {
 /// What a slip says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Slip<'a> {
-    /// Grows with everything that is put down or labelled: the lowest goes first. A number and no instant, because
-    /// clocks step.
+    /// Grows with everything that is put down: the lowest goes first. A number and no instant, because clocks step.
     pub(super) turn: u64,
     /// Which content.
     pub(super) content: Sum,

@@ -5,19 +5,18 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 
-/// Where a part played by another process finds its directory.
+/// Where the other process finds its directory. The same test is run in it, and plays the other part if this is said.
 const PLACE: &str = "SHELF_OF_THE_OTHER_PROCESS";
 
-/// One of the parts below, in a process of its own, after these words of a shell.
-fn other_process(words: &str, part: &str, directory: &TempDir) -> Child {
-    let script =
-        format!("{words} exec \"$0\" --ignored --exact --nocapture store::shelf::tests::endings::{part}");
+/// A test of this file in a process of its own, after these words of a shell.
+fn other_process(words: &str, test: &str, directory: &TempDir) -> Child {
+    let script = format!("{words} exec \"$0\" --exact --nocapture store::shelf::tests::endings::{test}");
     let mut command = Command::new("sh");
     command.arg("-c").arg(script).arg(std::env::current_exe().unwrap());
     command.env(PLACE, directory.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The shelf of such a part.
+/// The shelf of the other process, in that.
 fn given() -> Option<Shelf> {
     let place = std::env::var_os(PLACE)?;
     Some(Shelf::open(&Path::new(&place).join("documents"), MOST).unwrap())
@@ -27,23 +26,24 @@ fn content(round: usize) -> String {
     format!("{round} ").repeat(5_000)
 }
 
-#[test]
-#[ignore = "a part that is played by a process of its own, until it is killed"]
 #[expect(clippy::print_stdout, reason = "so it is heard how far it is")]
-fn puts_without_end() {
-    let Some(shelf) = given() else { return };
+fn puts_without_end(shelf: &Shelf) {
     for round in 0.. {
-        put(&shelf, "a", &content(round));
-        put(&shelf, "b", &content(round));
+        put(shelf, "a", &content(round));
+        put(shelf, "b", &content(round));
         println!("\nround {round}");
     }
 }
 
 #[test]
 fn a_process_that_is_killed_leaves_the_old_jar_or_the_new_one() {
+    if let Some(shelf) = given() {
+        return puts_without_end(&shelf);
+    }
     let directory = TempDir::new().unwrap();
     for life in 0..20 {
-        let mut child = other_process("", "puts_without_end", &directory);
+        let mut child =
+            other_process("", "a_process_that_is_killed_leaves_the_old_jar_or_the_new_one", &directory);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let rounds = lines.filter_map(|line| line.strip_prefix("round ")?.parse::<usize>().ok());
         let heard = rounds.take(1 + life).last().unwrap();
@@ -92,32 +92,33 @@ fn every_step_of_a_put_that_was_cut_leaves_the_old_jar_or_the_new_one() {
     opens_to(&new);
 }
 
-#[test]
-#[ignore = "a part that is played by a process of its own, which can write no large file"]
-fn finds_no_room() {
-    let Some(shelf) = given() else { return };
-    let before = jars(&shelf);
+fn finds_no_room(shelf: &Shelf) {
+    let before = jars(shelf);
     for name in ["a", "new"] {
         let refused = shelf.put(&jar(name, &"x".repeat(60_000))).unwrap_err();
         assert!(matches!(refused, ShelfError::Disk { verb: "written", .. }), "{refused}");
-        assert_eq!(jars(&shelf), before, "what stood there stands there still");
+        assert_eq!(jars(shelf), before, "what stood there stands there still");
         assert_eq!(shelf.size().0, 2);
     }
     let long = "l".repeat(40_000);
-    assert!(matches!(shelf.relabel("a", &long), Err(ShelfError::Disk { .. })));
+    assert!(matches!(relabel(shelf, "a", &long), Err(ShelfError::Disk { .. })));
     let torn = Jar { label: long, ..jar("a", "small, but its slip is not") };
     assert!(matches!(shelf.put(&torn), Err(ShelfError::Disk { .. })));
-    assert_eq!(jars(&shelf), before);
-    put(&shelf, "b", "what fits is taken");
+    assert_eq!(jars(shelf), before);
+    put(shelf, "b", "what fits is taken");
 }
 
 #[test]
 fn a_disk_that_takes_no_more_keeps_what_it_has() {
+    if let Some(shelf) = given() {
+        return finds_no_room(&shelf);
+    }
     let (directory, shelf) = fresh();
     let (one, two) = (put(&shelf, "a", "old"), put(&shelf, "b", "old"));
     drop(shelf);
     // The kernel cuts a write short and refuses the next one, as it does where there is no room.
-    let child = other_process("trap '' XFSZ; ulimit -f 16;", "finds_no_room", &directory);
+    let cut = "trap '' XFSZ; ulimit -f 16;";
+    let child = other_process(cut, "a_disk_that_takes_no_more_keeps_what_it_has", &directory);
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success() && said.contains("1 passed"), "{said}");

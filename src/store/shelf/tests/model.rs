@@ -69,9 +69,9 @@ proptest! {
                     let there = model.0.iter().find(|jar| jar.name == name);
                     let expected = there.cloned().map(|jar| model.put(Jar { label: label.clone(), ..jar }));
                     match expected {
-                        Some(true) => prop_assert!(shelf.relabel(&name, &label).unwrap()),
-                        Some(false) => prop_assert!(shelf.relabel(&name, &label).is_err()),
-                        None => prop_assert!(!shelf.relabel(&name, &label).unwrap()),
+                        Some(true) => prop_assert!(relabel(&shelf, &name, &label).unwrap()),
+                        Some(false) => prop_assert!(relabel(&shelf, &name, &label).is_err()),
+                        None => prop_assert!(!relabel(&shelf, &name, &label).unwrap()),
                     }
                 }
                 Step::Remove(name) => {
@@ -105,7 +105,7 @@ fn many_threads_at_once_leave_whole_jars() {
                     put(shelf, "all", &thread.to_string().repeat(100 + round));
                     match round % 5 {
                         0 => shelf.remove("all").unwrap(),
-                        1 => drop(shelf.relabel("all", "confirmed").unwrap()),
+                        1 => drop(relabel(shelf, "all", "confirmed").unwrap()),
                         2 => drop(jars(shelf)),
                         _ => {}
                     }
