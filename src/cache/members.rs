@@ -1,42 +1,49 @@
 //! The members of a JSON object in their order, each as the bytes it was written in.
 //!
 //! Nothing is parsed beyond the names, so no number is rounded and no field lost. Whether a name may stand twice is
-//! decided by who asks. Not for: cutting fields out (`cache`).
+//! decided by who asks. Not for: what follows from a member.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The members of an object.
-pub(super) struct Members<'b>(pub(super) Vec<Member<'b>>);
+pub struct Members<'b>(pub Vec<Member<'b>>);
 
 /// One of them.
-pub(super) struct Member<'b> {
+pub struct Member<'b> {
     /// Its name, decoded.
-    pub(super) name: Cow<'b, str>,
+    pub name: Cow<'b, str>,
     /// Its name as written, with its quotes.
-    pub(super) written: &'b str,
+    pub written: &'b str,
     /// What it holds, as written.
-    pub(super) value: &'b RawValue,
+    pub value: &'b RawValue,
 }
 
 /// A member stands there twice: readers would disagree about which of the two counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Twice;
+pub struct Twice;
 
 impl<'b> Members<'b> {
     /// The members of an object's text.
-    pub(super) fn of(text: &'b str) -> Result<Self, serde_json::Error> {
+    pub fn of(text: &'b str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
     /// The member of this name.
-    pub(super) fn get(&self, name: &str) -> Result<Option<&'b RawValue>, Twice> {
+    pub fn get(&self, name: &str) -> Result<Option<&'b RawValue>, Twice> {
         let mut called = self.0.iter().filter(|member| member.name == name);
         let first = called.next().map(|member| member.value);
         if called.next().is_some() { Err(Twice) } else { Ok(first) }
+    }
+
+    /// The first member whose name stands there before.
+    pub fn twice(&self) -> Option<&Member<'b>> {
+        let mut seen = BTreeSet::new();
+        self.0.iter().find(|member| !seen.insert(&member.name))
     }
 }
 
@@ -87,6 +94,8 @@ mod tests {
         assert_eq!(members.get("b/").unwrap().map(RawValue::get), Some("[ 1E+2 ]"));
         assert!(members.get("c").unwrap().is_none());
         assert_eq!(members.get("a").err(), Some(Twice));
+        assert_eq!(members.twice().map(|member| member.value.get()), Some("null"));
+        assert!(Members::of(r#"{"a":1,"\u0061a":2}"#).unwrap().twice().is_none());
     }
 
     #[test]

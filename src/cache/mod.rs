@@ -10,6 +10,7 @@ mod encode;
 mod flight;
 pub mod freshness;
 mod listing;
+mod members;
 mod paid_field;
 mod rhythm;
 
@@ -28,6 +29,7 @@ pub use document::{BadContent, Content, Document, Form, Label, Source};
 pub use encode::{Encoding, Representation, negotiate};
 pub use flight::{Flights, Landed, Seat, Ticket};
 pub use freshness::{Verdict, Windows};
+pub use members::{Member, Members, Twice};
 pub use rhythm::Rhythm;
 
 /// A document with its dates. Replaced as a whole; only its uses are counted on.

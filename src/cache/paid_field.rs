@@ -2,15 +2,13 @@
 //!
 //! Not for: whose form of a document is without it (`document.rs`), nor for anything else in an item.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bytes::Bytes;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::document::BadContent;
+use super::members::{Member, Members};
 
 /// The field that only paid callers see.
 pub(super) const PAID_FIELD: &str = "latestScore";
@@ -42,13 +40,17 @@ fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) 
     let deeper = depth.checked_sub(1).ok_or(BadContent);
     match value.as_bytes().first() {
         Some(b'{') => {
-            let Fields(fields) = serde_json::from_str(value).map_err(|_| BadContent)?;
+            let fields = Members::of(value).map_err(|_| BadContent)?;
+            // Of an object that names a field twice readers would disagree about which of the two counts.
+            if fields.twice().is_some() {
+                return Err(BadContent);
+            }
             let depth = deeper?;
-            for (place, field) in fields.iter().enumerate() {
-                if field.is_paid {
-                    cuts.push(cut(whole, value, &fields, place));
+            for (place, field) in fields.0.iter().enumerate() {
+                if field.name == PAID_FIELD {
+                    cuts.push(cut(whole, value, &fields.0, place));
                 } else {
-                    find_paid(whole, field.value, depth, cuts)?;
+                    find_paid(whole, field.value.get(), depth, cuts)?;
                 }
             }
             Ok(())
@@ -63,56 +65,13 @@ fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) 
 }
 
 /// Where in `whole` a field of `object` begins and ends, with the comma that goes with it.
-fn cut(whole: &str, object: &str, fields: &[Field<'_>], place: usize) -> Range<usize> {
+fn cut(whole: &str, object: &str, fields: &[Member<'_>], place: usize) -> Range<usize> {
     let start = |part: &str| part.as_ptr().addr() - whole.as_ptr().addr();
     let end = |part: &str| start(part) + part.len();
     let before = place.checked_sub(1).and_then(|place| fields.get(place));
     match (before, fields.get(place), fields.get(place + 1)) {
-        (Some(before), Some(field), _) => end(before.value)..end(field.value),
-        (None, Some(field), Some(after)) => start(field.name)..start(after.name),
+        (Some(before), Some(field), _) => end(before.value.get())..end(field.value.get()),
+        (None, Some(field), Some(after)) => start(field.written)..start(after.written),
         (None, _, _) | (_, None, _) => start(object) + 1..end(object) - 1,
     }
 }
-
-/// The fields of an object in their order. An object that names a field twice is refused: readers would disagree
-/// about which of the two counts.
-struct Fields<'de>(Vec<Field<'de>>);
-
-/// A field as it is written.
-struct Field<'de> {
-    name: &'de str,
-    value: &'de str,
-    is_paid: bool,
-}
-
-impl<'de> serde::Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut fields, mut seen) = (Vec::new(), BTreeSet::new());
-                while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-                    let Name(decoded) = serde_json::from_str(name.get()).map_err(serde::de::Error::custom)?;
-                    let is_paid = decoded == PAID_FIELD;
-                    if !seen.insert(decoded) {
-                        return Err(serde::de::Error::custom("a field is named twice"));
-                    }
-                    fields.push(Field { name: name.get(), value: value.get(), is_paid });
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
-    }
-}
-
-/// A field's name, decoded, borrowed where it can be.
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::members::Members;
+use crate::cache::Members;
 
 /// A body that is a JSON array or object.
 pub(super) struct Body<'b> {

@@ -6,7 +6,6 @@
 //! configuration (`config`), nor for changing a field of an item.
 
 mod body;
-mod members;
 mod pointer;
 mod shape;
 mod template;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use super::members::Members;
+use crate::cache::Members;
 
 /// Where something stands in a body; the empty pointer is the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

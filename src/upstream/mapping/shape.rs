@@ -3,12 +3,10 @@
 //! Items are kept as raw bytes, in the backend's order: nothing is lost, reordered or rounded. Not for: where in a body
 //! the data stands (`pointer.rs`), nor for changing a field of an item.
 
-use std::collections::HashSet;
-
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::members::{Member, Members};
+use crate::cache::{Member, Members};
 
 /// What the data is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,12 +60,12 @@ fn array<'b>(body: &Bytes, text: &'b str) -> Result<Items<'b>, String> {
 }
 
 fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
-    let Members(entries) = Members::of(text).map_err(|error| error.to_string())?;
-    let (mut data, mut each, mut seen) = (String::from("["), Vec::new(), HashSet::new());
-    for entry in &entries {
-        if !seen.insert(&entry.name) {
-            return Err(format!("has the key {} twice", entry.written));
-        }
+    let entries = Members::of(text).map_err(|error| error.to_string())?;
+    if let Some(entry) = entries.twice() {
+        return Err(format!("has the key {} twice", entry.written));
+    }
+    let (mut data, mut each) = (String::from("["), Vec::new());
+    for entry in &entries.0 {
         if !each.is_empty() {
             data.push(',');
         }
