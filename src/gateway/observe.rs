@@ -34,6 +34,7 @@ pub struct Instruments {
     passengers: Histogram,
     upstream_calls: Family<Counter, FetchEnd>,
     upstream_durations: Histogram,
+    upstream_retries: Counter,
     upstream_waiting: Gauge,
     upstream_health: Gauge,
     refreshes: Counter,
@@ -127,6 +128,7 @@ impl Instruments {
             passengers: registry.histogram("scoregate_flight_passengers"),
             upstream_calls: registry.counters("scoregate_upstream_calls_total", &ends),
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
+            upstream_retries: registry.counter("scoregate_upstream_retries_total"),
             upstream_waiting: registry.gauge("scoregate_upstream_waiting"),
             upstream_health: registry.gauge("scoregate_upstream_health"),
             refreshes: registry.counter("scoregate_refreshes_total"),
@@ -200,6 +202,7 @@ impl Instruments {
     /// How it stands with the backend.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
     pub(super) fn upstream(&self, condition: Condition) {
+        self.upstream_retries.absolute(condition.asked_again);
         self.upstream_waiting.set(condition.waiting as f64);
         self.upstream_health.set(match condition.health {
             Health::Working => 0.0,

@@ -87,6 +87,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_flight_passengers", kind: Kind::Histogram(&[1.0, 2.0, 5.0, 10.0, 50.0, 250.0, 1_000.0, 10_000.0]), labels: &[], meaning: "How many waited for one fetch." },
     Row { name: "scoregate_upstream_calls_total", kind: Kind::Counter, labels: &["fetched"], meaning: "Questions to the backend, by how they ended." },
     Row { name: "scoregate_upstream_duration_seconds", kind: Kind::Histogram(SLOW), labels: &[], meaning: "How long questions to the backend took, their time in line included." },
+    Row { name: "scoregate_upstream_retries_total", kind: Kind::Counter, labels: &[], meaning: "Questions that went out once more, because their connection was being closed." },
     Row { name: "scoregate_upstream_waiting", kind: Kind::Gauge, labels: &[], meaning: "Questions that wait for their turn to be asked." },
     Row { name: "scoregate_upstream_health", kind: Kind::Gauge, labels: &[], meaning: "The backend: 0 works, 1 is on trial, 2 rests and is not asked." },
     Row { name: "scoregate_refreshes_total", kind: Kind::Counter, labels: &[], meaning: "Refreshes of the backend that were seen." },

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub(super) struct Connections {
     fresh: Asking,
     /// Our ends of those that have answered, the newest last.
     answered: Mutex<VecDeque<SocketAddr>>,
+    asked_again: AtomicU64,
 }
 
 impl Connections {
@@ -51,20 +53,28 @@ impl Connections {
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle).retry_canceled_requests(true);
         let kept = builder.build(connector.clone());
         let fresh = builder.pool_max_idle_per_host(0).build(connector);
-        Self { kept, fresh, answered: Mutex::default() }
+        Self { kept, fresh, answered: Mutex::default(), asked_again: AtomicU64::new(0) }
     }
 
     /// Asks, and waits for the head of the answer.
     pub(super) async fn ask(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Error> {
         let once_more = request.clone();
         let answer = match self.kept.request(request).await {
-            Err(error) if self.was_being_closed(&error) => return self.fresh.request(once_more).await,
+            Err(error) if self.was_being_closed(&error) => {
+                self.asked_again.fetch_add(1, Ordering::Relaxed);
+                return self.fresh.request(once_more).await;
+            }
             answer => answer?,
         };
         if let Some(end) = our_end(answer.extensions()) {
             self.has_answered(end);
         }
         Ok(answer)
+    }
+
+    /// How many questions went out once more.
+    pub(super) fn asked_again(&self) -> u64 {
+        self.asked_again.load(Ordering::Relaxed)
     }
 
     /// Whether a question got no answer because its connection, which had answered before, was closed meanwhile. A head

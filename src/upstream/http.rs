@@ -227,6 +227,10 @@ impl Upstream for Http {
     fn lists_all_models(&self) -> bool {
         self.config.mapping.lists_all_models
     }
+
+    fn asked_again(&self) -> u64 {
+        self.connections.asked_again()
+    }
 }
 
 fn bearer(credential: &Secret) -> Result<HeaderValue, BadBackend> {

@@ -92,4 +92,9 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Whether its list of models names every model there is, so that a model which is not in it does not exist.
     fn lists_all_models(&self) -> bool;
+
+    /// How many questions went out once more, because their connection was being closed.
+    fn asked_again(&self) -> u64 {
+        0
+    }
 }

@@ -40,6 +40,8 @@ pub struct Condition {
     pub health: Health,
     /// How many questions wait for their turn.
     pub waiting: usize,
+    /// How many have gone out once more, because their connection was being closed.
+    pub asked_again: u64,
 }
 
 /// A question on its way. However it ends, the breaker hears of it.
@@ -90,7 +92,7 @@ impl Protected {
     /// How it stands.
     pub fn condition(&self) -> Condition {
         let health = self.breaker().health(self.clock.now().mono);
-        Condition { health, waiting: self.line.waiting() }
+        Condition { health, waiting: self.line.waiting(), asked_again: self.backend.asked_again() }
     }
 
     fn pass(&self) -> Result<Pass<'_>, Failure> {

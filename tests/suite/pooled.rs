@@ -70,6 +70,8 @@ async fn a_question_is_asked_once_more_at_most_and_never_if_its_connection_was_f
     world.backend.next(Act::RawThenClose(Vec::new()));
     assert_eq!(world.asks(&customer, PROVIDERS).await.code(), "upstream_unavailable");
     assert_eq!(asked(&world), each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)]));
+    world.running.gateway.sweep();
+    assert_eq!(world.counted("scoregate_upstream_retries_total").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
