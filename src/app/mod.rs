@@ -151,7 +151,7 @@ async fn build(
     );
     let larder = Arc::new(Larder::new(
         config.cache_bytes,
-        open_shelf(config, data_dir).await,
+        open_shelf(config, data_dir).await?,
         Protected::new(upstream(config, clock)?, config.protection, clock.clone()),
         config.keeping.clone(),
         TaskTracker::new(),
@@ -219,16 +219,16 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
     Ok(Arc::new(store))
 }
 
-/// The shelf of the last good documents. Without it the program runs all the same: it holds nothing that cannot be fetched.
-async fn open_shelf(config: &Config, data_dir: &DataDir) -> Option<Keepsakes> {
+/// The last good documents. Without a shelf the program runs all the same: it holds nothing that cannot be fetched.
+async fn open_shelf(config: &Config, data_dir: &DataDir) -> anyhow::Result<Keepsakes> {
     let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.shelf_bytes);
-    match tokio::task::spawn_blocking(move || Shelf::open(&path, most_bytes)).await.ok()? {
-        Ok(shelf) => Some(Keepsakes::new(shelf, config.upstream.identity())),
+    Ok(match tokio::task::spawn_blocking(move || Shelf::open(&path, most_bytes)).await? {
+        Ok(shelf) => Keepsakes::new(shelf, config.upstream.identity()),
         Err(error) => {
             tracing::error!(%error, "documents are not kept on disk");
-            None
+            Keepsakes::default()
         }
-    }
+    })
 }
 
 fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>> {

@@ -82,26 +82,22 @@ mod tests {
         Mono::from_nanos(seconds * 1_000_000_000)
     }
 
+    /// When so many questions go out that find nothing new.
+    fn asked_in_vain(rhythm: Rhythm, questions: usize) -> Vec<Mono> {
+        let rhythms = std::iter::successors(Some(rhythm), |rhythm| Some(rhythm.in_vain(rhythm.next())));
+        rhythms.take(questions).map(|rhythm| rhythm.next()).collect()
+    }
+
     #[test]
     fn an_overdue_refresh_is_asked_for_at_growing_intervals_and_then_every_minute() {
-        let mut rhythm = Rhythm::new(HOUR, at(3_600), at(3_599));
-        let mut asked = Vec::new();
-        for _ in 0..8 {
-            asked.push(rhythm.next());
-            rhythm = rhythm.in_vain(rhythm.next());
-        }
+        let asked = asked_in_vain(Rhythm::new(HOUR, at(3_600), at(3_599)), 8);
         let wanted = [0, 5, 15, 35, 75, 135, 195, 255];
         assert_eq!(asked, wanted.map(|late| at(3_600 + late)));
     }
 
     #[test]
     fn it_is_asked_now_and_then_before_that_more_often_towards_the_instant_and_never_past_it() {
-        let mut rhythm = Rhythm::new(HOUR, at(2_410), at(0));
-        let mut asked = Vec::new();
-        for _ in 0..18 {
-            asked.push(rhythm.next());
-            rhythm = rhythm.in_vain(rhythm.next());
-        }
+        let asked = asked_in_vain(Rhythm::new(HOUR, at(2_410), at(0)), 18);
         let (second, last) = ((1_020..=2_220).step_by(120), (2_280..=2_400).step_by(60));
         let wanted: Vec<Mono> =
             [300, 600, 900].into_iter().chain(second).chain(last).chain([2_410]).map(at).collect();

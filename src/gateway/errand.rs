@@ -70,7 +70,7 @@ impl Larder {
             Ok(Fetched::NoSuchModel | Fetched::Nothing { .. }) => {
                 // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
                 ticket.while_current(|| self.cache.remove(ticket.key()));
-                self.changed.note(ticket.key());
+                self.keepsakes.note(ticket.key());
                 Err(NoDocument::NoSuchModel)
             }
             Err(failure) => Err(NoDocument::Failed(failure)),
@@ -140,7 +140,7 @@ impl Larder {
         let (keeping, route) = (self.keeping.load(), ticket.key().route);
         let known = Known { stated, of_the_backend: self.refreshes.expected(now) };
         let dates = keeping.dates(route, known, document.generated_at(), now.wall);
-        let [due, ask_again] = [dates.due, dates.ask_again].map(|at| now.mono.plus(at.since(now.wall)));
+        let [due, ask_again] = [dates.due, dates.ask_again].map(|at| now.mono_at(at));
         if keeping.life(route).follows_the_backend() {
             self.refreshes.hear_of(dates.due);
             self.refreshes.begin(Rhythm::new(keeping.cadence, due, now.mono));
@@ -152,7 +152,7 @@ impl Larder {
         let (key, document) = (ticket.key(), &stored.document);
         if kept {
             ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
-            self.changed.note(key);
+            self.keepsakes.note(key);
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be stored");
         }
@@ -160,7 +160,8 @@ impl Larder {
         let has_changed =
             before.filter(was_current).is_some_and(|before| !document.is_like(&before.document));
         if has_changed && keeping.life(route).follows_the_backend() {
-            self.refreshes.met(Met { document: key.clone(), at: now.mono, due });
+            let (document, stored) = (key.clone(), Arc::clone(&stored));
+            self.refreshes.met(Met { document, stored, at: now.mono });
         }
         stored
     }

@@ -56,9 +56,13 @@ impl ShelfLife {
         self.ttl.is_none()
     }
 
-    /// When a document is due, or was: one that was confirmed before the backend refreshed is due by then.
+    /// Whether the backend has refreshed since a document was confirmed.
+    pub(super) fn is_outdated(&self, stored: &Stored, refreshed_at: Mono) -> bool {
+        self.follows_the_backend() && stored.confirmed < refreshed_at
+    }
+
+    /// When a document is due, or was: one that is outdated is due by the refresh.
     pub(super) fn due(&self, stored: &Stored, refreshed_at: Mono) -> Mono {
-        let is_outdated = self.follows_the_backend() && stored.confirmed < refreshed_at;
-        if is_outdated { stored.due.min(refreshed_at) } else { stored.due }
+        if self.is_outdated(stored, refreshed_at) { stored.due.min(refreshed_at) } else { stored.due }
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn jar(key: &DocumentKey, stored: &Stored, refreshed_at: Mono, backen
 }
 
 /// Takes a document out of its jar.
-pub(super) fn open(jar: Jar, backend: &str, license: &str, now: Now) -> Result<Opened, Useless> {
+pub(super) fn open(jar: &Jar, backend: &str, license: &str, now: Now) -> Result<Opened, Useless> {
     let key = DocumentKey::at(&jar.name).ok_or(Useless::Name)?;
     let writing: Writing = serde_json::from_str(&jar.label)?;
     if writing.backend != backend {
@@ -88,7 +88,7 @@ pub(super) fn open(jar: Jar, backend: &str, license: &str, now: Now) -> Result<O
     }
     let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
     let content = Content {
-        data: jar.content,
+        data: jar.content.clone(),
         count: writing.items,
         generated_at: Wall::from_millis(writing.generated_at),
         source: Source { etag: value(writing.etag), last_modified: value(writing.last_modified) },
@@ -142,7 +142,7 @@ mod tests {
         let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
         let jar = jar(&key(), &stored, refreshed, "b", before);
         assert_eq!(jar.name, "/api/v1/models/atlas");
-        let opened = open(jar, "b", "Cite us.", after).unwrap();
+        let opened = open(&jar, "b", "Cite us.", after).unwrap();
         assert_eq!(opened.key, key());
         for rights in [Rights::Free, Rights::paid()] {
             let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
@@ -163,7 +163,7 @@ mod tests {
     fn a_clock_that_was_set_back_makes_nothing_fresh_for_longer() {
         let jar = jar(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
         let now = at(0, 50_000);
-        let opened = open(jar, "b", "", now).unwrap();
+        let opened = open(&jar, "b", "", now).unwrap();
         assert_eq!((opened.stored.due.since(now.mono), opened.stored.confirmed), (HOUR, now.mono));
     }
 
@@ -171,8 +171,8 @@ mod tests {
     fn a_jar_that_makes_no_sense_is_of_no_use() {
         let good = || jar(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
         let refused =
-            |jar: Jar, backend: &str| open(jar, backend, "", at(0, 50_000)).unwrap_err().to_string();
-        assert!(open(good(), "b", "", at(0, 50_000)).is_ok());
+            |jar: Jar, backend: &str| open(&jar, backend, "", at(0, 50_000)).unwrap_err().to_string();
+        assert!(open(&good(), "b", "", at(0, 50_000)).is_ok());
         assert!(refused(good(), "c").contains("another backend"));
         for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
             assert!(refused(Jar { name: name.into(), ..good() }, "b").contains("no document"), "{name}");
@@ -182,7 +182,7 @@ mod tests {
         }
         for content in ["", "[", r#"[{"a":1,"a":2}]"#] {
             assert!(
-                open(Jar { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
+                open(&Jar { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
                 "{content}"
             );
         }

@@ -4,8 +4,7 @@
 //! request's path. Not for: what stands on a label (`keepsake`), nor for files (`store::Shelf`).
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use tokio::sync::Notify;
@@ -19,44 +18,37 @@ use super::keepsake::{self, Opened};
 use super::larder::Larder;
 
 /// Where the last good documents are kept.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Keepsakes {
-    shelf: Shelf,
+    /// None where documents are not kept.
+    shelf: Option<Shelf>,
     /// Which backend they are from: another one's are of no use.
     backend: String,
-    /// Whether the last of them could not be written.
-    fails: AtomicBool,
-}
-
-/// The documents that changed and are not written yet.
-#[derive(Debug, Default)]
-pub(super) struct Changed {
-    documents: Mutex<HashSet<DocumentKey>>,
+    /// The documents that changed and are not written yet.
+    changed: Mutex<HashSet<DocumentKey>>,
     ring: Notify,
+    /// Held by the one who writes, with whether the last that was to be written could not be.
+    fails: Mutex<bool>,
 }
 
 impl Keepsakes {
     /// Keeps documents of this backend on `shelf`.
     pub fn new(shelf: Shelf, backend: String) -> Self {
-        Self { shelf, backend, fails: AtomicBool::new(false) }
+        Self { shelf: Some(shelf), backend, ..Self::default() }
+    }
+
+    /// Notes that a document was stored, confirmed or removed; after that is done, or it may be written as it was before.
+    pub(super) fn note(&self, key: &DocumentKey) {
+        if self.shelf.is_some() {
+            lock(&self.changed).insert(key.clone());
+            self.ring.notify_one();
+        }
     }
 }
 
-impl Changed {
-    /// Notes that a document was stored, confirmed or removed; after that is done, or it may be written as it was before.
-    pub(super) fn note(&self, key: &DocumentKey) {
-        self.lock(|documents| documents.insert(key.clone()));
-        self.ring.notify_one();
-    }
-
-    fn take(&self) -> HashSet<DocumentKey> {
-        self.lock(std::mem::take)
-    }
-
-    fn lock<R>(&self, work: impl FnOnce(&mut HashSet<DocumentKey>) -> R) -> R {
-        // Each step is one call, so a panic elsewhere does no harm.
-        work(&mut self.documents.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// Each step is one call or one assignment, so a panic elsewhere does no harm.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Larder {
@@ -65,7 +57,7 @@ impl Larder {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.changed.ring.notified() => self.put_by().await,
+                () = self.keepsakes.ring.notified() => self.put_by().await,
             }
         }
     }
@@ -79,47 +71,44 @@ impl Larder {
     }
 
     fn write_what_changed(&self) {
+        let Some(disk) = &self.keepsakes.shelf else { return };
         // One writer at a time, so that what is older is not written over what is newer.
-        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken in any case: where there is no shelf, notes must not heap up.
-        let (changed, mut failed) = (self.changed.take(), None);
-        let Some(keepsakes) = &self.keepsakes else { return };
+        let mut fails = lock(&self.keepsakes.fails);
+        let (changed, mut failed) = (std::mem::take(&mut *lock(&self.keepsakes.changed)), None);
         for key in changed {
-            if let Err(error) = self.write(keepsakes, &key) {
+            if let Err(error) = self.write(disk, &key) {
                 self.instruments.shelf_failed();
                 failed = Some(error);
             }
         }
         // A disk that is full is told of once in words, and by the metric each time.
-        let failed_before = keepsakes.fails.swap(failed.is_some(), Ordering::Relaxed);
+        let failed_before = std::mem::replace(&mut *fails, failed.is_some());
         if let Some(error) = failed.filter(|_| !failed_before) {
             tracing::warn!(%error, "a document was not kept on disk");
         }
-        let (_, bytes) = keepsakes.shelf.size();
+        let (_, bytes) = disk.size();
         self.instruments.shelf(bytes);
     }
 
-    fn write(&self, keepsakes: &Keepsakes, key: &DocumentKey) -> Result<(), ShelfError> {
+    fn write(&self, disk: &Shelf, key: &DocumentKey) -> Result<(), ShelfError> {
         match self.cache.get(key) {
             Some(stored) => {
                 let (now, seen_at) = (self.clock.now(), self.refreshes.seen_at());
-                keepsakes.shelf.put(&keepsake::jar(key, &stored, seen_at, &keepsakes.backend, now))
+                disk.put(&keepsake::jar(key, &stored, seen_at, &self.keepsakes.backend, now))
             }
-            None => keepsakes.shelf.remove(&key.address()),
+            None => disk.remove(&key.address()),
         }
     }
 
     /// Takes what is on disk back to hand. Takes a while: not for a thread that serves.
     pub fn restore(&self) {
-        let Some(keepsakes) = &self.keepsakes else { return };
-        let jars = keepsakes.shelf.all().jars;
+        let Some(disk) = &self.keepsakes.shelf else { return };
+        let jars = disk.all().jars;
         let each = jars.len().div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1);
         let opened: Vec<Opened> = thread::scope(|scope| {
             let parts: Vec<_> = jars
                 .chunks(each)
-                .map(|jars| {
-                    scope.spawn(move || jars.iter().filter_map(|jar| self.open(keepsakes, jar)).collect())
-                })
+                .map(|jars| scope.spawn(move || jars.iter().filter_map(|jar| self.open(disk, jar)).collect()))
                 .collect();
             parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|_| Vec::new())).collect()
         });
@@ -130,13 +119,13 @@ impl Larder {
         }
     }
 
-    fn open(&self, keepsakes: &Keepsakes, jar: &Jar) -> Option<Opened> {
+    fn open(&self, disk: &Shelf, jar: &Jar) -> Option<Opened> {
         let license = &self.keeping.load().license;
-        match keepsake::open(jar.clone(), &keepsakes.backend, license, self.clock.now()) {
+        match keepsake::open(jar, &self.keepsakes.backend, license, self.clock.now()) {
             Ok(opened) => Some(opened),
             Err(reason) => {
                 tracing::debug!(name = jar.name, %reason, "what was kept on disk is of no use");
-                if let Err(error) = keepsakes.shelf.remove(&jar.name) {
+                if let Err(error) = disk.remove(&jar.name) {
                     tracing::debug!(%error, "and stays there");
                 }
                 None

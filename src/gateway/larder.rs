@@ -4,7 +4,7 @@
 //! could not be had is remembered for a while. Not for: making the fetch (`errand`), what a request makes of it (`fetch`),
 //! nor for what a document looks like.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
@@ -16,7 +16,7 @@ use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Protected, Urgency, Urgent};
 
 use super::keeping::Keeping;
-use super::keepsakes::{Changed, Keepsakes};
+use super::keepsakes::Keepsakes;
 use super::listed::Probes;
 use super::observe::Instruments;
 use super::outcome::Outcome;
@@ -69,10 +69,7 @@ pub struct Larder {
     pub(super) refreshes: Refreshes,
     /// What the backend is asked about models that it has not listed.
     pub(super) probes: Probes,
-    /// Where the last good documents are kept, if anywhere.
-    pub(super) keepsakes: Option<Keepsakes>,
-    pub(super) changed: Arc<Changed>,
-    pub(super) writing: Mutex<()>,
+    pub(super) keepsakes: Arc<Keepsakes>,
     tasks: TaskTracker,
     pub(super) clock: Clock,
     pub(super) instruments: Arc<Instruments>,
@@ -82,17 +79,16 @@ impl Larder {
     /// A larder with room for that many bytes of bodies, filled from `upstream`; fetches run as tasks of `tasks`.
     pub fn new(
         cache_bytes: u64,
-        keepsakes: Option<Keepsakes>,
+        keepsakes: Keepsakes,
         upstream: Protected,
         keeping: Keeping,
         tasks: TaskTracker,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (flights, absences, refreshes, probes, writing) = Default::default();
-        let keeping = ArcSwap::from_pointee(keeping);
-        let changed = Arc::<Changed>::default();
-        let noted = Arc::clone(&changed);
+        let (flights, absences, refreshes, probes) = Default::default();
+        let (keeping, keepsakes) = (ArcSwap::from_pointee(keeping), Arc::new(keepsakes));
+        let noted = Arc::clone(&keepsakes);
         Self {
             cache: Cache::new(cache_bytes, move |key| noted.note(key)),
             flights,
@@ -102,8 +98,6 @@ impl Larder {
             refreshes,
             probes,
             keepsakes,
-            changed,
-            writing,
             tasks,
             clock,
             instruments,
@@ -127,22 +121,8 @@ impl Larder {
 
     /// Whether the backend may be asked about an overdue document: not if it was a moment ago.
     pub(super) fn may_be_asked_about(&self, key: &DocumentKey, stored: &Stored, now: Mono) -> bool {
-        let is_outdated = || {
-            let life = *self.keeping.load().life(key.route);
-            life.follows_the_backend() && stored.confirmed < self.refreshes.seen_at()
-        };
-        now >= stored.ask_again || is_outdated()
-    }
-
-    /// The backend was seen to have refreshed, by what became of a document: everything that was confirmed before is
-    /// outdated.
-    pub(super) fn has_refreshed(&self, seen_by: &DocumentKey, now: Mono) {
-        self.refreshes.saw_one(now);
-        // Its label tells that to the next process.
-        self.changed.note(seen_by);
-        self.instruments.refreshed();
-        // A model that was not there may be there now.
-        self.absences.forget(|_| true);
+        now >= stored.ask_again
+            || self.keeping.load().life(key.route).is_outdated(stored, self.refreshes.seen_at())
     }
 
     /// When the backend is next expected to change its data, as the newest answer has it.

@@ -48,32 +48,33 @@ impl Larder {
             return self.refreshes.step(|rhythm| rhythm.in_vain(now));
         };
         let after = self.ask_about(&key).await;
-        let now = self.clock.now().mono;
-        let expected = after.as_ref().map(|after| after.due).filter(|due| *due > now);
-        if after.is_none_or(|after| after.document.is_like(&before.document)) {
-            self.refreshes.step(|rhythm| match expected {
+        let at = self.clock.now().mono;
+        match after {
+            Some(stored) if !stored.document.is_like(&before.document) => {
+                self.follow(Met { document: key.as_ref().clone(), stored, at }).await;
+            }
+            after => self.refreshes.step(|rhythm| match after.as_ref().map(|after| after.due) {
                 // It says when it will refresh, and that is believed.
-                Some(later) if later > rhythm.expected() => rhythm.refreshed(later, now),
-                Some(_) | None => rhythm.in_vain(now),
-            });
-            return;
+                Some(later) if later > rhythm.expected().max(at) => rhythm.refreshed(later, at),
+                Some(_) | None => rhythm.in_vain(at),
+            }),
         }
-        let document = key.as_ref().clone();
-        self.follow(Met { document, at: now, due: expected.unwrap_or(now) }).await;
     }
 
-    /// The backend has refreshed: so does what is in use.
-    async fn follow(self: &Arc<Self>, met: Met) {
-        self.has_refreshed(&met.document, met.at);
-        let now = self.clock.now().mono;
-        let expected = if met.due > now { met.due } else { now.plus(self.keeping.load().cadence) };
-        self.refreshes.step(|rhythm| rhythm.refreshed(expected, now));
-        // It was asked about, and dated, before anybody knew.
-        if let Some(stored) = self.cache.get(&met.document) {
-            self.cache.replace(&met.document, &stored, stored.current(met.at, expected));
-        }
-        tracing::debug!(document = %met.document, "the backend has refreshed");
-        self.refresh_what_is_in_use(met.at).await;
+    /// The backend was seen to have refreshed: everything that was confirmed before is outdated, and what is in use is
+    /// refreshed.
+    async fn follow(self: &Arc<Self>, Met { document, stored, at }: Met) {
+        self.refreshes.saw_one(at);
+        self.instruments.refreshed();
+        // A model that was not there may be there now.
+        self.absences.forget(|_| true);
+        let expected = if stored.due > at { stored.due } else { at.plus(self.keeping.load().cadence) };
+        self.refreshes.step(|rhythm| rhythm.refreshed(expected, at));
+        // It was asked about, and dated, before anybody knew. Its label tells the next process of the refresh.
+        self.cache.replace(&document, &stored, stored.current(at, expected));
+        self.keepsakes.note(&document);
+        tracing::debug!(%document, "the backend has refreshed");
+        self.refresh_what_is_in_use(at).await;
     }
 
     async fn refresh_what_is_in_use(self: &Arc<Self>, refreshed_at: Mono) {

@@ -3,12 +3,12 @@
 //! Not for: looking for it (`refresher`), nor for the dates of a document (`cache::freshness`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::cache::Rhythm;
+use crate::cache::{Rhythm, Stored};
 use crate::clock::{Mono, Now, Wall};
 use crate::routes::DocumentKey;
 
@@ -32,10 +32,10 @@ pub(super) struct Refreshes {
 pub(super) struct Met {
     /// The document that has changed.
     pub(super) document: DocumentKey,
-    /// When it was confirmed.
+    /// As it is since.
+    pub(super) stored: Arc<Stored>,
+    /// When that came.
     pub(super) at: Mono,
-    /// When it is due again.
-    pub(super) due: Mono,
 }
 
 impl Refreshes {
@@ -83,7 +83,7 @@ impl Refreshes {
     /// When the next is expected by the rhythm, if that is yet to come.
     pub(super) fn expected(&self, now: Now) -> Option<Wall> {
         let expected = self.rhythm()?.expected();
-        (expected > now.mono).then(|| now.wall.plus(expected.since(now.mono)))
+        (expected > now.mono).then(|| now.wall_at(expected))
     }
 
     /// How long it is overdue by the rhythm.

@@ -47,7 +47,7 @@ impl Larder {
             } else {
                 self.cache.replace(&key, &stored, stored.overdue(now));
             }
-            self.changed.note(&key);
+            self.keepsakes.note(&key);
         }
         purged
     }
@@ -75,7 +75,7 @@ impl Larder {
             verdict(stored.due, &keeping.life(key.route).windows, now) == Verdict::Gone
         };
         for key in self.cache.sweep(is_gone) {
-            self.changed.note(&key);
+            self.keepsakes.note(&key);
         }
         self.absences.sweep(now);
         let (documents, bytes) = self.cache.size();

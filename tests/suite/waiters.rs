@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use scoregate::cache::{Content, Source};
 use scoregate::clock::Clock;
 use scoregate::config::{Config, read_text, resolve};
-use scoregate::gateway::{AddressGuard, Gateway, Larder};
+use scoregate::gateway::{AddressGuard, Gateway, Keepsakes, Larder};
 use scoregate::routes::DocumentKey;
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::Registry;
@@ -167,7 +167,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
     let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
     let larder = Larder::new(
         config.cache_bytes,
-        None,
+        Keepsakes::default(),
         Protected::new(backend, config.protection, clock.clone()),
         config.keeping.clone(),
         TaskTracker::new(),
