@@ -7,6 +7,7 @@ mod file;
 mod freshness;
 mod mapping;
 mod resolve;
+mod server;
 mod settings;
 mod words;
 

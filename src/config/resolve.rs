@@ -9,7 +9,6 @@ use toml::Value;
 use crate::admin::Access;
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
-use crate::server::{ConnectionConfig, ServerConfig};
 use crate::telemetry::log::{LogConfig, is_level};
 use crate::upstream::{HttpConfig, Protection};
 
@@ -124,7 +123,7 @@ impl<'w> Reading<'w> {
         self.value(path, Value::as_bool).unwrap_or_default()
     }
 
-    fn number(&mut self, path: &str) -> u64 {
+    pub(super) fn number(&mut self, path: &str) -> u64 {
         let bounds = setting_of(path).map(|setting| setting.kind);
         let within = |number: u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if number < least || number > most);
         self.value(path, |value| u64::try_from(value.as_integer()?).ok().filter(|number| within(*number)))
@@ -186,14 +185,6 @@ impl<'w> Reading<'w> {
     fn protection(&mut self) -> Protection {
         let at_once = usize::try_from(self.number("upstream.at_once")).unwrap_or(usize::MAX);
         Protection { at_once, patience: self.duration("freshness.patience") }
-    }
-
-    fn server(&mut self) -> ServerConfig {
-        ServerConfig {
-            most_connections: usize::try_from(self.number("server.max_connections")).unwrap_or(usize::MAX),
-            connection: ConnectionConfig { head_timeout: self.duration("server.head_timeout") },
-            grace: self.duration("server.grace"),
-        }
     }
 
     fn log(&mut self) -> LogConfig {

@@ -54,7 +54,7 @@ impl AddressGuard {
 }
 
 /// What an address is counted as: itself, or its /64.
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(six) => match six.to_ipv4_mapped() {

@@ -63,7 +63,7 @@ use respond::{Answer, Circumstances, Delivery, respond};
 
 pub use account::Account;
 pub use exchange::Peer;
-pub use guard::AddressGuard;
+pub use guard::{AddressGuard, network};
 pub use keeping::{Keeping, ShelfLife};
 pub use keepsakes::Keepsakes;
 pub use larder::Larder;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -15,7 +14,9 @@ use crate::clock::{Clock, Mono};
 use crate::gateway::{Gateway, Peer};
 use crate::telemetry::metrics::{Family, Registry};
 
-use super::connection::{Closed, ConnectionConfig, serve};
+use super::connection::{Closed, ConnectionConfig, Host, serve};
+use super::places::{Place, Places};
+use super::pulse::Pulse;
 
 /// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
 const BREATHE: Duration = Duration::from_millis(50);
@@ -27,6 +28,8 @@ const SAY_AGAIN: Duration = Duration::from_secs(5);
 pub struct ServerConfig {
     /// The most connections at once. Further ones wait in the kernel's queue.
     pub most_connections: usize,
+    /// The most of one address.
+    pub most_per_address: usize,
     /// How a connection behaves.
     pub connection: ConnectionConfig,
     /// How long open connections may take to finish when the server stops.
@@ -36,9 +39,9 @@ pub struct ServerConfig {
 /// A server on one listening socket.
 pub struct Server {
     listener: TcpListener,
-    gateway: Arc<Gateway>,
-    config: ServerConfig,
-    clock: Clock,
+    host: Host,
+    grace: Duration,
+    places: Arc<Places>,
     open: Gauge,
     closed: Family<Counter, Closed>,
     failures: Counter,
@@ -58,11 +61,13 @@ impl Server {
         clock: Clock,
         registry: &Registry,
     ) -> Self {
+        let places = Places::new(config.most_connections, config.most_per_address);
+        let host = Host { gateway, config: config.connection, clock, tasks: TaskTracker::new() };
         Self {
             listener,
-            gateway,
-            config,
-            clock,
+            host,
+            grace: config.grace,
+            places,
             open: registry.gauge("scoregate_connections"),
             closed: registry.counters("scoregate_connections_total", &Closed::words()),
             failures: registry.counter("scoregate_accept_failures_total"),
@@ -73,49 +78,57 @@ impl Server {
     /// Answers whether all of them finished.
     pub async fn run(self, stop: CancellationToken) -> bool {
         let server = Arc::new(self);
-        let (connections, places) =
-            (TaskTracker::new(), Arc::new(Semaphore::new(server.config.most_connections)));
+        let connections = server.host.tasks.clone();
         let mut said = None;
         loop {
-            let place = tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                place = Arc::clone(&places).acquire_owned() => place.expect("the places are never closed"),
-            };
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                accepted = server.listener.accept() => accepted,
+                accepted = server.accept() => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {
+                    let pulse = Arc::new(Pulse::new(server.host.clock.clone()));
+                    let place = server.places.take(&pulse);
                     let (server, stop) = (Arc::clone(&server), stop.clone());
-                    connections.spawn(async move {
-                        server.connection(stream, peer, stop).await;
-                        drop(place);
-                    });
+                    connections.spawn(async move { server.connection(stream, peer, pulse, place, stop).await });
                 }
                 Err(error) => {
                     server.failures.increment(1);
                     server.say(&mut said, &error);
-                    server.clock.sleep(BREATHE).await;
+                    server.host.clock.sleep(BREATHE).await;
                 }
             }
         }
         connections.close();
-        server.clock.within(server.config.grace, connections.wait()).await.is_ok()
+        server.host.clock.within(server.grace, connections.wait()).await.is_ok()
     }
 
-    async fn connection(&self, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        self.places.room().await;
+        self.listener.accept().await
+    }
+
+    async fn connection(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        pulse: Arc<Pulse>,
+        mut place: Place,
+        stop: CancellationToken,
+    ) {
         self.open.increment(1.0);
-        let peer = Peer { address: peer.ip() };
-        let closed = serve(stream, peer, &self.gateway, &self.config.connection, stop).await;
+        let closed = if place.is_of(peer.ip()) {
+            serve(stream, Peer { address: peer.ip() }, pulse, &self.host, stop).await
+        } else {
+            Closed::Refused
+        };
         self.closed.count(closed);
         self.open.decrement(1.0);
     }
 
     fn say(&self, said: &mut Option<Mono>, error: &io::Error) {
-        let now = self.clock.now().mono;
+        let now = self.host.clock.mono();
         if said.is_none_or(|said| now.since(said) >= SAY_AGAIN) {
             tracing::error!(%error, "connections cannot be accepted");
             *said = Some(now);

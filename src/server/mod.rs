@@ -2,8 +2,20 @@
 //!
 //! Knows sockets and the codec; what a request is answered, the gateway decides. Not for: the side port (`admin`).
 
+mod certificates;
 mod connection;
+mod http1;
+mod http2;
 mod listener;
+mod places;
+mod pulse;
+mod rewound;
+mod tls;
+mod watch;
+mod watched;
 
+pub use certificates::{BadCertificate, CertificateFiles, Certificates};
 pub use connection::ConnectionConfig;
 pub use listener::{Server, ServerConfig, bind};
+pub use pulse::Deadlines;
+pub use tls::{NoTls, Tls};

@@ -65,7 +65,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "decided", most: 2, meaning: "on grace, or refused" },
     LabelRow { name: "work", most: 4, meaning: "what the store was asked to do: grant a lease, take units back, make a change, remember uses of keys" },
     LabelRow { name: "use", most: 4, meaning: "what became of units of a day's quota: leased, delivered, returned, lost to a failure" },
-    LabelRow { name: "closed", most: 3, meaning: "why a connection ended: done, failed, cut at a deadline" },
+    LabelRow { name: "closed", most: 9, meaning: "why a connection ended: done, failed, a deadline (head, idle, request, unread), displaced by another, refused to its address, no TLS" },
 ];
 
 /// Every metric there is.
@@ -106,6 +106,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_keys", kind: Kind::Gauge, labels: &[], meaning: "Keys that are known, revoked ones that are still remembered included." },
     Row { name: "scoregate_connections", kind: Kind::Gauge, labels: &[], meaning: "Open connections on the public port." },
     Row { name: "scoregate_connections_total", kind: Kind::Counter, labels: &["closed"], meaning: "Connections ended, by how." },
+    Row { name: "scoregate_certificate_ends_timestamp_seconds", kind: Kind::Gauge, labels: &[], meaning: "When the first of the certificates in use ends, in seconds since 1970; 0 without TLS." },
     Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
 ];
 

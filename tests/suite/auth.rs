@@ -201,6 +201,7 @@ async fn auth_a_revocation_holds_at_once_on_an_open_connection() {
     world.running.registrar.revoke("test", customer.id, None).await.unwrap();
     let told = connection.ask(ask.clone()).await;
     assert_eq!((told.code().as_str(), told.header("x-ratelimit-resource")), ("invalid_api_key", "guard"));
+    drop(connection);
     assert_eq!(world.restarted().await.get("/api/v1/models").key(&customer.key).send().await.status, 401);
 }
 

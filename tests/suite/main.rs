@@ -38,6 +38,7 @@ mod codes;
 mod crowd;
 mod dated;
 mod days;
+mod deadlines;
 mod disk;
 mod disk_faults;
 mod faults;

@@ -1,0 +1,98 @@
+//! A wait whose end can be moved, for those who watch something that changes all the time.
+//!
+//! Not for: a wait that simply ends (see [`Clock::sleep`]).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::{Clock, Mono, Source};
+
+/// The wait.
+pub struct Alarm {
+    clock: Clock,
+    end: Option<Mono>,
+    ringing: Option<Ringing>,
+}
+
+enum Ringing {
+    System(Pin<Box<tokio::time::Sleep>>),
+    Hand(Pin<Box<dyn Future<Output = ()> + Send>>),
+}
+
+impl Clock {
+    /// An alarm that is not set.
+    pub fn alarm(&self) -> Alarm {
+        Alarm { clock: self.clone(), end: None, ringing: None }
+    }
+}
+
+impl Alarm {
+    /// Moves its end there, if that is earlier than where it is. An end that moves away is waited for all the same: who
+    /// is woken looks at the time, and sets the alarm again.
+    pub fn set_by(&mut self, end: Mono) {
+        if self.end.is_some_and(|set| set <= end) {
+            return;
+        }
+        self.end = Some(end);
+        match (&mut self.ringing, &self.clock.0) {
+            (Some(Ringing::System(sleep)), Source::System { .. }) => {
+                let left = end.since(self.clock.mono());
+                sleep.as_mut().reset(tokio::time::Instant::now() + left);
+            }
+            (_, Source::System { .. }) => {
+                let left = end.since(self.clock.mono());
+                #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
+                let sleep = tokio::time::sleep(left);
+                self.ringing = Some(Ringing::System(Box::pin(sleep)));
+            }
+            (_, Source::Hand(_)) => {
+                let clock = self.clock.clone();
+                self.ringing = Some(Ringing::Hand(Box::pin(async move { clock.sleep_until(end).await })));
+            }
+        }
+    }
+
+    /// Ready once its end is there. It is unset then.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let rung = match &mut self.ringing {
+            Some(_) if self.end.is_none() => Poll::Pending,
+            Some(Ringing::System(sleep)) => sleep.as_mut().poll(cx),
+            Some(Ringing::Hand(wait)) => wait.as_mut().poll(cx),
+            None => Poll::Pending,
+        };
+        if rung.is_ready() {
+            self.end = None;
+        }
+        rung
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::Wall;
+    use super::*;
+
+    #[tokio::test]
+    async fn an_alarm_rings_at_the_earliest_end_it_was_set_to_and_can_be_set_again() {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let begun = clock.mono();
+        let at = |seconds| begun.plus(Duration::from_secs(seconds));
+        let mut alarm = clock.alarm();
+        let mut rings = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
+        assert!(!rings().await);
+        for (first, second, rung) in [(10, 20, 10), (40, 30, 30)] {
+            let mut alarm = clock.alarm();
+            alarm.set_by(at(first));
+            alarm.set_by(at(second));
+            let mut rings = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
+            hand.advance(at(rung).since(clock.mono()).checked_sub(Duration::from_nanos(1)).unwrap());
+            assert!(!rings().await);
+            hand.advance(Duration::from_nanos(1));
+            assert!(rings().await);
+            assert!(!rings().await, "it is not set any more");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! How the public port behaves, as read: `server.*`.
+//!
+//! Not for: what the numbers do (`server`).
+
+use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
+
+use super::resolve::Reading;
+
+impl Reading<'_> {
+    pub(super) fn server(&mut self) -> ServerConfig {
+        let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
+        let most_connections = count("server.max_connections");
+        let most_per_address = count("server.max_connections_per_address");
+        let deadlines = Deadlines {
+            head: self.duration("server.head_timeout"),
+            idle: self.duration("server.idle_timeout"),
+            request: self.duration("server.request_timeout"),
+            write: self.duration("server.write_timeout"),
+            age: self.duration("server.max_age"),
+        };
+        ServerConfig {
+            most_connections,
+            most_per_address,
+            connection: ConnectionConfig { deadlines, tls: None },
+            grace: self.duration("server.grace"),
+        }
+    }
+}

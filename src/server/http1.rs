@@ -1,0 +1,100 @@
+//! HTTP/1.1 on a stream, with limits above the gateway's own, so that the gateway's answer is the one that is sent.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::header::CONNECTION;
+use http::{HeaderValue, Request};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use crate::gateway::Peer;
+
+use super::connection::{Closed, Host};
+use super::pulse::{Overdue, Pulse};
+use super::watch::{Told, Watch};
+
+/// Twice what the gateway takes: what is refused for its size is refused in the API's own words.
+const CODEC_HEAD_BYTES: usize = 32_768;
+const CODEC_HEADERS: usize = 128;
+
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// How long and how much is still read from a client that was refused while it was sending: closing at once would take
+/// the answer back from it.
+const HEAR_OUT: Duration = Duration::from_secs(2);
+const HEAR_OUT_BYTES: u64 = 256 * 1_024;
+
+/// Serves a stream to its end.
+pub(super) async fn serve<S>(
+    mut stream: S,
+    peer: Peer,
+    pulse: &Arc<Pulse>,
+    host: &Host,
+    watch: &mut Watch,
+) -> Closed
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let broke_off = AtomicBool::new(false);
+    let service = service_fn(|request: Request<Incoming>| {
+        pulse.begun();
+        let (head, body) = request.into_parts();
+        let broke_off = &broke_off;
+        async move {
+            let mut response = host.gateway.handle(&head, !body.is_end_stream(), peer).await;
+            if response.headers().contains_key(CONNECTION) {
+                broke_off.store(true, Ordering::Relaxed);
+            } else if pulse.is_retiring() {
+                response.headers_mut().insert(CONNECTION, CLOSE);
+            }
+            pulse.answered();
+            Ok::<_, Infallible>(response)
+        }
+    });
+    // Deadlines are ours: the codec's would set a timer for each request.
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_buf_size(CODEC_HEAD_BYTES)
+        .max_headers(CODEC_HEADERS)
+        .serve_connection(TokioIo::new(&mut stream), service);
+    let ended = watch.over(connection).await;
+    match ended {
+        Ok(Ok(())) if !broke_off.load(Ordering::Relaxed) => Closed::Done,
+        Ok(ended) => {
+            hear_out(stream, host).await;
+            if ended.is_ok() { Closed::Done } else { Closed::Failed }
+        }
+        Err(Told::Overdue(Overdue::Idle)) => {
+            leave(stream, host).await;
+            Closed::Idle
+        }
+        Err(told) => {
+            pulse.cut();
+            Closed::from(told)
+        }
+    }
+}
+
+/// The answer is sent: our side is closed, and what is still on its way is read, so that nothing resets the connection
+/// before the client has seen why.
+async fn hear_out(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &Host) {
+    let heard = host.clock.within(HEAR_OUT, async {
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(HEAR_OUT_BYTES), &mut tokio::io::sink()).await
+    });
+    let heard = heard.await;
+    tracing::trace!(?heard, "a client was heard out");
+}
+
+/// Closes our side of a connection that nobody uses.
+async fn leave(mut stream: impl AsyncWrite + Unpin, host: &Host) {
+    let left = host.clock.within(HEAR_OUT, stream.shutdown()).await;
+    tracing::trace!(?left, "an idle connection was closed");
+}

@@ -1,0 +1,147 @@
+//! HTTP/2 on a stream, with small windows and few streams: one client's appetite is its own affair.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Request;
+use http::header::CONNECTION;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::TaskTracker;
+
+use crate::gateway::Peer;
+
+use super::connection::{Closed, Host};
+use super::pulse::{Pulse, Ticket};
+use super::watch::{Told, Watch};
+
+/// Requests that a client may have open at once on one connection.
+const STREAMS: u32 = 100;
+/// Requests have no bodies here, so nothing needs room: the least windows that the protocol starts with.
+const WINDOW: u32 = 65_535;
+const FRAME: u32 = 16_384;
+/// Twice what the gateway takes, as on HTTP/1.1.
+const HEAD_BYTES: u32 = 32_768;
+/// Streams that a client took back before we looked at them; more is an attack and ends the connection.
+const RESETS: usize = 20;
+/// Streams that we reset because of a client's errors; likewise.
+const ERRORS: usize = 100;
+/// Bytes of one answer that wait in the codec. Bodies are shared with the store, so this holds back writes, not memory.
+const SEND_BUFFER: usize = 64 * 1_024;
+
+/// Serves a stream to its end.
+pub(super) async fn serve<S>(
+    stream: S,
+    peer: Peer,
+    pulse: &Arc<Pulse>,
+    host: &Host,
+    watch: &mut Watch,
+) -> Closed
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let service = service_fn(|request: Request<Incoming>| {
+        let ticket = pulse.ticket();
+        let (gateway, pulse) = (Arc::clone(&host.gateway), Arc::clone(pulse));
+        let (head, body) = request.into_parts();
+        async move {
+            let mut response = gateway.handle(&head, !body.is_end_stream(), peer).await;
+            // What closes a connection of HTTP/1.1 has no place in a head here: the connection says so itself.
+            if response.headers_mut().remove(CONNECTION).is_some() {
+                pulse.retire();
+            }
+            Ok::<_, Infallible>(response.map(|body| Carried { body, ticket: Some(ticket) }))
+        }
+    });
+    let connection = http2::Builder::new(Tasks(host.tasks.clone()))
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_frame_size(FRAME)
+        .max_header_list_size(HEAD_BYTES)
+        .max_pending_accept_reset_streams(RESETS)
+        .max_local_error_reset_streams(ERRORS)
+        .max_send_buf_size(SEND_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    loop {
+        let told = tokio::select! {
+            biased;
+            ended = connection.as_mut() => return if ended.is_ok() { Closed::Done } else { Closed::Failed },
+            told = watch.told() => told,
+        };
+        // One that is idle is told before it is left: what it sent meanwhile is answered.
+        if told == Told::Retire || (Closed::from(told) == Closed::Idle && !pulse.is_retiring()) {
+            pulse.retire();
+            connection.as_mut().graceful_shutdown();
+            continue;
+        }
+        pulse.cut();
+        return Closed::from(told);
+    }
+}
+
+/// Runs the streams of connections, as tasks that a stop waits for.
+#[derive(Clone)]
+struct Tasks(TaskTracker);
+
+impl<F> Executor<F> for Tasks
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
+}
+
+/// A body whose request is over when its last byte has left the codec, however long the client's window keeps it.
+struct Carried {
+    body: Full<Bytes>,
+    ticket: Option<Ticket>,
+}
+
+/// The bytes, and what they hold.
+struct Held {
+    bytes: Bytes,
+    _ticket: Option<Ticket>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Body for Carried {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let ticket = self.ticket.take();
+        Poll::Ready(frame.map(|frame| {
+            frame.map(|frame| frame.map_data(|bytes| Bytes::from_owner(Held { bytes, _ticket: ticket })))
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

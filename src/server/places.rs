@@ -1,0 +1,169 @@
+//! Places for connections: so many in all, so many for each address, and one is always made free for who comes next.
+//!
+//! Where all are taken the connection that has been idle for longest gives way: whoever opens connections and says
+//! nothing keeps nobody out. An IPv6 address counts with its /64. Not for: requests (`gateway` has limits of its own).
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::gateway::network;
+
+use super::pulse::Pulse;
+
+/// All places.
+pub(super) struct Places {
+    most: usize,
+    most_per_address: usize,
+    crowd: Mutex<Crowd>,
+    freed: Notify,
+}
+
+/// Who is there.
+#[derive(Default)]
+struct Crowd {
+    open: HashMap<u64, Arc<Pulse>>,
+    by_address: HashMap<IpAddr, usize>,
+    next: u64,
+}
+
+/// A connection's place. Free again when this is dropped.
+pub(super) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    address: Option<IpAddr>,
+}
+
+impl Places {
+    pub(super) fn new(most: usize, most_per_address: usize) -> Arc<Self> {
+        let (crowd, freed) = (Mutex::default(), Notify::new());
+        Arc::new(Self { most, most_per_address, crowd, freed })
+    }
+
+    fn crowd(&self) -> MutexGuard<'_, Crowd> {
+        // Nothing in here panics while it holds the lock.
+        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is a place. Cuts the connection that has been idle for longest if there is none.
+    pub(super) async fn room(&self) {
+        loop {
+            let freed = self.freed.notified();
+            let idle = {
+                let crowd = self.crowd();
+                if crowd.open.len() < self.most {
+                    return;
+                }
+                let idle =
+                    crowd.open.values().filter_map(|pulse| Some((pulse.idle_since()?, pulse)));
+                idle.min_by_key(|(since, _)| *since).map(|(_, pulse)| Arc::clone(pulse))
+            };
+            // While all of them are being answered, whoever comes waits in the kernel's queue.
+            if let Some(pulse) = idle {
+                pulse.cut();
+            }
+            freed.await;
+        }
+    }
+
+    /// Takes a place. To be asked for by the one who waited for [`Self::room`].
+    pub(super) fn take(self: &Arc<Self>, pulse: &Arc<Pulse>) -> Place {
+        let mut crowd = self.crowd();
+        let number = crowd.next;
+        crowd.next += 1;
+        crowd.open.insert(number, Arc::clone(pulse));
+        Place { places: Arc::clone(self), number, address: None }
+    }
+}
+
+impl Place {
+    /// Counts it as one of this address. `false` if that has as many as it may.
+    pub(super) fn is_of(&mut self, address: IpAddr) -> bool {
+        let address = network(address);
+        let mut crowd = self.places.crowd();
+        let count = crowd.by_address.entry(address).or_default();
+        if *count >= self.places.most_per_address {
+            return false;
+        }
+        *count += 1;
+        self.address = Some(address);
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut crowd = self.places.crowd();
+        crowd.open.remove(&self.number);
+        if let Some(address) = self.address
+            && let Some(count) = crowd.by_address.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                crowd.by_address.remove(&address);
+            }
+        }
+        drop(crowd);
+        self.places.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::clock::{Clock, Wall};
+
+    #[test]
+    fn an_address_has_its_places_and_a_network_of_ipv6_shares_its_own() {
+        let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (places, pulse) = (Places::new(10, 2), Arc::new(Pulse::new(clock)));
+        let take = |address: &str| {
+            let mut place = places.take(&pulse);
+            place.is_of(address.parse().unwrap()).then_some(place)
+        };
+        let held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
+        assert!(take("2001:db8::3").is_none());
+        let others = [take("192.0.2.1").unwrap(), take("192.0.2.2").unwrap(), take("::ffff:192.0.2.1").unwrap()];
+        assert!(take("192.0.2.1").is_none());
+        drop(held);
+        assert!(take("2001:db8::3").is_some());
+        drop(others);
+        assert!(places.crowd().by_address.is_empty() && places.crowd().open.is_empty());
+    }
+
+    #[test]
+    fn where_all_are_taken_the_one_that_is_idle_for_longest_gives_way() {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let places = Places::new(3, 9);
+        let come = || {
+            hand.advance(Duration::from_secs(1));
+            let pulse = Arc::new(Pulse::new(clock.clone()));
+            (places.take(&pulse), pulse)
+        };
+        let (first, second, third) = (come(), come(), come());
+        first.1.begun();
+        assert!(places.room().now_or_never().is_none());
+        assert_eq!([&first, &second, &third].map(|one| one.1.is_cut()), [false, true, false]);
+        drop(second);
+        assert!(places.room().now_or_never().is_some());
+        drop((first, third));
+    }
+
+    #[test]
+    fn nobody_gives_way_who_is_being_answered() {
+        let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (places, pulse) = (Places::new(1, 1), Arc::new(Pulse::new(clock)));
+        let place = places.take(&pulse);
+        pulse.begun();
+        let mut room = Box::pin(places.room());
+        assert!(room.as_mut().now_or_never().is_none() && !pulse.is_cut());
+        drop(place);
+        assert!(room.now_or_never().is_some());
+    }
+}

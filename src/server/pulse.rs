@@ -1,0 +1,351 @@
+//! What a connection is doing, and until when it may: every deadline of a connection is decided here.
+//!
+//! Pure but for the lock: whoever tells it something tells the time as well. Written by the connection's parts as they
+//! go (`watched`, `http1`, `http2`), read by `watch`. Not for: waiting, nor for closing anything.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tokio::sync::Notify;
+
+use crate::clock::{Clock, Mono};
+
+/// How long everything may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// From the connection to the head of its first request, a PROXY header and the opening of TLS included; and from the
+    /// first byte of any other request to the end of its head.
+    pub head: Duration,
+    /// Between two requests.
+    pub idle: Duration,
+    /// From a request's head to the last byte of its answer.
+    pub request: Duration,
+    /// How long a client may take no byte of what waits for it.
+    pub write: Duration,
+    /// So old a connection becomes, at the most; then it ends with the next answer.
+    pub age: Duration,
+}
+
+/// So long a connection that is to end waits for one more request: one that is under way already is answered, and not
+/// cut off.
+pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// What was not done in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overdue {
+    /// There was no request, or only a part of its head.
+    Head,
+    /// Nothing happened since the last request.
+    Idle,
+    /// A request was not answered to its last byte.
+    Request,
+    /// The client takes nothing of what waits for it.
+    Write,
+}
+
+/// What a connection is doing.
+pub(super) struct Pulse {
+    clock: Clock,
+    state: Mutex<State>,
+    /// Somebody wants the connection to notice what was told.
+    nudge: Notify,
+}
+
+struct State {
+    phase: Phase,
+    since: Mono,
+    /// Requests that were begun and not sent to their last byte, each with its beginning.
+    requests: SmallVec<[(u32, Mono); 2]>,
+    next: u32,
+    /// On HTTP/1.1: the answer is made; once it is sent, the request is over.
+    answered: bool,
+    blocked: Option<Mono>,
+    retiring: Option<Mono>,
+    cut: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The first request is awaited, and all that comes before it.
+    Opening,
+    /// A part of a head is there.
+    Head,
+    /// The next request is awaited.
+    Idle,
+    /// HTTP/2, where what arrives between requests says nothing about heads.
+    Streams,
+}
+
+/// A request that was begun on HTTP/2. It is over when this is dropped.
+pub(super) struct Ticket {
+    pulse: Arc<Pulse>,
+    number: u32,
+}
+
+impl Pulse {
+    pub(super) fn new(clock: Clock) -> Self {
+        let state = State {
+            phase: Phase::Opening,
+            since: clock.mono(),
+            requests: SmallVec::new(),
+            next: 0,
+            answered: false,
+            blocked: None,
+            retiring: None,
+            cut: false,
+        };
+        Self { clock, state: Mutex::new(state), nudge: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// HTTP/2 begins.
+    pub(super) fn speaks_http2(&self) {
+        let mut state = self.state();
+        (state.phase, state.since) = (Phase::Streams, self.clock.mono());
+    }
+
+    /// Bytes arrived.
+    pub(super) fn heard(&self) {
+        let mut state = self.state();
+        if state.phase == Phase::Idle && state.requests.is_empty() {
+            (state.phase, state.since) = (Phase::Head, self.clock.mono());
+        }
+    }
+
+    /// A request's head is there, on HTTP/1.1. Its time runs since its first byte, but for what opened the connection.
+    pub(super) fn begun(&self) {
+        let mut state = self.state();
+        state.answered = false;
+        if state.requests.is_empty() {
+            let since = if state.phase == Phase::Head { state.since } else { self.clock.mono() };
+            state.requests.push((0, since));
+        }
+    }
+
+    /// Its answer is made.
+    pub(super) fn answered(&self) {
+        self.state().answered = true;
+    }
+
+    /// All that was written is with the kernel.
+    pub(super) fn flushed(&self) {
+        let mut state = self.state();
+        state.blocked = None;
+        if state.answered {
+            state.answered = false;
+            state.requests.clear();
+            (state.phase, state.since) = (Phase::Idle, self.clock.mono());
+        }
+    }
+
+    /// A request's head is there, on HTTP/2.
+    pub(super) fn ticket(self: &Arc<Self>) -> Ticket {
+        let mut state = self.state();
+        let number = state.next;
+        state.next = number.wrapping_add(1);
+        let since = self.clock.mono();
+        state.requests.push((number, since));
+        Ticket { pulse: Arc::clone(self), number }
+    }
+
+    /// The client takes nothing.
+    pub(super) fn blocked(&self) {
+        let mut state = self.state();
+        if state.blocked.is_none() {
+            state.blocked = Some(self.clock.mono());
+        }
+    }
+
+    /// The client took something.
+    pub(super) fn took(&self) {
+        let mut state = self.state();
+        if state.blocked.is_some() {
+            state.blocked = None;
+        }
+    }
+
+    /// The connection is to end with the next answer, or soon.
+    pub(super) fn retire(&self) {
+        let now = self.clock.mono();
+        self.state().retiring.get_or_insert(now);
+        self.nudge.notify_one();
+    }
+
+    /// Whether it is.
+    pub(super) fn is_retiring(&self) -> bool {
+        self.state().retiring.is_some()
+    }
+
+    /// Its place is needed for somebody else: it ends now.
+    pub(super) fn cut(&self) {
+        self.state().cut = true;
+        self.nudge.notify_one();
+    }
+
+    /// Whether it does.
+    pub(super) fn is_cut(&self) -> bool {
+        self.state().cut
+    }
+
+    /// Waits until somebody wants to be noticed.
+    pub(super) async fn nudged(&self) {
+        self.nudge.notified().await;
+    }
+
+    /// Since when nothing was asked here; `None` while a request is being answered.
+    pub(super) fn idle_since(&self) -> Option<Mono> {
+        let state = self.state();
+        (state.requests.is_empty() && !state.cut).then_some(state.since)
+    }
+
+    /// What has to happen next, and until when.
+    pub(super) fn next(&self, deadlines: &Deadlines) -> (Mono, Overdue) {
+        self.state().next(deadlines)
+    }
+}
+
+impl State {
+    fn next(&self, deadlines: &Deadlines) -> (Mono, Overdue) {
+        let oldest = self.requests.iter().map(|(_, since)| *since).min();
+        let work = match (oldest, self.phase) {
+            (Some(since), _) => (since.plus(deadlines.request), Overdue::Request),
+            (None, Phase::Opening | Phase::Head) => (self.since.plus(deadlines.head), Overdue::Head),
+            (None, Phase::Idle | Phase::Streams) => (self.since.plus(deadlines.idle), Overdue::Idle),
+        };
+        let write = self.blocked.map(|since| (since.plus(deadlines.write), Overdue::Write));
+        // One that is to end, and has no request, gets no more time than for one that is under way.
+        let last = self.retiring.filter(|_| oldest.is_none() && self.phase != Phase::Head);
+        let last = last.map(|told| (told.max(self.since).plus(LAST_REQUEST), Overdue::Idle));
+        [Some(work), write, last].into_iter().flatten().min_by_key(|(end, _)| *end).unwrap_or(work)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut state = self.pulse.state();
+        state.requests.retain(|(number, _)| *number != self.number);
+        if state.requests.is_empty() {
+            state.since = self.pulse.clock.mono();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Hand, Wall};
+
+    const DEADLINES: Deadlines = Deadlines {
+        head: Duration::from_secs(10),
+        idle: Duration::from_mins(1),
+        request: Duration::from_secs(50),
+        write: Duration::from_secs(20),
+        age: Duration::from_hours(1),
+    };
+
+    /// What is next, and in how many seconds.
+    fn next(pulse: &Pulse) -> (u64, Overdue) {
+        let (end, overdue) = pulse.next(&DEADLINES);
+        (end.since(pulse.clock.mono()).as_secs(), overdue)
+    }
+
+    fn pulse() -> (Arc<Pulse>, Hand, impl Fn(u64)) {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let moving = hand.clone();
+        (Arc::new(Pulse::new(clock)), hand, move |seconds| moving.advance(Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn a_new_connection_has_so_long_to_its_first_request_however_it_drips() {
+        let (pulse, _hand, pass) = pulse();
+        assert_eq!(next(&pulse), (10, Overdue::Head));
+        pass(4);
+        pulse.heard();
+        assert_eq!(next(&pulse), (6, Overdue::Head));
+    }
+
+    #[test]
+    fn a_head_lasts_from_its_first_byte() {
+        let (pulse, _hand, pass) = pulse();
+        pulse.begun();
+        pulse.answered();
+        pulse.flushed();
+        pass(30);
+        assert_eq!(next(&pulse), (30, Overdue::Idle));
+        pulse.heard();
+        pass(3);
+        pulse.heard();
+        assert_eq!(next(&pulse), (7, Overdue::Head), "one that drips gets no more time");
+        pulse.begun();
+        assert_eq!(next(&pulse), (47, Overdue::Request));
+    }
+
+    #[test]
+    fn a_request_lasts_until_its_answer_is_sent() {
+        let (pulse, _hand, pass) = pulse();
+        pass(5);
+        pulse.begun();
+        pulse.flushed();
+        assert_eq!(next(&pulse), (50, Overdue::Request), "nothing was written yet");
+        pulse.answered();
+        pass(5);
+        assert_eq!(next(&pulse), (45, Overdue::Request), "it is not sent yet");
+        pulse.flushed();
+        assert_eq!(next(&pulse), (60, Overdue::Idle));
+        pass(5);
+        pulse.begun();
+        assert_eq!(next(&pulse), (50, Overdue::Request), "one that was there already begins now");
+    }
+
+    #[test]
+    fn whoever_asks_on_without_reading_is_not_younger_for_it() {
+        let (pulse, _hand, pass) = pulse();
+        pulse.begun();
+        pulse.answered();
+        pulse.blocked();
+        pass(7);
+        pulse.begun();
+        pulse.answered();
+        pulse.blocked();
+        assert_eq!(next(&pulse), (13, Overdue::Write));
+        pulse.took();
+        assert_eq!(next(&pulse), (43, Overdue::Request));
+    }
+
+    #[test]
+    fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
+        let (pulse, _hand, pass) = pulse();
+        pulse.speaks_http2();
+        pulse.heard();
+        assert_eq!(next(&pulse), (60, Overdue::Idle));
+        let first = pulse.ticket();
+        pass(5);
+        let second = pulse.ticket();
+        assert_eq!(next(&pulse), (45, Overdue::Request));
+        drop(first);
+        assert_eq!(next(&pulse), (50, Overdue::Request));
+        pass(1);
+        drop(second);
+        assert_eq!(next(&pulse), (60, Overdue::Idle));
+    }
+
+    #[test]
+    fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
+        let (pulse, _hand, pass) = pulse();
+        pulse.begun();
+        pulse.retire();
+        assert_eq!(next(&pulse), (50, Overdue::Request));
+        pulse.answered();
+        pulse.flushed();
+        assert_eq!(next(&pulse), (1, Overdue::Idle));
+        pass(1);
+        pulse.heard();
+        assert_eq!(next(&pulse), (10, Overdue::Head), "what begins to come is heard to its end");
+        assert!(pulse.is_retiring());
+    }
+}

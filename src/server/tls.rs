@@ -1,0 +1,84 @@
+//! TLS on the public port: 1.2 and 1.3, the certificate by the name that the client asks for, sessions resumed.
+//!
+//! Certificates are changed under running connections: each new one gets what is current. Not for: reading files
+//! (`certificates`).
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::certificates::Certificates;
+
+const HTTP2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
+
+/// What opens TLS on a connection.
+#[derive(Clone)]
+pub struct Tls {
+    acceptor: TlsAcceptor,
+    current: Arc<Current>,
+}
+
+#[derive(Debug)]
+struct Current(ArcSwap<Certificates>);
+
+/// TLS cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS cannot be set up: {0}")]
+pub struct NoTls(#[from] rustls::Error);
+
+impl Tls {
+    /// With these certificates.
+    pub fn new(certificates: Certificates) -> Result<Self, NoTls> {
+        let current = Arc::new(Current(ArcSwap::from_pointee(certificates)));
+        let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
+        let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&versions)?
+            .with_no_client_auth()
+            .with_cert_resolver(resolver);
+        config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
+        // Tickets that clients keep: resumption grows nothing here. Their key changes by itself every few hours.
+        config.ticketer = ring::Ticketer::new()?;
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current })
+    }
+
+    /// From now on new connections get these.
+    pub fn renew(&self, certificates: Certificates) {
+        self.current.0.store(Arc::new(certificates));
+    }
+
+    /// What is in use.
+    pub fn certificates(&self) -> Arc<Certificates> {
+        self.current.0.load_full()
+    }
+
+    /// Opens TLS.
+    pub(super) async fn open<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.acceptor.accept(stream).await
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load().of(hello.server_name()))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tls").field(&self.current).finish()
+    }
+}

@@ -1,0 +1,174 @@
+//! How long a connection may do what: say nothing, say half of something, idle, wait, read nothing, grow old. Each
+//! deadline to the millisecond, by the hand-driven clock; what was asked in time is answered.
+
+use std::time::Duration;
+
+use crate::backend::{Act, Received};
+use crate::client::Connection;
+use crate::world::{World, good};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MOMENT: Duration = Duration::from_millis(1);
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+impl World {
+    /// A connection that the gateway has noticed and that has sent this.
+    async fn caller(&self, bytes: &[u8]) -> Connection {
+        let before = self.arrived().await;
+        let mut connection = Connection::open(self.address()).await;
+        while self.arrived().await == before {
+            tokio::task::yield_now().await;
+        }
+        connection.write(bytes).await;
+        connection
+    }
+
+    /// How many connections were noticed, those that have ended included.
+    async fn arrived(&self) -> u64 {
+        let scrape = self.scrape().await;
+        let values = scrape.lines().filter(|line| line.starts_with("scoregate_connections"));
+        values.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
+    async fn closed(&self, why: &str) -> u32 {
+        self.counted(&format!("scoregate_connections_total{{closed=\"{why}\"}}")).await
+    }
+}
+
+impl Connection {
+    /// The status of the answer to this.
+    async fn status(&mut self, bytes: &[u8]) -> u16 {
+        self.write(bytes).await;
+        self.read(false).await.expect("an answer").status
+    }
+}
+
+#[tokio::test]
+async fn whoever_sends_no_whole_head_is_cut_off_after_ten_seconds_and_not_before() {
+    let world = World::new().await;
+    let begun: [&[u8]; 7] =
+        [b"", b"P", b"PRI * HTTP/2.0\r\n", b"G", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-", b"\r\n"];
+    let mut cut = Vec::new();
+    for bytes in begun {
+        cut.push((world.caller(bytes).await, bytes));
+    }
+    let mut in_time = world.caller(b"").await;
+    world.pass(10 * SECOND - MOMENT);
+    assert_eq!(in_time.status(HEALTH).await, 200);
+    world.pass(MOMENT);
+    for (mut connection, bytes) in cut {
+        assert!(connection.is_closed().await, "{bytes:?}");
+    }
+    assert_eq!(world.closed("head").await, 7);
+    assert_eq!(in_time.status(HEALTH).await, 200);
+}
+
+#[tokio::test]
+async fn a_head_that_drips_gets_no_more_time_for_it() {
+    let world = World::new().await;
+    let mut connection = world.caller(b"").await;
+    assert_eq!(connection.status(HEALTH).await, 200);
+    world.pass(30 * SECOND);
+    // What it sends begins a head, and each further byte changes nothing; the answers on another connection show that
+    // the bytes before were read.
+    for byte in b"GET / HTTP" {
+        connection.write(&[*byte]).await;
+        assert_eq!(world.get("/healthz").send().await.status, 200);
+        world.pass(SECOND + MOMENT);
+    }
+    assert!(connection.is_closed().await);
+    assert_eq!(world.closed("head").await, 1);
+}
+
+#[tokio::test]
+async fn between_two_requests_a_connection_may_idle_for_a_minute() {
+    let world = World::new().await;
+    let (mut idle, mut busy) = (world.caller(b"").await, world.caller(b"").await);
+    assert_eq!((idle.status(HEALTH).await, busy.status(HEALTH).await), (200, 200));
+    world.pass(60 * SECOND - MOMENT);
+    assert_eq!(busy.status(HEALTH).await, 200);
+    world.pass(MOMENT);
+    assert!(idle.is_closed().await);
+    assert_eq!(busy.status(HEALTH).await, 200);
+    assert_eq!(world.closed("idle").await, 1);
+}
+
+#[tokio::test]
+async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_for() {
+    let settings = "freshness.patience = \"1h\"\n[upstream]\nurl = \"{backend}\"\n\
+        first_byte_timeout = \"1h\"\ntimeout = \"1h\"";
+    let silent = |received: &Received| if received.target().contains("index") { Act::Hang } else { good(received) };
+    let world = World::with(settings, silent).await;
+    let key = world.customer("pro").await.key;
+    let asked = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+    let mut connection = world.caller(asked.as_bytes()).await;
+    world.backend.has_received(1).await;
+    world.pass(60 * SECOND - MOMENT);
+    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    assert_eq!(world.closed("request").await, 0);
+    world.pass(MOMENT);
+    let told = connection.read(false).await;
+    assert!(told.is_none(), "{told:?}");
+    assert_eq!((world.closed("request").await, world.counted("scoregate_clients_left_total").await), (1, 1));
+}
+
+#[tokio::test]
+async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
+    let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
+    let asked = b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4_000);
+    let mut connection = world.caller(&asked).await;
+    // Some answers lie in the buffers of both sides, and the rest waits. When it began to wait nobody can see from here:
+    // so time passes until it is over, and that cannot have been for another reason.
+    world.reaches("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}", 2).await;
+    while world.counted("scoregate_connections").await > 0 {
+        world.pass(SECOND);
+    }
+    assert_eq!(world.closed("unread").await, 1);
+    let mut answers = 0;
+    while connection.read(false).await.is_some() {
+        answers += 1;
+    }
+    assert!(answers < 4_000, "all of it was answered");
+}
+
+#[tokio::test]
+async fn a_connection_ends_with_the_first_answer_after_an_hour_or_a_second_later() {
+    let world = World::with("server.idle_timeout = \"1d\"", good).await;
+    let (mut asks, mut idles) = (world.caller(b"").await, world.caller(b"").await);
+    for connection in [&mut asks, &mut idles] {
+        assert_eq!(connection.status(HEALTH).await, 200);
+    }
+    world.pass(Duration::from_hours(1));
+    asks.write(HEALTH).await;
+    let last = asks.read(false).await.unwrap();
+    assert_eq!((last.status, last.header("connection")), (200, "close"));
+    assert!(asks.is_closed().await);
+    // The other one may have noticed its age only now: a second from then.
+    world.pass(SECOND);
+    world.pass(SECOND);
+    assert!(idles.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_wants_does_not_cost_its_sender_the_answer() {
+    let world = World::new().await;
+    let head = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n";
+    let mut connection = world.caller(&[&head[..], &[b'x'; 150_000]].concat()).await;
+    let told = connection.read(false).await.unwrap();
+    assert_eq!((told.status, told.code().as_str()), (400, "bad_request"));
+    assert!(connection.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_body_that_never_comes_is_not_waited_for() {
+    let world = World::new().await;
+    let mut connection =
+        world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
+    assert_eq!(connection.read(false).await.unwrap().status, 400);
+    assert!(connection.is_closed().await);
+    // It is heard out for as long as others may still be sending, and no longer.
+    while world.counted("scoregate_connections").await > 0 {
+        world.pass(SECOND);
+    }
+    assert_eq!(world.closed("done").await, 2, "this one, and the one by which a world begins");
+}
