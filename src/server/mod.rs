@@ -4,6 +4,8 @@
 
 mod connection;
 mod listener;
+#[cfg_attr(not(test), expect(dead_code, reason = "connections do not ask for a PROXY header yet"))]
+mod proxy_header;
 
 pub use connection::ConnectionConfig;
 pub use listener::{Server, ServerConfig, bind};
