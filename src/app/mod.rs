@@ -173,6 +173,7 @@ async fn build(
         leases: Arc::new(leases),
         larder,
         pages: pages(config),
+        proxies: config.proxies.clone(),
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
         notice: Notice {

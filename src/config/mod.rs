@@ -6,6 +6,7 @@
 mod file;
 mod freshness;
 mod mapping;
+mod proxies;
 mod resolve;
 mod settings;
 mod words;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::Keeping;
+use crate::gateway::{Keeping, Proxies};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::ServerConfig;
@@ -62,6 +63,8 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Room for documents on disk.
     pub shelf_bytes: u64,
+    /// Who is believed about his clients.
+    pub proxies: Proxies,
     /// How the public port behaves.
     pub server: ServerConfig,
     /// Threads that serve.

@@ -46,6 +46,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         keeping: reading.keeping(),
         cache_bytes: reading.size("cache.max_bytes"),
         shelf_bytes: reading.size("cache.disk_max_bytes"),
+        proxies: reading.proxies(),
         server: reading.server(),
         workers: reading
             .maybe("server.workers")
@@ -93,7 +94,7 @@ impl<'w> Reading<'w> {
     }
 
     /// What was written, else the default; understood by `read`.
-    fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let setting: &Setting = setting_of(path)?;
         if let Some(value) = self.maybe(path) {
             let understood = read(value);
@@ -139,7 +140,7 @@ impl<'w> Reading<'w> {
         self.value(path, |value| size(value.as_str()?)).unwrap_or(1)
     }
 
-    fn word(&mut self, path: &str) -> String {
+    pub(super) fn word(&mut self, path: &str) -> String {
         let words = setting_of(path).map(|setting| setting.kind);
         let known = |text: &str| matches!(words, Some(ValueKind::Words(words)) if words.contains(&text));
         self.value(path, |value| value.as_str().filter(|text| known(text)).map(str::to_owned))
@@ -192,6 +193,7 @@ impl<'w> Reading<'w> {
         ServerConfig {
             most_connections: usize::try_from(self.number("server.max_connections")).unwrap_or(usize::MAX),
             connection: ConnectionConfig { head_timeout: self.duration("server.head_timeout") },
+            proxy_protocol: self.networks("proxies.protocol"),
             grace: self.duration("server.grace"),
         }
     }

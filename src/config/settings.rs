@@ -22,6 +22,8 @@ pub enum ValueKind {
     Size,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// A list of addresses and networks: `["192.0.2.1", "10.0.0.0/8"]`; with commas in the environment.
+    Networks,
     /// Text that is never printed.
     Secret,
 }
@@ -48,7 +50,7 @@ const fn setting(
     Setting { path, kind, default, meaning }
 }
 
-use ValueKind::{Address, Duration, Flag, Number, Path, Secret, Size, Text, Words};
+use ValueKind::{Address, Duration, Flag, Networks, Number, Path, Secret, Size, Text, Words};
 
 /// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so is
 /// `[mapping.ENDPOINT]`, by `mapping`.
@@ -85,6 +87,9 @@ pub static SETTINGS: &[Setting] = &[
     setting("server.head_timeout", Duration, Some("\"10s\""), "How long the head of a request may take, and a connection may idle."),
     setting("server.grace", Duration, Some("\"30s\""), "How long open requests may take to finish when the server stops."),
     setting("server.workers", Number(1, 1_024), None, "Threads that serve; one for each core if nothing is said."),
+    setting("proxies.trusted", Networks, Some("[]"), "Proxies whose header on their clients is believed, as a list of addresses and networks such as [\"10.0.0.0/8\"]. Nobody else's is."),
+    setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "The header they write. Another that a client sends through them is not believed."),
+    setting("proxies.protocol", Networks, Some("[]"), "Proxies that begin each connection with a PROXY header, of version 1 or 2. A connection of theirs without one is refused."),
     setting("log.format", Words(&["text", "json"]), Some("\"text\""), "How the log looks."),
     setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
 ];
@@ -111,6 +116,9 @@ impl ValueKind {
             Self::Duration => {
                 "write a time longer than nothing, such as \"250ms\", \"10s\", \"5m\", \"1h\" or \"7d\""
                     .into()
+            }
+            Self::Networks => {
+                "write a list of addresses and networks, such as [\"192.0.2.1\", \"10.0.0.0/8\"]".into()
             }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),

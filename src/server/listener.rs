@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::{Clock, Mono};
-use crate::gateway::{Gateway, Peer};
+use crate::gateway::{Gateway, Networks, Peer};
 use crate::telemetry::metrics::{Family, Registry};
 
 use super::connection::{Closed, ConnectionConfig, serve};
@@ -29,6 +29,8 @@ pub struct ServerConfig {
     pub most_connections: usize,
     /// How a connection behaves.
     pub connection: ConnectionConfig,
+    /// Who must begin a connection with a PROXY header, and is believed what it says.
+    pub proxy_protocol: Networks,
     /// How long open connections may take to finish when the server stops.
     pub grace: Duration,
 }

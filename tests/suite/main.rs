@@ -41,6 +41,7 @@ mod days;
 mod disk;
 mod disk_faults;
 mod faults;
+mod forwarded;
 mod framing;
 mod freshness;
 mod keepsakes;
