@@ -2,6 +2,7 @@
 //!
 //! The only place that names concrete engines. Not for: the command line, nor for anything that a request does.
 
+mod certificates;
 mod data_dir;
 
 use std::net::SocketAddr;
@@ -28,6 +29,8 @@ use crate::server::{self, Server};
 use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
 use crate::telemetry::metrics::Registry;
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
+
+use certificates::Keeper;
 
 pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
 
@@ -68,7 +71,10 @@ pub struct Stopped {
 }
 
 /// Starts everything. When this returns, requests are answered.
-pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
+pub async fn start(mut config: Config, clock: Clock) -> anyhow::Result<Running> {
+    let registry = Registry::default();
+    let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
+    config.server.connection.tls = certificates.tls();
     let mut data_dir = DataDir::open(&config.data_dir)?;
     // Ports first: one that is taken is noticed before anything is loaded.
     let listener = server::bind(config.listen).await;
@@ -78,7 +84,6 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
         side_listener.with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
     let (public, side) = (listener.local_addr()?, tcp.local_addr()?);
 
-    let registry = Registry::default();
     let ledger_calls = TaskTracker::new();
     let (gateway, registrar) = build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
 
@@ -98,6 +103,7 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
     let (grace, background) = (config.server.grace, TaskTracker::new());
     let server = Server::new(listener, Arc::clone(&gateway), config.server, clock.clone(), &registry);
     let serving = background.spawn(server.run(stop_public.clone()));
+    background.spawn(certificates.keep(clock.clone(), stop_side.clone()));
     background.spawn(sweep(Arc::clone(&gateway), clock.clone(), stop_side.clone()));
     background.spawn(Arc::clone(&gateway.larder).keep_on_disk(stop_side.clone()));
     if config.keeping.probing {
@@ -173,6 +179,7 @@ async fn build(
         leases: Arc::new(leases),
         larder,
         pages: pages(config),
+        proxies: config.proxies.clone(),
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
         notice: Notice {

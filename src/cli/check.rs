@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::config::{Written, read_environment, read_file, resolve, sample};
+use crate::clock::Clock;
+use crate::config::{Written, read_certificates, read_environment, read_file, resolve, sample};
 
 use super::exit::Exit;
 use super::printer;
@@ -24,8 +25,11 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         Ok(said) => written.overlay(said),
         Err(found) => problems.extend(found.0),
     }
-    if readable && let Err(found) = resolve(&written) {
-        problems.extend(found.0);
+    if readable {
+        let resolved = resolve(&written);
+        let whole =
+            resolved.and_then(|config| read_certificates(&config.certificates, Clock::system().now().wall));
+        problems.extend(whole.err().into_iter().flat_map(|found| found.0));
     }
     for problem in &problems {
         printer::say(&problem.to_string());

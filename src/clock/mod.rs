@@ -230,7 +230,6 @@ impl Clock {
     }
 
     /// The running time alone, which costs half of both.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
     pub fn mono(&self) -> Mono {
         match &self.0 {
             Source::System { started } => Mono(START.0 + nanos(started.elapsed())),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::Value;
 
-use super::settings::{SETTINGS, variable};
+use super::settings::{SETTINGS, ValueKind, variable};
 use super::{Problem, Problems};
 
 /// What was written, by path. Later sources win over earlier ones.
@@ -102,13 +102,20 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Re
             });
             continue;
         };
-        // A number or a flag in the environment is one in the file; everything else is text.
-        let value = match text.parse::<i64>() {
-            Ok(number) => Value::Integer(number),
-            Err(_) => text.parse::<bool>().map_or(Value::String(text), Value::Boolean),
-        };
-        written.values.insert(setting.path.to_owned(), value);
+        written.values.insert(setting.path.to_owned(), value_of(setting.kind, text));
         written.from_environment.insert(setting.path.to_owned(), name);
     }
     if problems.is_empty() { Ok(written) } else { Err(Problems(problems)) }
+}
+
+/// A list has commas; a number or a flag in the environment is one in the file; everything else is text.
+fn value_of(kind: ValueKind, text: String) -> Value {
+    if kind == ValueKind::Networks {
+        let entries = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
+        return Value::Array(entries.map(Value::from).collect());
+    }
+    match text.parse::<i64>() {
+        Ok(number) => Value::Integer(number),
+        Err(_) => text.parse::<bool>().map_or(Value::String(text), Value::Boolean),
+    }
 }

@@ -6,9 +6,11 @@
 mod file;
 mod freshness;
 mod mapping;
+mod proxies;
 mod resolve;
 mod server;
 mod settings;
+mod tls;
 mod words;
 
 use std::fmt;
@@ -17,16 +19,17 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::Keeping;
+use crate::gateway::{Keeping, Proxies};
 use crate::keys::Tier;
 use crate::secret::Secret;
-use crate::server::ServerConfig;
+use crate::server::{CertificateFiles, ServerConfig};
 use crate::telemetry::log::LogConfig;
 use crate::upstream::{HttpConfig, Protection};
 
 pub use file::{Written, read_environment, read_file, read_text};
 pub use resolve::resolve;
 pub use settings::{SETTINGS, Setting, ValueKind, sample};
+pub use tls::read_certificates;
 
 /// Everything the program is built from.
 #[derive(Clone, Debug)]
@@ -63,8 +66,12 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Room for documents on disk.
     pub shelf_bytes: u64,
+    /// Who is believed about his clients.
+    pub proxies: Proxies,
     /// How the public port behaves.
     pub server: ServerConfig,
+    /// The certificates of the public port; plain HTTP if there are none.
+    pub certificates: Vec<CertificateFiles>,
     /// Threads that serve.
     pub workers: Option<usize>,
     /// The log.

@@ -16,6 +16,7 @@ use super::file::Written;
 use super::freshness::is_life_path;
 use super::mapping::is_mapping_path;
 use super::settings::{Setting, ValueKind, setting_of};
+use super::tls::is_certificate_path;
 use super::words::{duration, nearest, size};
 use super::{Config, Problem, Problems, UpstreamConfig};
 
@@ -28,6 +29,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
     reading.unknown_paths();
     let tiers = reading.tiers();
     let upstream = reading.upstream();
+    let proxies = reading.proxies();
     let config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
@@ -45,12 +47,15 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         keeping: reading.keeping(),
         cache_bytes: reading.size("cache.max_bytes"),
         shelf_bytes: reading.size("cache.disk_max_bytes"),
-        server: reading.server(),
+        server: reading.server(&proxies.trusted),
+        proxies,
+        certificates: reading.certificates(),
         workers: reading
             .maybe("server.workers")
             .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
         log: reading.log(),
     };
+    reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());
     let Reading { problems, .. } = reading;
     if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
 }
@@ -75,7 +80,10 @@ impl<'w> Reading<'w> {
 
     fn unknown_paths(&mut self) {
         for (path, value) in &self.written.values {
-            let is_in_a_table = is_tier_path(path) || is_life_path(path) || is_mapping_path(path);
+            let is_in_a_table = is_tier_path(path)
+                || is_life_path(path)
+                || is_mapping_path(path)
+                || is_certificate_path(path);
             if setting_of(path).is_some() || is_in_a_table {
                 continue;
             }
@@ -92,7 +100,7 @@ impl<'w> Reading<'w> {
     }
 
     /// What was written, else the default; understood by `read`.
-    fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let setting: &Setting = setting_of(path)?;
         if let Some(value) = self.maybe(path) {
             let understood = read(value);
@@ -138,7 +146,7 @@ impl<'w> Reading<'w> {
         self.value(path, |value| size(value.as_str()?)).unwrap_or(1)
     }
 
-    fn word(&mut self, path: &str) -> String {
+    pub(super) fn word(&mut self, path: &str) -> String {
         let words = setting_of(path).map(|setting| setting.kind);
         let known = |text: &str| matches!(words, Some(ValueKind::Words(words)) if words.contains(&text));
         self.value(path, |value| value.as_str().filter(|text| known(text)).map(str::to_owned))

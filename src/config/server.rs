@@ -2,12 +2,14 @@
 //!
 //! Not for: what the numbers do (`server`).
 
+use crate::gateway::Networks;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 
 use super::resolve::Reading;
 
 impl Reading<'_> {
-    pub(super) fn server(&mut self) -> ServerConfig {
+    /// `many` are the peers that speak for many.
+    pub(super) fn server(&mut self, many: &Networks) -> ServerConfig {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
         let most_connections = count("server.max_connections");
         let most_per_address = count("server.max_connections_per_address");
@@ -21,7 +23,12 @@ impl Reading<'_> {
         ServerConfig {
             most_connections,
             most_per_address,
-            connection: ConnectionConfig { deadlines, tls: None },
+            connection: ConnectionConfig {
+                deadlines,
+                tls: None,
+                proxy_protocol: self.networks("proxies.protocol"),
+                many: many.clone(),
+            },
             grace: self.duration("server.grace"),
         }
     }

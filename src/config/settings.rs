@@ -22,6 +22,8 @@ pub enum ValueKind {
     Size,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// A list of addresses and networks: `["192.0.2.1", "10.0.0.0/8"]`; with commas in the environment.
+    Networks,
     /// Text that is never printed.
     Secret,
 }
@@ -48,10 +50,10 @@ const fn setting(
     Setting { path, kind, default, meaning }
 }
 
-use ValueKind::{Address, Duration, Flag, Number, Path, Secret, Size, Text, Words};
+use ValueKind::{Address, Duration, Flag, Networks, Number, Path, Secret, Size, Text, Words};
 
-/// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so is
-/// `[mapping.ENDPOINT]`, by `mapping`.
+/// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so are
+/// `[mapping.ENDPOINT]`, by `mapping`, and `[tls.NAME]`, by `tls`.
 #[rustfmt::skip]
 pub static SETTINGS: &[Setting] = &[
     setting("listen", Address, Some("\"127.0.0.1:8080\""), "Where the public port listens."),
@@ -88,8 +90,12 @@ pub static SETTINGS: &[Setting] = &[
     setting("server.request_timeout", Duration, Some("\"60s\""), "How long a request may take from its head to the last byte of its answer."),
     setting("server.write_timeout", Duration, Some("\"20s\""), "How long a client may take nothing of an answer that waits for it."),
     setting("server.max_age", Duration, Some("\"1h\""), "So old a connection becomes; it ends with the answer that comes next."),
+    setting("server.plain_http", Flag, Some("false"), "Whether HTTP without TLS may be spoken on other addresses than loopback: only where a proxy on a network of your own speaks TLS."),
     setting("server.grace", Duration, Some("\"30s\""), "How long open requests may take to finish when the server stops."),
     setting("server.workers", Number(1, 1_024), None, "Threads that serve; one for each core if nothing is said."),
+    setting("proxies.trusted", Networks, Some("[]"), "Proxies whose header on their clients is believed, as a list of addresses and networks such as [\"10.0.0.0/8\"]. Nobody else's is."),
+    setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "The header they write. Another that a client sends through them is not believed."),
+    setting("proxies.protocol", Networks, Some("[]"), "Proxies that begin each connection with a PROXY header, of version 1 or 2. A connection of theirs without one is refused."),
     setting("log.format", Words(&["text", "json"]), Some("\"text\""), "How the log looks."),
     setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
 ];
@@ -117,6 +123,9 @@ impl ValueKind {
                 "write a time longer than nothing, such as \"250ms\", \"10s\", \"5m\", \"1h\" or \"7d\""
                     .into()
             }
+            Self::Networks => {
+                "write a list of addresses and networks, such as [\"192.0.2.1\", \"10.0.0.0/8\"]".into()
+            }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
         }
@@ -142,6 +151,7 @@ pub fn sample() -> String {
             (_, default) => format!("# {name} = {}", default.unwrap_or("…")),
         });
     }
+    lines.push(TLS_SAMPLE.to_owned());
     lines.push(LIVES_SAMPLE.to_owned());
     lines.push(TIERS_SAMPLE.to_owned());
     lines.push(MAPPING_SAMPLE.to_owned());
@@ -150,9 +160,17 @@ pub fn sample() -> String {
 
 const HEAD_SAMPLE: &str = "\
 # scoregate's settings. Every line that is commented out shows the default.
-# Each but those of [tiers] and [mapping] can also be said by the environment: SCOREGATE_ and the path in capitals, dots
+# Each but those of [tiers], [tls] and [mapping] can also be said by the environment: SCOREGATE_ and the path in capitals, dots
 # as underscores.
 # `scoregate check --config FILE` names everything that is wrong with a file, at once.
+";
+
+const TLS_SAMPLE: &str = "
+# With a certificate, the public port speaks TLS. Each stands for the names that are in it, `default` also for all others;
+# files that change are read again.
+# [tls.default]
+# certificate = \"/etc/scoregate/api.pem\"
+# key = \"/etc/scoregate/api.key\"
 ";
 
 const LIVES_SAMPLE: &str = "

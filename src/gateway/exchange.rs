@@ -14,7 +14,7 @@ use super::outcome::Outcome;
 use super::refusal::Refusal;
 use crate::clock::Now;
 
-/// Who is at the other end of the connection.
+/// Who is at the other end: of the connection, or of the proxies that it came through.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// Its address.
@@ -32,7 +32,7 @@ pub(super) struct Exchange {
     pub(super) started: Now,
     /// Its identifier.
     pub(super) id: RequestId,
-    /// Who sent it.
+    /// The client: whoever sent it, behind all proxies that are believed.
     pub(super) peer: Peer,
     /// What it is about: written by `parse` and `resolve`.
     pub(super) subject: Subject,

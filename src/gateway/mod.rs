@@ -7,12 +7,14 @@
 mod account;
 mod admit;
 mod authenticate;
+mod client;
 mod counted;
 mod errand;
 mod error_body;
 mod exchange;
 mod fetch;
 mod guard;
+mod hops;
 mod keeping;
 mod keepsake;
 mod keepsakes;
@@ -20,6 +22,7 @@ mod larder;
 mod leases;
 mod listed;
 mod me;
+mod networks;
 mod observe;
 mod outcome;
 mod parse;
@@ -62,12 +65,14 @@ use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
 
 pub use account::Account;
+pub use client::{Believed, Proxies};
 pub use exchange::Peer;
 pub use guard::{AddressGuard, network};
 pub use keeping::{Keeping, ShelfLife};
 pub use keepsakes::Keepsakes;
 pub use larder::Larder;
 pub use leases::{Leases, Spawn, Work};
+pub use networks::{Network, Networks, NoNetwork};
 pub use observe::Instruments;
 pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Refusal};
@@ -93,6 +98,8 @@ pub struct Gateway {
     pub larder: Arc<Larder>,
     /// The pages that need no key.
     pub pages: Pages,
+    /// Who is believed about his clients.
+    pub proxies: Proxies,
     /// What strangers may have refused.
     pub guard: AddressGuard,
     /// What is counted.
@@ -116,7 +123,8 @@ impl Gateway {
     /// Answers a request. Never fails, and never panics: that too is an answer.
     pub async fn handle(&self, head: &Parts, has_body: bool, peer: Peer) -> Response<Full<Bytes>> {
         let started = self.clock.now();
-        let mut exchange = Exchange::open(Arc::clone(&self.instruments), started, peer, &head.headers);
+        let client = Peer { address: self.proxies.client(peer.address, &head.headers) };
+        let mut exchange = Exchange::open(Arc::clone(&self.instruments), started, client, &head.headers);
         let line = AssertUnwindSafe(self.answer(head, has_body, &mut exchange)).catch_unwind().await;
         let answered = line.unwrap_or_else(|_| {
             self.instruments.panicked();

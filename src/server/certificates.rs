@@ -66,7 +66,10 @@ impl Certificates {
                 Ok(loaded) => {
                     for name in &loaded.names {
                         if by_name.insert(name.clone(), Arc::clone(&loaded.certified)).is_some() {
-                            problems.push(one.bad(&one.certificate, format!("another certificate is for {name} too: keep one of them")));
+                            problems.push(one.bad(
+                                &one.certificate,
+                                format!("another certificate is for {name} too: keep one of them"),
+                            ));
                         }
                     }
                     all.push((one.name == "default", loaded));
@@ -124,22 +127,27 @@ fn load(files: &CertificateFiles, now: Wall, digest: &mut Sha256) -> Result<Load
     let leaf = chain.first().ok_or_else(|| one("it holds no certificate".into()))?;
     let (_, parsed) = X509Certificate::from_der(leaf)
         .map_err(|error| one(format!("its first certificate cannot be read: {error}")))?;
-    let instant = |time: x509_parser::time::ASN1Time| {
-        Wall::from_seconds(u64::try_from(time.timestamp()).unwrap_or(0))
-    };
+    let instant =
+        |time: x509_parser::time::ASN1Time| Wall::from_seconds(u64::try_from(time.timestamp()).unwrap_or(0));
     let (begins, ends) = (instant(parsed.validity().not_before), instant(parsed.validity().not_after));
     if ends <= now {
         return Err(one(format!("it ended at {}: put a new one in its place", ends.rfc3339())));
     }
     if begins > now {
-        return Err(one(format!("it begins at {} only: look at the clock, or take another", begins.rfc3339())));
+        return Err(one(format!(
+            "it begins at {} only: look at the clock, or take another",
+            begins.rfc3339()
+        )));
     }
     let names = names(&parsed);
     if names.is_empty() {
-        return Err(one("it is for no DNS name and no address (subjectAltName): clients would refuse it".into()));
+        return Err(one(
+            "it is for no DNS name and no address (subjectAltName): clients would refuse it".into()
+        ));
     }
-    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider())
-        .map_err(|error| vec![files.bad(&files.key, format!("it does not fit {}: {error}", files.certificate.display()))])?;
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
+        vec![files.bad(&files.key, format!("it does not fit {}: {error}", files.certificate.display()))]
+    })?;
     Ok(Loaded { certified: Arc::new(certified), names, ends })
 }
 
@@ -192,6 +200,9 @@ impl fmt::Display for BadCertificate {
 impl fmt::Debug for Certificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.by_name.keys().collect();
-        f.debug_struct("Certificates").field("names", &names).field("ends", &self.ends.rfc3339()).finish()
+        f.debug_struct("Certificates")
+            .field("names", &names)
+            .field("ends", &self.ends.rfc3339())
+            .finish_non_exhaustive()
     }
 }

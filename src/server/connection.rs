@@ -11,9 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::gateway::{Gateway, Peer};
+use crate::gateway::{Gateway, Networks, Peer};
 use crate::telemetry::metrics::Label;
 
+use super::places::Place;
+use super::proxy_header::{self, NoHeader};
 use super::pulse::{Deadlines, Overdue, Pulse};
 use super::rewound::Rewound;
 use super::tls::Tls;
@@ -31,6 +33,10 @@ pub struct ConnectionConfig {
     pub deadlines: Deadlines,
     /// What opens TLS; without it plain HTTP is spoken.
     pub tls: Option<Tls>,
+    /// Peers whose connections have to begin with a PROXY header.
+    pub proxy_protocol: Networks,
+    /// Peers that speak for many, and may have more connections than one address.
+    pub many: Networks,
 }
 
 /// What every connection needs.
@@ -75,19 +81,40 @@ enum Spoken {
 /// Serves a connection to its end.
 pub(super) async fn serve(
     stream: TcpStream,
-    peer: Peer,
-    pulse: Arc<Pulse>,
+    mut peer: Peer,
+    pulse: &Arc<Pulse>,
+    place: &mut Place,
     host: &Host,
     stop: CancellationToken,
 ) -> Closed {
     if stream.set_nodelay(true).is_err() {
         return Closed::Failed; // only a socket that is gone already refuses that
     }
-    let mut watch = Watch::new(Arc::clone(&pulse), host.config.deadlines, &host.clock, stop);
-    let stream = Watched::new(stream, Arc::clone(&pulse));
-    let Some(tls) = &host.config.tls else { return speak(stream, peer, &pulse, host, &mut watch).await };
-    match watch.over(tls.open(stream)).await {
-        Ok(Ok(stream)) => speak(stream, peer, &pulse, host, &mut watch).await,
+    let config = &host.config;
+    let mut watch = Watch::new(Arc::clone(pulse), config.deadlines, &host.clock, stop);
+    let mut stream = Watched::new(stream, Arc::clone(pulse));
+    let mut speaks_for_many = config.many.contains(peer.address);
+    let mut heard = Bytes::new();
+    if config.proxy_protocol.contains(peer.address) {
+        let client = match watch.over(proxy_header::take(&mut stream)).await {
+            Ok(Ok((client, rest))) => {
+                heard = rest;
+                client
+            }
+            Ok(Err(error)) => return no_proxy_header(&error, peer),
+            Err(told) => return Closed::from(told),
+        };
+        // A proxy that speaks for itself looks whether we are there.
+        speaks_for_many = client.is_none();
+        peer.address = client.map_or(peer.address, |client| client.ip());
+    }
+    if !speaks_for_many && !place.is_of(peer.address) {
+        return Closed::Refused;
+    }
+    let stream = Rewound::new(heard, stream);
+    let Some(tls) = &config.tls else { return speak(stream, peer, pulse, host, &mut watch).await };
+    match watch.over(Box::pin(tls.open(stream))).await {
+        Ok(Ok(stream)) => speak(stream, peer, pulse, host, &mut watch).await,
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "no TLS came about");
             Closed::Tls
@@ -96,15 +123,17 @@ pub(super) async fn serve(
     }
 }
 
-/// Speaks what the client speaks.
+fn no_proxy_header(error: &NoHeader, peer: Peer) -> Closed {
+    // Many balancers look whether a port is open, and say nothing.
+    if matches!(error, NoHeader::Ended) {
+        return Closed::Done;
+    }
+    tracing::debug!(%error, proxy = %peer.address, "a listed proxy sent no PROXY header");
+    Closed::Failed
+}
 
-async fn speak<S>(
-    mut stream: S,
-    peer: Peer,
-    pulse: &Arc<Pulse>,
-    host: &Host,
-    watch: &mut Watch,
-) -> Closed
+/// Speaks what the client speaks. Each protocol has a future of its own size: a connection holds the one it needs.
+async fn speak<S>(mut stream: S, peer: Peer, pulse: &Arc<Pulse>, host: &Host, watch: &mut Watch) -> Closed
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -115,10 +144,10 @@ where
     };
     let stream = Rewound::new(heard, stream);
     match spoken {
-        Spoken::Http1 => http1::serve(stream, peer, pulse, host, watch).await,
+        Spoken::Http1 => Box::pin(http1::serve(stream, peer, pulse, host, watch)).await,
         Spoken::Http2 => {
             pulse.speaks_http2();
-            http2::serve(stream, peer, pulse, host, watch).await
+            Box::pin(http2::serve(stream, peer, pulse, host, watch)).await
         }
     }
 }
@@ -154,7 +183,8 @@ impl From<Told> for Closed {
 
 impl Closed {
     pub(super) fn words() -> [String; 9] {
-        ["done", "failed", "head", "idle", "request", "unread", "displaced", "refused", "tls"].map(String::from)
+        ["done", "failed", "head", "idle", "request", "unread", "displaced", "refused", "tls"]
+            .map(String::from)
     }
 }
 

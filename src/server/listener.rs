@@ -91,7 +91,8 @@ impl Server {
                     let pulse = Arc::new(Pulse::new(server.host.clock.clone()));
                     let place = server.places.take(&pulse);
                     let (server, stop) = (Arc::clone(&server), stop.clone());
-                    connections.spawn(async move { server.connection(stream, peer, pulse, place, stop).await });
+                    connections
+                        .spawn(async move { server.connection(stream, peer, pulse, place, stop).await });
                 }
                 Err(error) => {
                     server.failures.increment(1);
@@ -118,11 +119,7 @@ impl Server {
         stop: CancellationToken,
     ) {
         self.open.increment(1.0);
-        let closed = if place.is_of(peer.ip()) {
-            serve(stream, Peer { address: peer.ip() }, pulse, &self.host, stop).await
-        } else {
-            Closed::Refused
-        };
+        let closed = serve(stream, Peer { address: peer.ip() }, &pulse, &mut place, &self.host, stop).await;
         self.closed.count(closed);
         self.open.decrement(1.0);
     }

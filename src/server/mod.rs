@@ -8,6 +8,7 @@ mod http1;
 mod http2;
 mod listener;
 mod places;
+mod proxy_header;
 mod pulse;
 mod rewound;
 mod tls;

@@ -56,8 +56,7 @@ impl Places {
                 if crowd.open.len() < self.most {
                     return;
                 }
-                let idle =
-                    crowd.open.values().filter_map(|pulse| Some((pulse.idle_since()?, pulse)));
+                let idle = crowd.open.values().filter_map(|pulse| Some((pulse.idle_since()?, pulse)));
                 idle.min_by_key(|(since, _)| *since).map(|(_, pulse)| Arc::clone(pulse))
             };
             // While all of them are being answered, whoever comes waits in the kernel's queue.
@@ -129,7 +128,8 @@ mod tests {
         };
         let held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
         assert!(take("2001:db8::3").is_none());
-        let others = [take("192.0.2.1").unwrap(), take("192.0.2.2").unwrap(), take("::ffff:192.0.2.1").unwrap()];
+        let others =
+            [take("192.0.2.1").unwrap(), take("192.0.2.2").unwrap(), take("::ffff:192.0.2.1").unwrap()];
         assert!(take("192.0.2.1").is_none());
         drop(held);
         assert!(take("2001:db8::3").is_some());

@@ -9,6 +9,7 @@ use crate::world::{World, good};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MOMENT: Duration = Duration::from_millis(1);
+const MINUTE_LESS_A_MOMENT: Duration = Duration::from_millis(59_999);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 impl World {
@@ -46,14 +47,21 @@ impl Connection {
 #[tokio::test]
 async fn whoever_sends_no_whole_head_is_cut_off_after_ten_seconds_and_not_before() {
     let world = World::new().await;
-    let begun: [&[u8]; 7] =
-        [b"", b"P", b"PRI * HTTP/2.0\r\n", b"G", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-", b"\r\n"];
+    let begun: [&[u8]; 7] = [
+        b"",
+        b"P",
+        b"PRI * HTTP/2.0\r\n",
+        b"G",
+        b"GET /healthz HT",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-",
+        b"\r\n",
+    ];
     let mut cut = Vec::new();
     for bytes in begun {
         cut.push((world.caller(bytes).await, bytes));
     }
     let mut in_time = world.caller(b"").await;
-    world.pass(10 * SECOND - MOMENT);
+    world.pass(Duration::from_millis(9_999));
     assert_eq!(in_time.status(HEALTH).await, 200);
     world.pass(MOMENT);
     for (mut connection, bytes) in cut {
@@ -85,7 +93,7 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
     let world = World::new().await;
     let (mut idle, mut busy) = (world.caller(b"").await, world.caller(b"").await);
     assert_eq!((idle.status(HEALTH).await, busy.status(HEALTH).await), (200, 200));
-    world.pass(60 * SECOND - MOMENT);
+    world.pass(MINUTE_LESS_A_MOMENT);
     assert_eq!(busy.status(HEALTH).await, 200);
     world.pass(MOMENT);
     assert!(idle.is_closed().await);
@@ -97,13 +105,14 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
 async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_for() {
     let settings = "freshness.patience = \"1h\"\n[upstream]\nurl = \"{backend}\"\n\
         first_byte_timeout = \"1h\"\ntimeout = \"1h\"";
-    let silent = |received: &Received| if received.target().contains("index") { Act::Hang } else { good(received) };
+    let silent =
+        |received: &Received| if received.target().contains("index") { Act::Hang } else { good(received) };
     let world = World::with(settings, silent).await;
     let key = world.customer("pro").await.key;
     let asked = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
     let mut connection = world.caller(asked.as_bytes()).await;
     world.backend.has_received(1).await;
-    world.pass(60 * SECOND - MOMENT);
+    world.pass(MINUTE_LESS_A_MOMENT);
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
     assert_eq!(world.closed("request").await, 0);
     world.pass(MOMENT);
@@ -153,7 +162,7 @@ async fn a_connection_ends_with_the_first_answer_after_an_hour_or_a_second_later
 async fn a_body_that_nobody_wants_does_not_cost_its_sender_the_answer() {
     let world = World::new().await;
     let head = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n";
-    let mut connection = world.caller(&[&head[..], &[b'x'; 150_000]].concat()).await;
+    let mut connection = world.caller(&[&head[..], &b"x".repeat(150_000)].concat()).await;
     let told = connection.read(false).await.unwrap();
     assert_eq!((told.status, told.code().as_str()), (400, "bad_request"));
     assert!(connection.is_closed().await);
@@ -162,8 +171,7 @@ async fn a_body_that_nobody_wants_does_not_cost_its_sender_the_answer() {
 #[tokio::test]
 async fn a_body_that_never_comes_is_not_waited_for() {
     let world = World::new().await;
-    let mut connection =
-        world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
+    let mut connection = world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);
     assert!(connection.is_closed().await);
     // It is heard out for as long as others may still be sending, and no longer.

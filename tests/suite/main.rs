@@ -42,6 +42,7 @@ mod deadlines;
 mod disk;
 mod disk_faults;
 mod faults;
+mod forwarded;
 mod framing;
 mod freshness;
 mod keepsakes;

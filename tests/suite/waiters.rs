@@ -181,6 +181,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         leases: Arc::clone(&whole.leases),
         larder: Arc::new(larder),
         pages: whole.pages.clone(),
+        proxies: config.proxies.clone(),
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
         notice: whole.notice.clone(),

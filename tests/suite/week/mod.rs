@@ -119,7 +119,8 @@ impl Play {
         let backend = Dated::new(start());
         let script = backend.clone();
         // Connections idle by the machine's clock, not by the made one, so not for long; but it may be busy.
-        let settings = format!("server.idle_timeout = \"30d\"\nserver.max_age = \"30d\"\n{}", policy.settings());
+        let settings =
+            format!("server.idle_timeout = \"30d\"\nserver.max_age = \"30d\"\n{}", policy.settings());
         let world = World::with(&settings, move |received| script.answer(received)).await;
         let mut customers = Vec::new();
         for _ in 0..size.customers {

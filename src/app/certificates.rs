@@ -1,0 +1,117 @@
+//! The certificates of the public port while it runs: their files are looked at, and what is new there is taken.
+//!
+//! By content and not by date: a file that is put in place by a link that changes, as some do it, is noticed as well. Not
+//! for: judging certificates (`server::Certificates`).
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use metrics::Gauge;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, Wall};
+use crate::config::{Problems, read_certificates};
+use crate::server::{CertificateFiles, Certificates, Tls};
+use crate::telemetry::metrics::Registry;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// What holds the certificates in use.
+#[derive(Clone)]
+pub(super) struct Keeper {
+    files: Vec<CertificateFiles>,
+    tls: Option<Tls>,
+    ends: Gauge,
+    refused: Gauge,
+}
+
+impl Keeper {
+    /// Reads the files for the first time.
+    pub(super) fn new(files: &[CertificateFiles], now: Wall, registry: &Registry) -> anyhow::Result<Self> {
+        let found = read_certificates(files, now)?;
+        let tls = found.map(Tls::new).transpose().context("the public port")?;
+        let keeper = Self {
+            files: files.to_vec(),
+            tls,
+            ends: registry.gauge("scoregate_certificate_ends_timestamp_seconds"),
+            refused: registry.gauge("scoregate_certificates_refused"),
+        };
+        keeper.tell();
+        Ok(keeper)
+    }
+
+    /// What opens TLS, if there is any.
+    pub(super) fn tls(&self) -> Option<Tls> {
+        self.tls.clone()
+    }
+
+    /// Looks at the files for as long as the program runs.
+    pub(super) async fn keep(self, clock: Clock, stop: CancellationToken) {
+        let Some(tls) = self.tls.clone() else { return };
+        let mut refused = None;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep(LOOK_EVERY) => {}
+            }
+            let (keeper, now, in_use) = (self.clone(), clock.now().wall, tls.certificates().fingerprint);
+            // Files may lie on a disk that is slow.
+            let looked = tokio::task::spawn_blocking(move || keeper.look(in_use, refused, now)).await;
+            match looked {
+                Ok(Looked::Same) => {}
+                Ok(Looked::New(certificates)) => {
+                    refused = None;
+                    self.take(*certificates);
+                }
+                Ok(Looked::Bad(fingerprint, problems)) => {
+                    refused = fingerprint;
+                    self.refused.set(1.0);
+                    tracing::error!(%problems, "changed certificates cannot be used; those from before go on");
+                }
+                Err(_) => tracing::error!("looking at certificates panicked"),
+            }
+        }
+    }
+
+    fn look(&self, in_use: [u8; 32], refused: Option<[u8; 32]>, now: Wall) -> Looked {
+        let fingerprint = Certificates::fingerprint_of(&self.files);
+        if fingerprint == Some(in_use) {
+            self.refused.set(0.0);
+            return Looked::Same;
+        }
+        // What was refused is said once, and read again when it has changed.
+        if fingerprint.is_some() && fingerprint == refused {
+            return Looked::Same;
+        }
+        match read_certificates(&self.files, now) {
+            Ok(Some(certificates)) => Looked::New(Box::new(certificates)),
+            Ok(None) => Looked::Same,
+            Err(problems) => Looked::Bad(fingerprint, problems),
+        }
+    }
+
+    /// From now on new connections get these.
+    fn take(&self, certificates: Certificates) {
+        let ends = certificates.ends;
+        if let Some(tls) = &self.tls {
+            tls.renew(certificates);
+        }
+        self.tell();
+        tracing::info!(ends = ends.rfc3339(), "new certificates are in use");
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+    fn tell(&self) {
+        let ends = self.tls.as_ref().map_or(0, |tls| tls.certificates().ends.seconds());
+        self.ends.set(ends as f64);
+        self.refused.set(0.0);
+    }
+}
+
+/// What was found.
+enum Looked {
+    Same,
+    New(Box<Certificates>),
+    Bad(Option<[u8; 32]>, Problems),
+}

@@ -1,0 +1,133 @@
+//! Who stands before us, as read: proxies that are believed about their clients, and how they say who that is.
+//!
+//! Not for: what follows from it (`gateway::client`, `server::proxy_header`).
+
+use toml::Value;
+
+use crate::gateway::{Believed, Network, Networks, Proxies};
+
+use super::resolve::Reading;
+
+impl Reading<'_> {
+    pub(super) fn proxies(&mut self) -> Proxies {
+        let trusted = self.networks("proxies.trusted");
+        if trusted.hold_everybody() {
+            let value = self.maybe("proxies.trusted");
+            let remedy = "that is everybody, and then anybody could say who they are; write the proxies' own addresses";
+            self.problem("proxies.trusted", value, remedy);
+        }
+        let header = match self.word("proxies.header").as_str() {
+            "forwarded" => Believed::Forwarded,
+            "none" => Believed::Nothing,
+            _ => Believed::XForwardedFor,
+        };
+        Proxies { trusted, header }
+    }
+
+    /// A list of networks; what is none is a problem of its own each.
+    pub(super) fn networks(&mut self, path: &str) -> Networks {
+        let written = self.value(path, |value| value.as_array().cloned()).unwrap_or_default();
+        let read = written.iter().filter_map(|entry| self.network(path, entry));
+        read.collect()
+    }
+
+    fn network(&mut self, path: &str, entry: &Value) -> Option<Network> {
+        let Some(text) = entry.as_str() else {
+            self.problem(path, Some(entry), super::ValueKind::Networks.remedy());
+            return None;
+        };
+        text.parse::<Network>().inspect_err(|none| self.problem(path, Some(entry), none.to_string())).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Problems, read_environment, read_text, resolve};
+    use super::*;
+
+    fn config(text: &str) -> Result<Config, Problems> {
+        resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
+    }
+
+    fn lists(networks: &Networks, address: &str) -> bool {
+        networks.contains(address.parse().unwrap())
+    }
+
+    #[test]
+    fn nobody_is_believed_unless_it_is_said() {
+        let config = config("").unwrap();
+        assert_eq!(config.proxies.header, Believed::XForwardedFor);
+        assert_eq!(config.proxies.trusted, Networks::default());
+        assert_eq!(config.server.connection.proxy_protocol, Networks::default());
+    }
+
+    #[test]
+    fn lists_and_the_header_are_as_written() {
+        let config = config(
+            "[proxies]\ntrusted = [\"10.0.0.0/8\", \"2001:db8::1\"]\nheader = \"forwarded\"\nprotocol = [\"192.0.2.1\"]",
+        )
+        .unwrap();
+        assert_eq!(config.proxies.header, Believed::Forwarded);
+        assert!(lists(&config.proxies.trusted, "10.1.2.3") && lists(&config.proxies.trusted, "2001:db8::1"));
+        assert!(!lists(&config.proxies.trusted, "192.0.2.1"));
+        assert!(lists(&config.server.connection.proxy_protocol, "192.0.2.1"));
+    }
+
+    #[test]
+    fn the_environment_says_a_list_with_commas() {
+        let of = |text: &str| {
+            let pairs = [("SCOREGATE_PROXIES_TRUSTED".to_owned(), text.to_owned())];
+            let mut written =
+                read_text("upstream = \"built-in\"\nproxies.trusted = [\"192.0.2.9\"]").unwrap();
+            written.overlay(read_environment(pairs.into_iter()).unwrap());
+            resolve(&written).map(|config| config.proxies.trusted)
+        };
+        let two = of("10.0.0.0/8, 2001:db8::1").unwrap();
+        assert!(lists(&two, "10.1.2.3") && lists(&two, "2001:db8::1") && !lists(&two, "192.0.2.9"));
+        assert_eq!((of("").unwrap(), of(" ").unwrap()), (Networks::default(), Networks::default()));
+        for bad in ["10.0.0.0/8,", "7", "true", "10.0.0.0/8;192.0.2.1"] {
+            let problems = of(bad).unwrap_err().to_string();
+            assert!(
+                problems.starts_with("proxies.trusted (from SCOREGATE_PROXIES_TRUSTED): found "),
+                "{problems}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_entry_that_is_no_network_is_refused_with_what_would_do() {
+        let problems = config(
+            "[proxies]\ntrusted = [\"10.0.0.1/8\", \"localhost\", 7, \"192.0.2.1\"]\nheader = \"x-real-ip\"\nprotocol = \"10.0.0.1\"",
+        )
+        .unwrap_err();
+        let lines: Vec<_> = problems.0.iter().map(ToString::to_string).collect();
+        for (path, value, remedy) in [
+            ("proxies.trusted", "\"10.0.0.1/8\"", "write \"10.0.0.0/8\""),
+            ("proxies.trusted", "\"localhost\"", "write an address"),
+            ("proxies.trusted", "found 7", "write a list"),
+            ("proxies.header", "\"x-real-ip\"", "\"forwarded\""),
+            ("proxies.protocol", "\"10.0.0.1\"", "write a list"),
+        ] {
+            let told =
+                |line: &&String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
+            assert!(lines.iter().any(|line| told(&line)), "{path} {value} {remedy} in {lines:#?}");
+        }
+        assert_eq!(lines.len(), 5, "{lines:#?}");
+    }
+
+    #[test]
+    fn everybody_cannot_be_trusted() {
+        for everybody in ["[\"0.0.0.0/0\"]", "[\"10.0.0.0/8\", \"::/0\"]", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"]
+        {
+            let problems = config(&format!("proxies.trusted = {everybody}")).unwrap_err().to_string();
+            assert!(
+                problems.starts_with("proxies.trusted: found [") && problems.contains("own addresses"),
+                "{problems}"
+            );
+            assert!(
+                config(&format!("proxies.protocol = {everybody}")).is_ok(),
+                "a port behind a balancer alone"
+            );
+        }
+    }
+}

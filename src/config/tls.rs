@@ -1,0 +1,117 @@
+//! TLS as read: `[tls.NAME]` for each certificate, and whether plain HTTP may be spoken where others can listen.
+//!
+//! Not for: what stands in the files (`server::Certificates`).
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use toml::Value;
+
+use crate::clock::Wall;
+use crate::server::{CertificateFiles, Certificates};
+
+use super::resolve::Reading;
+use super::{Problem, Problems};
+
+impl Reading<'_> {
+    pub(super) fn certificates(&mut self) -> Vec<CertificateFiles> {
+        let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| name_of(path)).collect();
+        names.dedup();
+        names.into_iter().map(|name| self.certificate(name)).collect()
+    }
+
+    fn certificate(&mut self, name: &str) -> CertificateFiles {
+        let certificate = self.file(&format!("tls.{name}.certificate"), "its certificate, in PEM");
+        let key = self.file(&format!("tls.{name}.key"), "its private key, in PEM");
+        CertificateFiles { name: name.to_owned(), certificate, key }
+    }
+
+    fn file(&mut self, path: &str, what: &str) -> PathBuf {
+        let value = self.maybe(path);
+        let file = value.and_then(Value::as_str).filter(|file| !file.is_empty());
+        if file.is_none() {
+            self.problem(path, value, format!("write the path of {what}, in quotes"));
+        }
+        PathBuf::from(file.unwrap_or_default())
+    }
+
+    /// Plain HTTP is for this machine, unless it is said that something before us speaks TLS.
+    pub(super) fn no_plain_http_by_accident(&mut self, listen: SocketAddr, has_tls: bool) {
+        let may = self.flag("server.plain_http");
+        if listen.ip().is_loopback() || has_tls || may {
+            return;
+        }
+        let found = Value::String(listen.to_string());
+        self.problem(
+            "listen",
+            Some(&found),
+            "keys would cross the network in the clear: write [tls.default] with a certificate and its key, or \
+             server.plain_http = true if a proxy on a network of your own speaks TLS",
+        );
+    }
+}
+
+/// Reads certificates, or says everything that is wrong with them.
+pub fn read_certificates(files: &[CertificateFiles], now: Wall) -> Result<Option<Certificates>, Problems> {
+    Certificates::load(files, now).map_err(|bad| {
+        let problem = |bad: crate::server::BadCertificate| Problem {
+            path: format!("tls.{}", bad.name),
+            found: Some(bad.file.display().to_string()),
+            remedy: bad.reason,
+        };
+        Problems(bad.into_iter().map(problem).collect())
+    })
+}
+
+fn name_of(path: &str) -> Option<&str> {
+    path.strip_prefix("tls.")?.split('.').next()
+}
+
+/// Whether a path is of a certificate's table.
+pub(super) fn is_certificate_path(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('.').collect();
+    matches!(parts.as_slice(), ["tls", _, "certificate" | "key"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_text, resolve};
+
+    fn problems(text: &str) -> Vec<String> {
+        let text = format!("upstream = \"built-in\"\n{text}");
+        let found = resolve(&read_text(&text).unwrap()).err().map(|problems| problems.0).unwrap_or_default();
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn plain_http_on_a_network_has_to_be_said() {
+        assert_eq!(problems("listen = \"[::1]:80\""), Vec::<String>::new());
+        for open in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
+            let found = problems(&format!("listen = \"{open}\""));
+            assert!(
+                found.len() == 1 && found[0].contains(open) && found[0].contains("plain_http"),
+                "{found:?}"
+            );
+            assert!(problems(&format!("listen = \"{open}\"\nserver.plain_http = true")).is_empty());
+            let tls = "[tls.default]\ncertificate = \"a.pem\"\nkey = \"a.key\"";
+            assert!(problems(&format!("listen = \"{open}\"\n{tls}")).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_certificate_needs_both_files_and_nothing_else() {
+        let found = problems("[tls.a]\ncertificate = \"a.pem\"\n[tls.b]\nkey = 7\n[tls.c]\nkeys = \"x\"");
+        for (path, words) in [
+            ("tls.a.key", "private key"),
+            ("tls.b.certificate", "certificate"),
+            ("tls.b.key", "found 7"),
+            ("tls.c.keys", "no such setting"),
+            ("tls.c.key:", "private key"),
+            ("tls.c.certificate", "certificate"),
+        ] {
+            let hit = found.iter().any(|line| line.starts_with(path) && line.contains(words));
+            assert!(hit, "{path} {words} in {found:#?}");
+        }
+        assert_eq!(found.len(), 6, "{found:#?}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Who the client is, where a request comes through proxies: the socket's peer, or whom the listed ones speak for.
+//!
+//! One header is believed, and only as far as listed proxies have written it. Not for: how an entry of it is spelled
+//! (`hops`), nor for what a proxy says before the request (`server::proxy_header`).
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use http::header::{FORWARDED, HeaderName};
+
+use super::hops::{in_forwarded, in_x_forwarded_for, split_last};
+use super::networks::Networks;
+
+/// So many entries are looked at, and no more.
+const MOST_HOPS: usize = 32;
+
+/// Which proxies are listed, and what they write.
+#[derive(Clone, Debug, Default)]
+pub struct Proxies {
+    /// Whose word on their clients is believed. Nobody's, if nothing is said.
+    pub trusted: Networks,
+    /// Where they write it.
+    pub header: Believed,
+}
+
+/// The header that is believed. A proxy writes one of them and passes the other on as the client sent it: if both were
+/// believed, clients could say who they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Believed {
+    /// The usual one.
+    #[default]
+    XForwardedFor,
+    /// That of RFC 7239.
+    Forwarded,
+    /// None: the proxies speak before the request, or not at all.
+    Nothing,
+}
+
+impl Proxies {
+    /// The address of the client. For a peer that is not listed no header is looked at.
+    ///
+    /// From the nearest hop to the farthest: what a listed one says is so; the first that is not listed is the client,
+    /// and what he says of others is his own affair. If all are listed it is the farthest. Where an entry cannot be
+    /// read, the hop that sent it is as far as anybody knows.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut known = peer.to_canonical();
+        if !self.trusted.contains(known) {
+            return known;
+        }
+        for said in self.header.hops(headers).take(MOST_HOPS) {
+            let Some(address) = said else { break };
+            known = address;
+            if !self.trusted.contains(known) {
+                break;
+            }
+        }
+        known
+    }
+}
+
+impl Believed {
+    /// What each hop says of the one before it, the nearest first. `None` where it says nothing that can be read.
+    fn hops(self, headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
+        let name = self.name();
+        let lines = name.into_iter().flat_map(|name| headers.get_all(name).iter().rev());
+        lines.flat_map(move |line| {
+            let mut left = Some(line.as_bytes());
+            std::iter::from_fn(move || {
+                let (before, entry) = split_last(left?, b',', self == Self::Forwarded);
+                left = before;
+                Some(self.address(entry))
+            })
+        })
+    }
+
+    const fn name(self) -> Option<HeaderName> {
+        match self {
+            Self::XForwardedFor => Some(HeaderName::from_static("x-forwarded-for")),
+            Self::Forwarded => Some(FORWARDED),
+            Self::Nothing => None,
+        }
+    }
+
+    fn address(self, entry: &[u8]) -> Option<IpAddr> {
+        match self {
+            Self::XForwardedFor => in_x_forwarded_for(entry),
+            Self::Forwarded => in_forwarded(entry),
+            Self::Nothing => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::networks::Network;
+    use super::*;
+
+    fn proxies(header: Believed) -> Proxies {
+        let listed = ["10.0.0.0/8", "2001:db8:aaaa::/48"].map(|text| text.parse::<Network>().unwrap());
+        Proxies { trusted: listed.into_iter().collect(), header }
+    }
+
+    /// Who the client is, whose request comes from this peer with these lines.
+    fn client(header: Believed, peer: &str, lines: &[(&'static str, &str)]) -> String {
+        let mut headers = HeaderMap::new();
+        for (name, line) in lines {
+            headers.append(*name, line.parse().unwrap());
+        }
+        proxies(header).client(peer.parse().unwrap(), &headers).to_string()
+    }
+
+    const XFF: &str = "x-forwarded-for";
+
+    #[test]
+    fn a_peer_that_is_not_listed_is_the_client_whatever_it_says() {
+        let lines = [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
+        for header in [Believed::XForwardedFor, Believed::Forwarded, Believed::Nothing] {
+            assert_eq!(client(header, "203.0.113.9", &lines), "203.0.113.9");
+            assert_eq!(client(header, "::ffff:203.0.113.9", &lines), "203.0.113.9");
+        }
+        let nobody = Proxies::default();
+        let headers = HeaderMap::from_iter([(HeaderName::from_static(XFF), "192.0.2.1".parse().unwrap())]);
+        assert_eq!(nobody.client("10.0.0.1".parse().unwrap(), &headers).to_string(), "10.0.0.1");
+    }
+
+    #[test]
+    fn the_nearest_who_is_not_listed_is_the_client() {
+        for (lines, expected) in [
+            (&[][..], "10.0.0.1"),
+            (&["192.0.2.1"], "192.0.2.1"),
+            (&["198.51.100.7, 192.0.2.1"], "192.0.2.1"),
+            (&["198.51.100.7, 192.0.2.1, 10.0.0.2"], "192.0.2.1"),
+            (&["198.51.100.7, 192.0.2.1", "10.0.0.3, 10.0.0.2"], "192.0.2.1"),
+            (&["192.0.2.1", "2001:db8:aaaa::1", "::ffff:10.0.0.2"], "192.0.2.1"),
+            (&["10.0.0.4, 10.0.0.3", "10.0.0.2"], "10.0.0.4"),
+            (&["2001:db8::1"], "2001:db8::1"),
+        ] {
+            let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
+            for peer in ["10.0.0.1", "::ffff:10.0.0.1"] {
+                assert_eq!(client(Believed::XForwardedFor, peer, &lines), expected, "{lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_ends_the_walk_at_whom_is_known() {
+        for (lines, expected) in [
+            (&["192.0.2.1, unknown"][..], "10.0.0.1"),
+            (&["192.0.2.1, _hidden, 10.0.0.2"], "10.0.0.2"),
+            (&["192.0.2.1, , 10.0.0.2"], "10.0.0.2"),
+            (&["192.0.2.1", "", "10.0.0.2"], "10.0.0.2"),
+            (&["192.0.2.1,"], "10.0.0.1"),
+            (&["nonsense, 192.0.2.1"], "192.0.2.1"),
+        ] {
+            let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
+            assert_eq!(client(Believed::XForwardedFor, "10.0.0.1", &lines), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn after_32_entries_the_walk_ends() {
+        let through = |hops: usize| {
+            let proxies: Vec<_> = (1..=hops).rev().map(|hop| format!("10.0.1.{hop}")).collect();
+            let line = format!("192.0.2.1, {}", proxies.join(", "));
+            client(Believed::XForwardedFor, "10.0.0.1", &[(XFF, &line)])
+        };
+        assert_eq!(
+            (through(31), through(32), through(60)),
+            ("192.0.2.1".into(), "10.0.1.32".into(), "10.0.1.32".into())
+        );
+    }
+
+    #[test]
+    fn one_header_is_believed_and_the_other_is_not() {
+        let lines =
+            [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2, for=10.0.0.2"), ("x-real-ip", "192.0.2.3")];
+        assert_eq!(client(Believed::XForwardedFor, "10.0.0.1", &lines), "192.0.2.1");
+        assert_eq!(client(Believed::Forwarded, "10.0.0.1", &lines), "192.0.2.2");
+        assert_eq!(client(Believed::Nothing, "10.0.0.1", &lines), "10.0.0.1");
+        assert_eq!(client(Believed::Forwarded, "10.0.0.1", &lines[..1]), "10.0.0.1");
+        assert_eq!(client(Believed::XForwardedFor, "10.0.0.1", &lines[1..]), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_quote_that_a_client_leaves_open_hides_nothing() {
+        for spoofed in ["for=\"", "for=6.6.6.6;x=\"", "for=6.6.6.6;x=\"\\", "\"\\\"", ","] {
+            let line = format!("{spoofed}, for=\"192.0.2.1:80\";host=\"a,b\", for=10.0.0.2");
+            assert_eq!(
+                client(Believed::Forwarded, "10.0.0.1", &[("forwarded", &line)]),
+                "192.0.2.1",
+                "{line}"
+            );
+        }
+    }
+}

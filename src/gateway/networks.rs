@@ -1,0 +1,160 @@
+//! Networks: a list of addresses that an operator has written, and whether one is among them.
+//!
+//! An IPv4 address is the same in its own form and mapped into IPv6. Not for: what follows from being listed (`client`).
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::{IpNet, Ipv4Net};
+
+/// The bits before an IPv4 address that is mapped into IPv6.
+const MAPPED_BITS: u8 = 96;
+
+/// One network. An address alone is a network of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(IpNet);
+
+/// Why a text is no network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoNetwork {
+    /// It is spelled otherwise.
+    #[error(
+        "write an address, such as \"192.0.2.1\", or a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\""
+    )]
+    Spelling,
+    /// It names an address inside a network, and leaves open which of the two is meant.
+    #[error(
+        "the address lies inside that network: write \"{network}\" for the network, or the address alone"
+    )]
+    Inside {
+        /// The network that it lies in.
+        network: IpNet,
+    },
+}
+
+/// Any number of networks. Nobody is in none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks(Vec<IpNet>);
+
+impl FromStr for Network {
+    type Err = NoNetwork;
+
+    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().map_err(|_| NoNetwork::Spelling)?;
+        let Some(bits) = bits else { return Ok(Self(address.to_canonical().into())) };
+        let is_plain = bits == "0" || !bits.starts_with(['0', '+']);
+        let bits: u8 = bits.parse().ok().filter(|_| is_plain).ok_or(NoNetwork::Spelling)?;
+        let network = IpNet::new(address, bits).map_err(|_| NoNetwork::Spelling)?;
+        if network.trunc() != network {
+            return Err(NoNetwork::Inside { network: network.trunc() });
+        }
+        Ok(Self(unmapped(network)))
+    }
+}
+
+/// In the form in which addresses are compared.
+fn unmapped(network: IpNet) -> IpNet {
+    let IpNet::V6(six) = network else { return network };
+    let four = six.addr().to_ipv4_mapped().zip(six.prefix_len().checked_sub(MAPPED_BITS));
+    four.and_then(|(address, bits)| Ipv4Net::new(address, bits).ok()).map_or(network, IpNet::V4)
+}
+
+impl FromIterator<Network> for Networks {
+    fn from_iter<I: IntoIterator<Item = Network>>(networks: I) -> Self {
+        Self(networks.into_iter().map(|Network(network)| network).collect())
+    }
+}
+
+impl Networks {
+    /// Whether an address is in one of them.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whether every IPv4 address or every IPv6 address is in them, be it by halves.
+    pub fn hold_everybody(&self) -> bool {
+        IpNet::aggregate(&self.0).iter().any(|network| network.prefix_len() == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks(texts: &[&str]) -> Networks {
+        texts.iter().map(|text| text.parse::<Network>().unwrap()).collect()
+    }
+
+    #[test]
+    fn an_address_is_in_its_networks_in_either_form() {
+        let listed =
+            networks(&["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "2001:db9::1", "::ffff:198.51.100.0/120"]);
+        for inside in [
+            "10.0.0.0",
+            "10.255.255.255",
+            "::ffff:10.1.2.3",
+            "192.0.2.1",
+            "2001:db8:ffff::1",
+            "2001:db9::1",
+            "198.51.100.9",
+            "::ffff:198.51.100.9",
+        ] {
+            assert!(listed.contains(inside.parse().unwrap()), "{inside}");
+        }
+        for outside in [
+            "11.0.0.0",
+            "9.255.255.255",
+            "192.0.2.2",
+            "2001:db7::1",
+            "2001:db9::2",
+            "198.51.101.0",
+            "::10.0.0.1",
+        ] {
+            assert!(!listed.contains(outside.parse().unwrap()), "{outside}");
+        }
+        assert!(!Networks::default().contains("127.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_no_network_is_told_what_would_do() {
+        for bad in [
+            "",
+            " ",
+            "10.0.0.0/",
+            "/8",
+            "10.0.0.0/33",
+            "2001:db8::/129",
+            "10.0.0.0/08",
+            "10.0.0.0/+8",
+            "10.0.0.0/-1",
+            "10.0.0/8",
+            "010.0.0.0/8",
+            "10.0.0.0/255.0.0.0",
+            "localhost",
+            "10.0.0.1:80",
+            "[::1]",
+            " 10.0.0.1",
+            "fe80::1%eth0",
+        ] {
+            assert_eq!(bad.parse::<Network>(), Err(NoNetwork::Spelling), "{bad}");
+        }
+        let inside = "10.1.2.3/8".parse::<Network>().unwrap_err();
+        assert!(inside.to_string().contains("write \"10.0.0.0/8\""), "{inside}");
+        assert!(matches!("::1/64".parse::<Network>(), Err(NoNetwork::Inside { .. })));
+    }
+
+    #[test]
+    fn everybody_is_noticed_even_by_halves() {
+        for everybody in
+            [&["0.0.0.0/0"][..], &["::/0"], &["0.0.0.0/1", "128.0.0.0/1"], &["::ffff:0:0/96", "10.0.0.1"]]
+        {
+            assert!(networks(everybody).hold_everybody(), "{everybody:?}");
+        }
+        for some in [&[][..], &["0.0.0.0/1"], &["10.0.0.0/8", "2000::/3"], &["0.0.0.0", "::"]] {
+            assert!(!networks(some).hold_everybody(), "{some:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Version 2: a signature, four bytes that say what follows, a block of addresses, further fields.
+//!
+//! The further fields (TLVs) have to fit into the header and are skipped; a checksum among them (`PP2_TYPE_CRC32C`) is
+//! not checked, since TCP has its own. Not for: version 1 (`text`).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::{LONGEST, Reading};
+
+/// No text protocol begins so.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// The signature, the command, the family, the length of the rest.
+const FIXED: usize = 16;
+/// What says of which kind a further field is, and how long.
+const FIELD_HEAD: usize = 3;
+
+/// What a header says it is about.
+#[derive(Clone, Copy)]
+enum Block {
+    /// The proxy speaks for itself, or of a kind of client that it cannot name. All that follows is ignored.
+    Ignored,
+    /// TCP over IPv4.
+    Four,
+    /// TCP over IPv6.
+    Six,
+    /// A socket of the proxy's own machine.
+    Unix,
+}
+
+pub(super) fn read(bytes: &[u8]) -> Reading {
+    let Some((signature, said)) = bytes.split_first_chunk() else {
+        return if SIGNATURE.starts_with(bytes) { Reading::Incomplete } else { Reading::Malformed };
+    };
+    match said {
+        _ if signature != SIGNATURE => Reading::Malformed,
+        [] | [0x20 | 0x21] => Reading::Incomplete,
+        [command, family, length @ ..] => match block(*command, *family) {
+            Some(block) => sized(block, length),
+            None => Reading::Malformed,
+        },
+        [_] => Reading::Malformed,
+    }
+}
+
+fn block(command: u8, family: u8) -> Option<Block> {
+    match (command, family) {
+        // A proxy that speaks for itself, as when it asks whether we live, may write any family.
+        (0x20, _) | (0x21, 0x00) => Some(Block::Ignored),
+        (0x21, 0x11) => Some(Block::Four),
+        (0x21, 0x21) => Some(Block::Six),
+        (0x21, 0x31 | 0x32) => Some(Block::Unix),
+        _ => None, // among them all datagrams: none comes over a connection
+    }
+}
+
+/// The length and what it is of.
+fn sized(block: Block, bytes: &[u8]) -> Reading {
+    // The high byte alone may say already that it is too much or too little.
+    let (least, most) = match bytes {
+        [] => return Reading::Incomplete,
+        [high] => (u16::from_be_bytes([*high, 0]), u16::from_be_bytes([*high, u8::MAX])),
+        [high, low, ..] => (u16::from_be_bytes([*high, *low]), u16::from_be_bytes([*high, *low])),
+    };
+    let (least, most) = (usize::from(least), usize::from(most));
+    if FIXED + least > LONGEST || most < block.length() {
+        return Reading::Malformed;
+    }
+    let Some((_, rest)) = bytes.split_first_chunk::<2>() else { return Reading::Incomplete };
+    let has_come = rest.get(..least);
+    let fields = has_come.unwrap_or(rest).get(block.length()..).unwrap_or_default();
+    if !block.fields_fit(fields, least) {
+        return Reading::Malformed;
+    }
+    match has_come {
+        Some(whole) => Reading::Header { length: FIXED + least, client: block.client(whole) },
+        None => Reading::Incomplete,
+    }
+}
+
+impl Block {
+    /// How many bytes its addresses and ports take.
+    const fn length(self) -> usize {
+        match self {
+            Self::Ignored => 0,
+            Self::Four => 12,
+            Self::Six => 36,
+            Self::Unix => 216,
+        }
+    }
+
+    /// Whether the fields behind the addresses, as far as they have come, fit into so long a rest.
+    fn fields_fit(self, mut fields: &[u8], rest: usize) -> bool {
+        let mut left = rest - self.length();
+        loop {
+            let least = match fields {
+                _ if matches!(self, Self::Ignored) || left == 0 => return true,
+                _ if left < FIELD_HEAD => return false,
+                [] | [_] => return true,
+                [_, high] => usize::from(u16::from_be_bytes([*high, 0])),
+                [_, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
+            };
+            let Some(after) = left.checked_sub(FIELD_HEAD + least) else { return false };
+            let Some(behind) = fields.get(FIELD_HEAD + least..) else { return true };
+            (left, fields) = (after, behind);
+        }
+    }
+
+    /// The source address and port; the destination's are ours.
+    fn client(self, block: &[u8]) -> Option<SocketAddr> {
+        let (address, port): (IpAddr, &[u8]) = match self {
+            Self::Ignored | Self::Unix => return None,
+            Self::Four => (Ipv4Addr::from(*block.first_chunk::<4>()?).into(), block.get(8..)?),
+            Self::Six => (Ipv6Addr::from(*block.first_chunk::<16>()?).into(), block.get(32..)?),
+        };
+        Some(SocketAddr::new(address.to_canonical(), u16::from_be_bytes(*port.first_chunk()?)))
+    }
+}
