@@ -7,6 +7,7 @@ mod access;
 mod cache;
 mod command;
 mod lines;
+mod reload;
 mod serve;
 mod view;
 
@@ -14,6 +15,7 @@ pub use access::{Access, BadToken};
 pub use cache::{CACHE, DocumentView, PURGE, PurgeBody};
 pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
 pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
+pub use reload::{RELOAD, ReloadAsked, Reloaded, Reloads};
 pub use serve::{Side, SideConfig, run};
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -25,6 +26,7 @@ use crate::telemetry::metrics::Scrape;
 use super::access::Access;
 use super::cache::{self, CACHE};
 use super::command::{Command, Problem, largest_body, perform};
+use super::reload::{RELOAD, Reloads, reload};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -49,16 +51,35 @@ pub struct Side {
     pub ready: Arc<AtomicBool>,
     /// Owns the commands under way.
     pub changes: TaskTracker,
+    /// What TCP must show.
+    pub access: Arc<ArcSwap<Access>>,
+    /// Where it is asked that the settings be read again.
+    pub reloads: Reloads,
 }
 
 /// Where the side port listens.
 pub struct SideConfig {
     /// Over TCP.
     pub tcp: std::net::TcpListener,
-    /// What TCP must show.
-    pub access: Access,
     /// Over a Unix socket, if there is one.
     pub socket: Option<std::os::unix::net::UnixListener>,
+}
+
+/// How a connection was made.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Tcp,
+    Socket,
+}
+
+impl Way {
+    /// What it must show, as of now.
+    fn access(self, side: &Side) -> Arc<Access> {
+        match self {
+            Self::Tcp => side.access.load_full(),
+            Self::Socket => Arc::new(Access::Socket),
+        }
+    }
 }
 
 /// Serves the side port until `stop`. To be run on a thread of its own.
@@ -82,7 +103,7 @@ pub async fn run(
                 let accepted =
                     tokio::select! { () = stop.cancelled() => break, accepted = socket.accept() => accepted };
                 match accepted {
-                    Ok((stream, _)) => open(stream, &side, Access::Socket, &connections, &stop),
+                    Ok((stream, _)) => open(stream, &side, Way::Socket, &connections, &stop),
                     Err(_) => clock.sleep(BREATHE).await,
                 }
             }
@@ -96,7 +117,7 @@ pub async fn run(
             accepted = tcp.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => open(stream, &side, config.access.clone(), &connections, &stop),
+            Ok((stream, _)) => open(stream, &side, Way::Tcp, &connections, &stop),
             Err(_) => clock.sleep(BREATHE).await,
         }
     }
@@ -124,15 +145,18 @@ async fn fold(scrape: &Scrape, clock: &Clock) {
 fn open(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     side: &Arc<Side>,
-    access: Access,
+    way: Way,
     connections: &TaskTracker,
     stop: &CancellationToken,
 ) {
-    let (side, stop, access) = (Arc::clone(side), stop.clone(), Arc::new(access));
+    let (side, stop) = (Arc::clone(side), stop.clone());
     connections.spawn(async move {
         let service = service_fn(|request: Request<Incoming>| {
-            let (side, access) = (Arc::clone(&side), Arc::clone(&access));
-            async move { Ok::<_, Infallible>(side.handle(request, &access).await) }
+            let side = Arc::clone(&side);
+            async move {
+                let access = way.access(&side);
+                Ok::<_, Infallible>(side.handle(request, &access).await)
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -182,6 +206,10 @@ impl Side {
         let body = Limited::new(body, largest_body(head.uri.path())).collect().await;
         let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
         let (path, who) = (head.uri.path(), who(access, &head.headers));
+        if path == RELOAD && head.method == Method::POST {
+            let answer = reload(&self.reloads, &who).await?;
+            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
+        }
         if path.starts_with(CACHE) {
             let answer = cache::answer(&self.larder, &head.method, path, &body, &who).await?;
             return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));

@@ -3,9 +3,11 @@
 //! By content and not by date: a file that is put in place by a link that changes, as some do it, is noticed as well. Not
 //! for: judging certificates (`server::Certificates`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use arc_swap::ArcSwap;
 use metrics::Gauge;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// What holds the certificates in use.
 #[derive(Clone)]
 pub(super) struct Keeper {
-    files: Vec<CertificateFiles>,
+    files: Arc<ArcSwap<Vec<CertificateFiles>>>,
     tls: Option<Tls>,
     ends: Gauge,
     refused: Gauge,
@@ -32,7 +34,7 @@ impl Keeper {
         let found = read_certificates(files, now)?;
         let tls = found.map(Tls::new).transpose().context("the public port")?;
         let keeper = Self {
-            files: files.to_vec(),
+            files: Arc::new(ArcSwap::from_pointee(files.to_vec())),
             tls,
             ends: registry.gauge("scoregate_certificate_ends_timestamp_seconds"),
             refused: registry.gauge("scoregate_certificates_refused"),
@@ -62,7 +64,7 @@ impl Keeper {
                 Ok(Looked::Same) => {}
                 Ok(Looked::New(certificates)) => {
                     refused = None;
-                    self.take(*certificates);
+                    self.renew(*certificates);
                 }
                 Ok(Looked::Bad(fingerprint, problems)) => {
                     refused = fingerprint;
@@ -75,7 +77,8 @@ impl Keeper {
     }
 
     fn look(&self, in_use: [u8; 32], refused: Option<[u8; 32]>, now: Wall) -> Looked {
-        let fingerprint = Certificates::fingerprint_of(&self.files);
+        let files = self.files.load_full();
+        let fingerprint = Certificates::fingerprint_of(&files);
         if fingerprint == Some(in_use) {
             self.refused.set(0.0);
             return Looked::Same;
@@ -84,15 +87,32 @@ impl Keeper {
         if fingerprint.is_some() && fingerprint == refused {
             return Looked::Same;
         }
-        match read_certificates(&self.files, now) {
+        match read_certificates(&files, now) {
             Ok(Some(certificates)) => Looked::New(Box::new(certificates)),
             Ok(None) => Looked::Same,
             Err(problems) => Looked::Bad(fingerprint, problems),
         }
     }
 
+    /// Reads what a reload wants, which takes no effect yet.
+    pub(super) fn read(
+        &self,
+        files: &[CertificateFiles],
+        now: Wall,
+    ) -> Result<Option<Certificates>, Problems> {
+        read_certificates(files, now)
+    }
+
+    /// Takes over what a reload read.
+    pub(super) fn take(&self, files: &[CertificateFiles], certificates: Option<Certificates>) {
+        self.files.store(Arc::new(files.to_vec()));
+        if let Some(certificates) = certificates {
+            self.renew(certificates);
+        }
+    }
+
     /// From now on new connections get these.
-    fn take(&self, certificates: Certificates) {
+    fn renew(&self, certificates: Certificates) {
         let ends = certificates.ends;
         if let Some(tls) = &self.tls {
             tls.renew(certificates);

@@ -69,7 +69,7 @@ pub(super) fn run(args: CacheArgs) -> Exit {
             (Method::POST, PURGE.into(), body.expect("a text and a flag make JSON"))
         }
     };
-    match wait_for(ask_running(&config, asked)) {
+    match wait_for(ask_running(&config, asked, "documents are in the memory of a running server alone")) {
         Ok(told) if args.json => printer::data(&format!("{told:#}\n")),
         Ok(told) if lists => list(told),
         Ok(told) => printer::data(&format!("purged: {}\n", told.get("purged").unwrap_or(&told))),

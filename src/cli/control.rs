@@ -154,15 +154,14 @@ pub(super) fn operator() -> String {
     if plain.is_empty() { "cli".into() } else { format!("cli:{plain}") }
 }
 
-/// Asks a running server for what it alone knows.
-pub(super) async fn ask_running(config: &Config, asked: Asked) -> Result<Value, Undone> {
+/// Asks a running server for what it alone can do; `without` says what that means where none runs.
+pub(super) async fn ask_running(config: &Config, asked: Asked, without: &str) -> Result<Value, Undone> {
     let socket = config.data_dir.join(SOCKET);
     match UnixStream::connect(&socket).await {
         Ok(stream) => ask(stream, asked).await,
         Err(error) => {
             let shown = config.data_dir.display();
-            let hint = "documents are in the memory of a running server alone";
-            Err(Undone::Input(format!("no server answers in {shown} ({error}): {hint}")))
+            Err(Undone::Input(format!("no server answers in {shown} ({error}): {without}")))
         }
     }
 }

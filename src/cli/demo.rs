@@ -50,7 +50,7 @@ pub(super) fn run(place: &Where) -> Exit {
 }
 
 async fn demonstrate(config: Config) -> anyhow::Result<(Exit, Stopped)> {
-    let signals = StopSignals::listen()?;
+    let mut signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
     let running = app::start(config, Clock::system()).await?;
     let exit = tell(&running, &data_dir).await.map(|text| printer::data(&text));

@@ -9,6 +9,7 @@ mod demo;
 mod exit;
 mod keys;
 mod printer;
+mod reload;
 mod serve;
 mod store;
 
@@ -42,7 +43,8 @@ enum Command {
     Demo(Where),
     /// Run the gateway by a configuration: the production form.
     #[command(after_help = "Example:\n  scoregate serve --config scoregate.toml\n\n\
-        Stops on SIGTERM or Ctrl-C: open requests are finished, leased quota is given back.\n\
+        Stops on SIGTERM or Ctrl-C: open requests are finished, leased quota is given back. SIGHUP reads the\n\
+        settings again, as `scoregate reload` does.\n\
         Every setting can be said by the environment too; `scoregate check --sample` shows them all.")]
     Serve {
         /// The configuration file.
@@ -72,6 +74,9 @@ enum Command {
     /// List and purge the documents that a running server has.
     #[command(after_help = cache::AFTER_HELP)]
     Cache(cache::CacheArgs),
+    /// Have a running server read its settings and certificates again.
+    #[command(after_help = reload::AFTER_HELP)]
+    Reload(reload::ReloadArgs),
     /// Print completions for a shell.
     #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
     Completions {
@@ -112,6 +117,7 @@ pub fn main() -> Exit {
         Command::Keys(args) => keys::run(args),
         Command::Store(args) => store::run(&args),
         Command::Cache(args) => cache::run(args),
+        Command::Reload(args) => reload::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);

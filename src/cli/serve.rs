@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::app;
+use crate::app::{self, Stopped};
 use crate::clock::Clock;
 use crate::config::{Config, Problems, Written, read_environment, read_file, resolve};
 use crate::telemetry::log;
@@ -15,20 +15,14 @@ use super::Where;
 use super::exit::Exit;
 use super::printer;
 
-pub(super) fn run(config: Option<&Path>, place: &Where) -> Exit {
-    let config = match settings(config, place) {
+pub(super) fn run(path: Option<&Path>, place: &Where) -> Exit {
+    let config = match settings(path, place) {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
     };
     log::start(&config.log);
-    let served = runtime(config.workers).and_then(|runtime| {
-        runtime.block_on(async {
-            let signals = StopSignals::listen()?;
-            let running = app::start(config, Clock::system()).await?;
-            signals.wait().await;
-            Ok(running.stop().await)
-        })
-    });
+    let read_again = || settings(path, place);
+    let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_again)));
     match served {
         // The runtime is gone, and so the store is closed: only now may somebody else have the directory.
         Ok(stopped) => {
@@ -36,6 +30,30 @@ pub(super) fn run(config: Option<&Path>, place: &Where) -> Exit {
             Exit::Done
         }
         Err(error) => printer::fault(&error),
+    }
+}
+
+/// Serves until a stop signal. Settings are read again whenever that is asked for.
+async fn serve(config: Config, read_again: impl Fn() -> Result<Config, Problems>) -> anyhow::Result<Stopped> {
+    let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
+    let mut running = app::start(config, Clock::system()).await?;
+    loop {
+        let answer = tokio::select! {
+            () = stop.wait() => return Ok(running.stop().await),
+            _ = hang_up.recv() => None,
+            Some(answer) = running.reloads.recv() => Some(answer),
+        };
+        let outcome = match read_again() {
+            Ok(wanted) => running.reload(wanted).await,
+            Err(problems) => {
+                running.reload_refused(&problems);
+                Err(problems)
+            }
+        };
+        let told = answer.map(|answer| answer.send(outcome.map_err(|problems| problems.to_string())));
+        if told.is_some_and(|told| told.is_err()) {
+            tracing::debug!("who asked for the reload has left");
+        }
     }
 }
 
@@ -112,15 +130,18 @@ pub(super) struct StopSignals {
     interrupt: Signal,
 }
 
+fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
+    signal(kind).context("the signals cannot be listened to")
+}
+
 impl StopSignals {
     /// Begins to listen. Needs a runtime.
     pub(super) fn listen() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("the stop signals cannot be listened to");
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
     /// Waits for one of them.
-    pub(super) async fn wait(mut self) {
+    pub(super) async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

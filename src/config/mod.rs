@@ -7,6 +7,7 @@ mod file;
 mod freshness;
 mod mapping;
 mod proxies;
+mod reload;
 mod resolve;
 mod server;
 mod settings;
@@ -76,6 +77,8 @@ pub struct Config {
     pub workers: Option<usize>,
     /// The log.
     pub log: LogConfig,
+    /// All of it as it was written.
+    pub written: Written,
 }
 
 /// Which backend.

@@ -54,6 +54,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
             .maybe("server.workers")
             .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
         log: reading.log(),
+        written: written.clone(),
     };
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());
     let Reading { problems, .. } = reading;

@@ -2,6 +2,7 @@
 //! not in it is refused. The environment can say each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
 
 use super::mapping::MAPPING_SAMPLE;
+use super::reload::waits;
 
 /// What a setting holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +146,8 @@ pub fn sample() -> String {
                 _ => format!("\n[{table}]"),
             });
         }
-        lines.push(format!("# {}", row.meaning));
+        let when = if waits(row.path) { " (At the next start.)" } else { "" };
+        lines.push(format!("# {}{when}", row.meaning));
         lines.push(match (row.path, row.default) {
             ("upstream", _) => "upstream = \"built-in\"".into(),
             (_, default) => format!("# {name} = {}", default.unwrap_or("…")),
@@ -162,6 +164,7 @@ const HEAD_SAMPLE: &str = "\
 # scoregate's settings. Every line that is commented out shows the default.
 # Each but those of [tiers], [tls] and [mapping] can also be said by the environment: SCOREGATE_ and the path in capitals, dots
 # as underscores.
+# `scoregate reload` and SIGHUP read them again while the server runs; what is marked so holds from the next start.
 # `scoregate check --config FILE` names everything that is wrong with a file, at once.
 ";
 

@@ -5,7 +5,7 @@
 
 use std::hash::BuildHasher as _;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::Now;
 use crate::limits::{Bucket, Rule, Standing};
@@ -16,26 +16,32 @@ const BUCKETS: usize = 65_536;
 pub struct AddressGuard {
     buckets: Box<[AtomicU64]>,
     keyed: foldhash::quality::RandomState,
-    limit: u32,
+    limit: AtomicU32,
 }
 
 impl AddressGuard {
     /// That many refusals a minute for each address.
     pub fn new(limit: u32) -> Self {
         let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
-        Self { buckets, keyed: foldhash::quality::RandomState::default(), limit }
+        Self { buckets, keyed: foldhash::quality::RandomState::default(), limit: AtomicU32::new(limit) }
     }
 
     /// How many refusals a minute.
-    pub const fn limit(&self) -> u32 {
-        self.limit
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// That many from now on. A bucket that holds more gives it up with its next token.
+    pub fn set_limit(&self, limit: u32) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Takes a token of an address. `false` if there is none.
     pub fn take(&self, address: IpAddr, now: Now) -> bool {
         let Some(bucket) = self.bucket(address) else { return false };
+        let limit = self.limit();
         let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |nanos| {
-            Bucket::from_nanos(nanos).take(self.limit, now.mono).map(Bucket::to_nanos)
+            Bucket::from_nanos(nanos).take(limit, now.mono).map(Bucket::to_nanos)
         });
         taken.is_ok()
     }
@@ -43,7 +49,7 @@ impl AddressGuard {
     /// What is left for an address.
     pub fn standing(&self, address: IpAddr, now: Now) -> Standing {
         let nanos = self.bucket(address).map_or(0, |bucket| bucket.load(Ordering::Relaxed));
-        Standing::of_bucket(Rule::Guard, Bucket::from_nanos(nanos), self.limit, now)
+        Standing::of_bucket(Rule::Guard, Bucket::from_nanos(nanos), self.limit(), now)
     }
 
     fn bucket(&self, address: IpAddr) -> Option<&AtomicU64> {

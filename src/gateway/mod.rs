@@ -76,7 +76,9 @@ pub use networks::{Network, Networks, NoNetwork};
 pub use observe::Instruments;
 pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Refusal};
-pub use registrar::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, RegistrarError, Took};
+pub use registrar::{
+    Amend, BadField, Issued, KeyRecord, NewApplication, NotAdopted, Registrar, RegistrarError, Took,
+};
 pub use roster::{Found, Roster};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
@@ -101,7 +103,7 @@ pub struct Gateway {
     /// Who is believed about his clients.
     pub proxies: Proxies,
     /// What strangers may have refused.
-    pub guard: AddressGuard,
+    pub guard: Arc<AddressGuard>,
     /// What is counted.
     pub instruments: Arc<Instruments>,
     /// The words and numbers that `/me` and the 401 need.

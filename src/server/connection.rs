@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
@@ -42,8 +43,8 @@ pub struct ConnectionConfig {
 /// What every connection needs.
 #[derive(Clone)]
 pub(super) struct Host {
-    pub(super) gateway: Arc<Gateway>,
-    pub(super) config: ConnectionConfig,
+    /// Whoever answers now: another one after a reload.
+    pub(super) gateway: Arc<ArcSwap<Gateway>>,
     pub(super) clock: Clock,
     /// Owns what runs beside a connection.
     pub(super) tasks: TaskTracker,
@@ -84,13 +85,13 @@ pub(super) async fn serve(
     mut peer: Peer,
     pulse: &Arc<Pulse>,
     place: &mut Place,
+    config: &ConnectionConfig,
     host: &Host,
     stop: CancellationToken,
 ) -> Closed {
     if stream.set_nodelay(true).is_err() {
         return Closed::Failed; // only a socket that is gone already refuses that
     }
-    let config = &host.config;
     let mut watch = Watch::new(Arc::clone(pulse), config.deadlines, &host.clock, stop);
     let mut stream = Watched::new(stream, Arc::clone(pulse));
     let mut speaks_for_many = config.many.contains(peer.address);

@@ -48,7 +48,8 @@ where
         let (head, body) = request.into_parts();
         let broke_off = &broke_off;
         async move {
-            let mut response = host.gateway.handle(&head, !body.is_end_stream(), peer).await;
+            let gateway = host.gateway.load_full();
+            let mut response = gateway.handle(&head, !body.is_end_stream(), peer).await;
             if response.headers().contains_key(CONNECTION) {
                 broke_off.store(true, Ordering::Relaxed);
             } else if pulse.is_retiring() {

@@ -52,7 +52,7 @@ where
 {
     let service = service_fn(|request: Request<Incoming>| {
         let ticket = pulse.ticket();
-        let (gateway, pulse) = (Arc::clone(&host.gateway), Arc::clone(pulse));
+        let (gateway, pulse) = (host.gateway.load_full(), Arc::clone(pulse));
         let (head, body) = request.into_parts();
         async move {
             let mut response = gateway.handle(&head, !body.is_end_stream(), peer).await;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use metrics::{Counter, Gauge};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -36,12 +37,25 @@ pub struct ServerConfig {
     pub grace: Duration,
 }
 
+/// How the public port behaves now, which can change while it serves.
+pub struct Manners {
+    config: ArcSwap<ServerConfig>,
+    places: Arc<Places>,
+}
+
+impl Manners {
+    /// From now on it behaves so. Connections that are open keep the deadlines they began with.
+    pub fn change(&self, config: ServerConfig) {
+        self.places.allow(config.most_connections, config.most_per_address);
+        self.config.store(Arc::new(config));
+    }
+}
+
 /// A server on one listening socket.
 pub struct Server {
     listener: TcpListener,
     host: Host,
-    grace: Duration,
-    places: Arc<Places>,
+    manners: Arc<Manners>,
     open: Gauge,
     closed: Family<Counter, Closed>,
     failures: Counter,
@@ -56,22 +70,27 @@ impl Server {
     /// A server that answers through `gateway`.
     pub fn new(
         listener: TcpListener,
-        gateway: Arc<Gateway>,
+        gateway: Arc<ArcSwap<Gateway>>,
         config: ServerConfig,
         clock: Clock,
         registry: &Registry,
     ) -> Self {
         let places = Places::new(config.most_connections, config.most_per_address);
-        let host = Host { gateway, config: config.connection, clock, tasks: TaskTracker::new() };
+        let manners = Arc::new(Manners { config: ArcSwap::from_pointee(config), places });
+        let host = Host { gateway, clock, tasks: TaskTracker::new() };
         Self {
             listener,
             host,
-            grace: config.grace,
-            places,
+            manners,
             open: registry.gauge("scoregate_connections"),
             closed: registry.counters("scoregate_connections_total", &Closed::words()),
             failures: registry.counter("scoregate_accept_failures_total"),
         }
+    }
+
+    /// How it behaves, to be changed while it serves.
+    pub fn manners(&self) -> Arc<Manners> {
+        Arc::clone(&self.manners)
     }
 
     /// Serves until `stop`, then stops accepting and waits for open connections, as long as the grace lasts.
@@ -89,7 +108,7 @@ impl Server {
             match accepted {
                 Ok((stream, peer)) => {
                     let pulse = Arc::new(Pulse::new(server.host.clock.clone()));
-                    let place = server.places.take(&pulse);
+                    let place = server.manners.places.take(&pulse);
                     let (server, stop) = (Arc::clone(&server), stop.clone());
                     connections
                         .spawn(async move { server.connection(stream, peer, pulse, place, stop).await });
@@ -102,11 +121,12 @@ impl Server {
             }
         }
         connections.close();
-        server.host.clock.within(server.grace, connections.wait()).await.is_ok()
+        let grace = server.manners.config.load().grace;
+        server.host.clock.within(grace, connections.wait()).await.is_ok()
     }
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        self.places.room().await;
+        self.manners.places.room().await;
         self.listener.accept().await
     }
 
@@ -119,7 +139,9 @@ impl Server {
         stop: CancellationToken,
     ) {
         self.open.increment(1.0);
-        let closed = serve(stream, Peer { address: peer.ip() }, &pulse, &mut place, &self.host, stop).await;
+        let config = self.manners.config.load_full();
+        let peer = Peer { address: peer.ip() };
+        let closed = serve(stream, peer, &pulse, &mut place, &config.connection, &self.host, stop).await;
         self.closed.count(closed);
         self.open.decrement(1.0);
     }

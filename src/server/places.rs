@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -15,8 +16,8 @@ use super::pulse::Pulse;
 
 /// All places.
 pub(super) struct Places {
-    most: usize,
-    most_per_address: usize,
+    most: AtomicUsize,
+    most_per_address: AtomicUsize,
     crowd: Mutex<Crowd>,
     freed: Notify,
 }
@@ -39,7 +40,15 @@ pub(super) struct Place {
 impl Places {
     pub(super) fn new(most: usize, most_per_address: usize) -> Arc<Self> {
         let (crowd, freed) = (Mutex::default(), Notify::new());
+        let (most, most_per_address) = (AtomicUsize::new(most), AtomicUsize::new(most_per_address));
         Arc::new(Self { most, most_per_address, crowd, freed })
+    }
+
+    /// So many from now on. Who is there stays.
+    pub(super) fn allow(&self, most: usize, most_per_address: usize) {
+        self.most.store(most, Ordering::Relaxed);
+        self.most_per_address.store(most_per_address, Ordering::Relaxed);
+        self.freed.notify_one();
     }
 
     fn crowd(&self) -> MutexGuard<'_, Crowd> {
@@ -53,7 +62,7 @@ impl Places {
             let freed = self.freed.notified();
             let idle = {
                 let crowd = self.crowd();
-                if crowd.open.len() < self.most {
+                if crowd.open.len() < self.most.load(Ordering::Relaxed) {
                     return;
                 }
                 let idle = crowd.open.values().filter_map(|pulse| Some((pulse.idle_since()?, pulse)));
@@ -83,7 +92,7 @@ impl Place {
         let address = network(address);
         let mut crowd = self.places.crowd();
         let count = crowd.by_address.entry(address).or_default();
-        if *count >= self.places.most_per_address {
+        if *count >= self.places.most_per_address.load(Ordering::Relaxed) {
             return false;
         }
         *count += 1;

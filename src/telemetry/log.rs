@@ -3,8 +3,11 @@
 //! Events only (start, stop, failures, changes); requests are counted, not logged here. Nothing a stranger sent may be
 //! logged except through `{:?}`, which escapes it; keys cannot be, their type does not print.
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+use std::sync::OnceLock;
+
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 /// How the log looks and how much it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,22 +18,39 @@ pub struct LogConfig {
     pub level: String,
 }
 
+/// What is heard can be changed while events are.
+type Hearing = reload::Handle<EnvFilter, Registry>;
+
+static HEARING: OnceLock<Hearing> = OnceLock::new();
+
 /// Sends events to standard error from now on. Only the program does this, once; tests leave events unheard.
 pub fn start(config: &LogConfig) {
-    let filter = EnvFilter::try_new(&config.level).unwrap_or_else(|_| EnvFilter::new("info"));
-    let base = fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .log_internal_errors(false);
+    let (filter, hearing) = reload::Layer::new(filter(&config.level));
+    let base = fmt::layer().with_writer(std::io::stderr).with_ansi(false).log_internal_errors(false);
+    let heard = tracing_subscriber::registry().with(filter);
+    let started = if config.json {
+        heard.with(base.json()).try_init()
+    } else {
+        heard.with(base.with_target(false)).try_init()
+    };
     // Somebody else's subscriber being there already is no reason not to serve.
-    let started = if config.json { base.json().try_init() } else { base.with_target(false).try_init() };
-    if started.is_err() {
+    if started.is_err() || HEARING.set(hearing).is_err() {
         tracing::debug!("events are already being listened to");
     }
 }
 
-/// Whether a text is a level or filter that [`start`] understands.
+/// Says more or less than before, from now on.
+pub fn set_level(level: &str) {
+    if let Some(Err(error)) = HEARING.get().map(|hearing| hearing.reload(filter(level))) {
+        tracing::warn!(%error, level, "the log goes on as before");
+    }
+}
+
+fn filter(level: &str) -> EnvFilter {
+    EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"))
+}
+
+/// Whether a text is a level or filter that we understand.
 pub fn is_level(text: &str) -> bool {
     let words = ["error", "warn", "info", "debug", "trace", "off"];
     let level = |part: &str| words.contains(&part.rsplit('=').next().unwrap_or("").trim());

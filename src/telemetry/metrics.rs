@@ -106,6 +106,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_keys", kind: Kind::Gauge, labels: &[], meaning: "Keys that are known, revoked ones that are still remembered included." },
     Row { name: "scoregate_connections", kind: Kind::Gauge, labels: &[], meaning: "Open connections on the public port." },
     Row { name: "scoregate_connections_total", kind: Kind::Counter, labels: &["closed"], meaning: "Connections ended, by how." },
+    Row { name: "scoregate_settings_refused", kind: Kind::Gauge, labels: &[], meaning: "1 while the settings that were read last cannot be used and older ones go on: the log says why." },
     Row { name: "scoregate_certificate_ends_timestamp_seconds", kind: Kind::Gauge, labels: &[], meaning: "When the first of the certificates in use ends, in seconds since 1970; 0 without TLS." },
     Row { name: "scoregate_certificates_refused", kind: Kind::Gauge, labels: &[], meaning: "1 while the certificates in the files cannot be used and older ones go on: the log says why." },
     Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },

@@ -95,7 +95,7 @@ async fn auth_every_invalid_key_gets_the_same_answer() {
     let (bearer_one, bearer_other) = (format!("Bearer {}", one.key), format!("Bearer {}", other.key));
     let long = "x".repeat(10_000);
     let known = world.get(ME).key("x").send().await;
-    let before = world.running.gateway.roster.len();
+    let before = world.running.gateway().roster.len();
     for headers in [
         &[("X-API-Key", unknown.expose())][..],
         &[("X-API-Key", &wrong_checksum)],
@@ -124,7 +124,7 @@ async fn auth_every_invalid_key_gets_the_same_answer() {
         assert_eq!(told.header("www-authenticate"), known.header("www-authenticate"));
     }
     assert_eq!(known.code(), "invalid_api_key");
-    assert_eq!(world.running.gateway.roster.len(), before);
+    assert_eq!(world.running.gateway().roster.len(), before);
     assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 21);
 }
 
@@ -137,7 +137,7 @@ fn typo(key: &str) -> String {
 #[tokio::test]
 async fn auth_unknown_keys_leave_no_trace() {
     let world = World::with(WIDE, good).await;
-    let (roster, form) = (&world.running.gateway.roster, KeyForm::new("sg_live", false));
+    let (roster, form) = (&world.running.gateway().roster, KeyForm::new("sg_live", false));
     let (keys, series) = (roster.len(), world.scrape().await.lines().count());
     let mut connection = Connection::open(world.address()).await;
     for number in 0..200 {
@@ -146,7 +146,7 @@ async fn auth_unknown_keys_leave_no_trace() {
         assert_eq!(connection.ask(world.get(target).key(key.expose())).await.status, 401);
     }
     assert_eq!(roster.len(), keys);
-    assert_eq!(world.running.gateway.larder.documents(), 0);
+    assert_eq!(world.running.gateway().larder.documents(), 0);
     assert_eq!(world.scrape().await.lines().count(), series);
     assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 200);
     assert!(world.backend.received().is_empty());
@@ -257,7 +257,7 @@ fn import(world: &World, key: &str) {
         granted: 0,
     };
     let (terms, day) = (TermsByTier::new(&standard_tiers(), 60), world.clock.now().wall.day());
-    assert!(world.running.gateway.roster.apply(&stored, &terms, day));
+    assert!(world.running.gateway().roster.apply(&stored, &terms, day));
 }
 
 #[tokio::test]

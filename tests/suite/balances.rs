@@ -44,7 +44,7 @@ pub fn own(minute: u32, day: u32) -> OwnLimits {
 impl World {
     /// What is left to a customer.
     pub fn left(&self, customer: &Customer) -> Left {
-        let account = self.running.gateway.roster.find(&Digest::of(&customer.key)).unwrap().account;
+        let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
         let (limits, now) = (account.terms().limits, self.clock.now());
         let left = |rule| account.standing(rule, &limits, now).remaining;
         let guard = left(Rule::Guard) + self.guard_of(Ipv4Addr::LOCALHOST.into());
@@ -53,7 +53,7 @@ impl World {
 
     /// What is left of an address's guard.
     pub fn guard_of(&self, address: IpAddr) -> u32 {
-        self.running.gateway.guard.standing(address, self.clock.now()).remaining
+        self.running.gateway().guard.standing(address, self.clock.now()).remaining
     }
 
     /// A free customer whose limits are wide.
@@ -91,7 +91,7 @@ impl World {
     /// Waits until so many fetches are under way.
     pub async fn flies(&self, fetches: u32) {
         loop {
-            self.running.gateway.larder.sweep();
+            self.running.gateway().larder.sweep();
             if self.counted("scoregate_flights").await == fetches {
                 return;
             }

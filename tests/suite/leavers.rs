@@ -129,14 +129,14 @@ fn a_leader_who_is_reset_before_the_whole_answer_is_stored_takes_nobody_down() {
         begun.recv().unwrap();
         let leading = scene.leads().await;
         scene.world.backend.has_received(scene.before + 1).await;
-        let stored = scene.world.running.gateway.larder.documents();
+        let stored = scene.world.running.gateway().larder.documents();
         let next = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
         let moment = async {
             waits_in_line(&scene.world, 1).await;
             scene.world.backend.release(1);
             // The next question goes out when the answer to this one is complete.
             scene.world.backend.has_received(scene.before + 2).await;
-            assert_eq!(scene.world.running.gateway.larder.documents(), stored);
+            assert_eq!(scene.world.running.gateway().larder.documents(), stored);
         };
         scene.plays(leading, 1, moment, || free.send(()).unwrap()).await;
         drop(next);
@@ -198,7 +198,7 @@ async fn of_two_thousand_of_whom_half_are_reset_at_any_moment_each_other_is_told
         for (id, me) in &told {
             assert_eq!((me.status, &me.json()["data"][0]["application"]["id"]), (200, &id.as_str().into()));
         }
-        world.running.gateway.sweep();
+        world.running.gateway().sweep();
     }
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     assert_eq!(world.counted("scoregate_panics_total").await, 0);

@@ -70,7 +70,7 @@ async fn a_question_is_asked_once_more_at_most_and_never_if_its_connection_was_f
     world.backend.next(Act::RawThenClose(Vec::new()));
     assert_eq!(world.asks(&customer, PROVIDERS).await.code(), "upstream_unavailable");
     assert_eq!(asked(&world), each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)]));
-    world.running.gateway.sweep();
+    world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_retries_total").await, 1);
 }
 
@@ -101,7 +101,7 @@ async fn of_two_thousand_questions_to_a_backend_that_closes_after_each_second_an
             }
         });
         join_all(loops).await;
-        assert_eq!(world.running.gateway.larder.purge(&Selection::All, true).await, 401);
+        assert_eq!(world.running.gateway().larder.purge(&Selection::All, true).await, 401);
         assert_eq!(world.asks(&customer, INDEX).await.status, 200);
     }
     assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2_006);

@@ -35,7 +35,7 @@ async fn exhausts(world: &World, customer: &Customer) {
 /// Waits until so many questions wait for their turn.
 pub async fn waits_in_line(world: &World, questions: u32) {
     loop {
-        world.running.gateway.larder.sweep();
+        world.running.gateway().larder.sweep();
         if world.counted("scoregate_upstream_waiting").await == questions {
             return;
         }
@@ -181,7 +181,7 @@ async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_
     assert_eq!((refused.status, refused.code(), wait_of(&refused)), (503, "upstream_unavailable".into(), 1));
     assert_eq!(world.backend.received().len(), 5, "it was not asked");
     assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"resting\"}").await, 1);
-    world.running.gateway.sweep();
+    world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_health").await, 2);
 
     world.pass(Duration::from_secs(1));
@@ -196,7 +196,7 @@ async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_
     world.pass(Duration::from_secs(1));
     assert_eq!(world.asks(&customer, &model(7)).await.status, 200);
     assert_eq!(world.backend.received().len(), 7);
-    world.running.gateway.sweep();
+    world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_health").await, 0);
 }
 

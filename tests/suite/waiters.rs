@@ -163,7 +163,7 @@ impl Upstream for Panicking {
 /// The same gateway before this backend, on another port.
 async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationToken {
     let config: Config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
-    let whole = &world.running.gateway;
+    let whole = world.running.gateway();
     let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
     let larder = Larder::new(
         config.cache_bytes,
@@ -182,15 +182,16 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         larder: Arc::new(larder),
         pages: whole.pages.clone(),
         proxies: config.proxies.clone(),
-        guard: AddressGuard::new(config.guard_per_minute),
+        guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         instruments,
         notice: whole.notice.clone(),
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     world.running.public = listener.local_addr().unwrap();
-    world.running.gateway = Arc::clone(&gateway);
+    world.running.gateway.store(gateway);
     let stop = CancellationToken::new();
-    let server = Server::new(listener, gateway, config.server, clock, &Registry::default());
+    let server =
+        Server::new(listener, Arc::clone(&world.running.gateway), config.server, clock, &Registry::default());
     tokio::spawn(server.run(stop.clone()));
     stop
 }
@@ -217,7 +218,7 @@ async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_re
     for sort_by in ["speed", "price", "coding"] {
         assert_eq!(world.asks(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
     }
-    world.running.gateway.sweep();
+    world.running.gateway().sweep();
     let after = ["scoregate_flights", "scoregate_upstream_waiting", "scoregate_upstream_health"];
     for series in after {
         assert_eq!(world.counted(series).await, 0, "{series}");

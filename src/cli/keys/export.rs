@@ -57,7 +57,7 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, Undon
     };
     let target = Target::open(file, args.force)?;
     let mut out = BufWriter::new(&target.part);
-    let stop = StopSignals::listen()?;
+    let mut stop = StopSignals::listen()?;
     let mut write = |text: &str| out.write_all(text.as_bytes());
     let exit = tokio::select! {
         exit = written(&place, format, &mut write) => exit?,

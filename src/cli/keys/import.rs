@@ -91,7 +91,8 @@ pub(super) async fn run(config: &Config, args: ImportArgs, json: bool) -> Result
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
     let (source, size) = open(&args.file)?;
     let place = Place::find(config, Missing::IsMade).await?;
-    let mut stop = pin!(StopSignals::listen()?.wait());
+    let mut signals = StopSignals::listen()?;
+    let mut stop = pin!(signals.wait());
     let name =
         if args.file == Path::new("-") { "standard input".into() } else { args.file.display().to_string() };
     let (sender, mut pieces) = mpsc::channel(1);

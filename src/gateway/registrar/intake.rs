@@ -170,7 +170,7 @@ impl Registrar {
 
     /// What stands there is not repeated: it may be a key in the wrong column.
     fn tier_of(&self, record: &KeyRecord) -> Result<(), BadField> {
-        let known = || self.terms.names().collect::<Vec<_>>().join(", ");
+        let known = || self.terms.load().names().collect::<Vec<_>>().join(", ");
         let unknown = |_| BadField::new("tier", format!("is none that there is; there are {}", known()));
         self.known_tier(&record.tier).map_err(unknown)
     }

@@ -3,12 +3,15 @@
 //! The one way in for the command line, the side port and `demo`; with a running server it keeps the roster true, on
 //! a stopped one it works on the store alone. Not for: requests (they only read the roster).
 
+mod adopt;
 mod amend;
 mod intake;
 
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+
+use arc_swap::ArcSwap;
 
 use crate::clock::{Clock, Wall};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
@@ -22,6 +25,7 @@ use super::observe::Instruments;
 use super::roster::Roster;
 use super::terms::TermsByTier;
 
+pub use adopt::NotAdopted;
 pub use amend::Amend;
 pub use intake::{BadField, KeyRecord, Took};
 
@@ -39,7 +43,7 @@ pub struct Registrar {
     store: Arc<dyn Store>,
     /// None on a stopped system, where nobody comes in.
     roster: Option<Arc<Roster>>,
-    terms: TermsByTier,
+    terms: ArcSwap<TermsByTier>,
     form: KeyForm,
     clock: Clock,
     instruments: Arc<Instruments>,
@@ -132,7 +136,8 @@ impl Registrar {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        Self { store, roster, terms, form, clock, instruments, turn: tokio::sync::Mutex::new(()) }
+        let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::new(()));
+        Self { store, roster, terms, form, clock, instruments, turn }
     }
 
     /// Reads all applications into the roster. Records that cannot be used are passed over, counted and named in the
@@ -145,6 +150,7 @@ impl Registrar {
         if day > today {
             tracing::error!(%day, "the ledger has opened a day that is yet to come: its quota is all there is until then");
         }
+        let terms = self.terms.load_full();
         let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
         while let Some(reading) = next {
             let page = reading.await?;
@@ -160,7 +166,7 @@ impl Registrar {
                 tracing::error!(%reason, "a record of the store was passed over");
             }
             for application in &page.applications {
-                if !roster.apply(application, &self.terms, day) {
+                if !roster.apply(application, &terms, day) {
                     skipped += 1;
                     let (id, tier) = (application.id, &application.tier);
                     tracing::error!(application = %id, ?tier, "its tier is not configured: its keys are refused");
@@ -272,7 +278,7 @@ impl Registrar {
             }
         })?;
         if let Some(roster) = &self.roster {
-            roster.apply(&application, &self.terms, now.day());
+            roster.apply(&application, &self.terms.load(), now.day());
         }
         Ok(application)
     }
@@ -304,10 +310,11 @@ impl Registrar {
     }
 
     fn known_tier(&self, tier: &str) -> Result<(), RegistrarError> {
-        if self.terms.names().any(|name| name == tier) {
+        let terms = self.terms.load();
+        if terms.names().any(|name| name == tier) {
             return Ok(());
         }
-        let known = self.terms.names().collect::<Vec<_>>().join(", ");
+        let known = terms.names().collect::<Vec<_>>().join(", ");
         Err(RegistrarError::UnknownTier { tier: tier.to_owned(), known })
     }
 }

@@ -126,7 +126,7 @@ impl Play {
         for _ in 0..size.customers {
             customers.push((world.paid().await, Connection::open(world.address()).await));
         }
-        let at_rest = Arc::strong_count(&world.running.gateway.larder);
+        let at_rest = Arc::strong_count(&world.running.gateway().larder);
         Self { world, backend, customers, at_rest, row: Row::of(policy) }
     }
 
@@ -148,7 +148,7 @@ impl Play {
         let mut at_rest = 0;
         while at_rest < 3 {
             tokio::task::yield_now().await;
-            let is_at_rest = Arc::strong_count(&self.world.running.gateway.larder) == self.at_rest;
+            let is_at_rest = Arc::strong_count(&self.world.running.gateway().larder) == self.at_rest;
             at_rest = if is_at_rest { at_rest + 1 } else { 0 };
         }
     }

@@ -1,0 +1,38 @@
+//! The command to read the settings again: `POST /v1/reload`. Whoever runs the program carries it out, and answers.
+//!
+//! Not for: what a reload does (`app`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::command::Problem;
+
+/// The path of the command.
+pub const RELOAD: &str = "/v1/reload";
+
+/// What became of a reload that was taken: the paths of the settings that are other than before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Reloaded {
+    /// These hold now.
+    pub at_once: Vec<String>,
+    /// These hold from the next start.
+    pub at_next_start: Vec<String>,
+}
+
+/// A reload that was asked for: it is answered with what became of it, or with everything that is wrong.
+pub type ReloadAsked = oneshot::Sender<Result<Reloaded, String>>;
+
+/// Where reloads are asked for.
+pub type Reloads = mpsc::Sender<ReloadAsked>;
+
+/// Asks for one.
+pub(super) async fn reload(reloads: &Reloads, who: &str) -> Result<Value, Problem> {
+    let (answer, answered) = oneshot::channel();
+    tracing::info!(who, "the settings are to be read again");
+    let nobody =
+        || Problem::bad("this program has no settings that could be read again: it was started without");
+    reloads.send(answer).await.map_err(|_| nobody())?;
+    let outcome = answered.await.map_err(|_| nobody())?;
+    outcome.map(|reloaded| json!(reloaded)).map_err(Problem::bad)
+}

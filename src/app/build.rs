@@ -1,0 +1,151 @@
+//! Builds the gateway from its settings, and builds it anew around the same state when they change.
+//!
+//! Not for: ports, tasks and signals (`app`).
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::config::{Config, UpstreamConfig};
+use crate::gateway::{
+    AddressGuard, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster, Spawn,
+    TermsByTier,
+};
+use crate::keys::KeyForm;
+use crate::pages::{Pages, PagesConfig};
+use crate::routes::API_VERSION;
+use crate::scoring::Scoring;
+use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
+use crate::telemetry::metrics::Registry;
+use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
+
+use super::data_dir::{DOCUMENTS, DataDir};
+
+/// Builds the gateway on its store and its backend, and loads who may come in.
+pub(super) async fn build(
+    config: &Config,
+    data_dir: &DataDir,
+    clock: &Clock,
+    registry: &Registry,
+    ledger_calls: &TaskTracker,
+) -> anyhow::Result<(Arc<Gateway>, Arc<Registrar>)> {
+    let instruments = instruments(config, registry);
+    let store = open_store(data_dir).await?;
+    let roster = Arc::new(Roster::default());
+    let form = KeyForm::new(&config.key_prefix, config.accept_imported);
+    let registrar = Registrar::new(
+        Arc::clone(&store),
+        Some(Arc::clone(&roster)),
+        TermsByTier::new(&config.tiers, config.guard_per_minute),
+        form.clone(),
+        clock.clone(),
+        Arc::clone(&instruments),
+    );
+    let larder = Arc::new(Larder::new(
+        config.cache_bytes,
+        open_shelf(config, data_dir).await?,
+        Protected::new(upstream(config, clock)?, config.protection, clock.clone()),
+        config.keeping.clone(),
+        TaskTracker::new(),
+        clock.clone(),
+        Arc::clone(&instruments),
+    ));
+    let restored = Arc::clone(&larder);
+    let restoring = tokio::task::spawn_blocking(move || restored.restore());
+    registrar.load().await.context("the stored applications and keys cannot be read")?;
+    restoring.await.context("restoring documents panicked")?;
+    let node = getrandom::u64().context("the operating system gave no randomness")?;
+    let calls = ledger_calls.clone();
+    let spawn: Spawn = Box::new(move |work| drop(calls.spawn(work)));
+    let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(&instruments));
+    let gateway = Gateway {
+        clock: clock.clone(),
+        form,
+        roster,
+        leases: Arc::new(leases),
+        larder,
+        pages: pages(config),
+        proxies: config.proxies.clone(),
+        guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
+        instruments,
+        notice: notice(config),
+    };
+    Ok((Arc::new(gateway), Arc::new(registrar)))
+}
+
+/// The same gateway by other settings: what it knows and holds is shared with the one before.
+pub(super) fn renewed(before: &Gateway, config: &Config, registry: &Registry) -> Gateway {
+    before.guard.set_limit(config.guard_per_minute);
+    Gateway {
+        clock: before.clock.clone(),
+        form: before.form.clone(),
+        roster: Arc::clone(&before.roster),
+        leases: Arc::clone(&before.leases),
+        larder: Arc::clone(&before.larder),
+        pages: pages(config),
+        guard: Arc::clone(&before.guard),
+        instruments: instruments(config, registry),
+        proxies: config.proxies.clone(),
+        notice: notice(config),
+    }
+}
+
+/// Handles for the tiers that there are: whatever was counted goes on.
+fn instruments(config: &Config, registry: &Registry) -> Arc<Instruments> {
+    let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
+    Arc::new(Instruments::new(registry, &tiers))
+}
+
+fn notice(config: &Config) -> Notice {
+    Notice {
+        license: config.license.clone(),
+        realm: config.service.clone(),
+        cadence_seconds: config.keeping.cadence.as_secs(),
+    }
+}
+
+async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
+    let directory = data_dir.path().to_owned();
+    // Opening checks the file and may upgrade it: not for a thread that serves.
+    let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&directory)).await??;
+    Ok(Arc::new(store))
+}
+
+/// The last good documents. Without a shelf the program runs all the same: it holds nothing that cannot be fetched.
+async fn open_shelf(config: &Config, data_dir: &DataDir) -> anyhow::Result<Keepsakes> {
+    let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.shelf_bytes);
+    Ok(match tokio::task::spawn_blocking(move || Shelf::open(&path, most_bytes)).await? {
+        Ok(shelf) => Keepsakes::new(shelf, config.upstream.identity()),
+        Err(error) => {
+            tracing::error!(%error, "documents are not kept on disk");
+            Keepsakes::default()
+        }
+    })
+}
+
+fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>> {
+    Ok(match &config.upstream {
+        UpstreamConfig::BuiltIn { seed } => {
+            let scoring = Scoring::demo(*seed, clock.now().wall);
+            Arc::new(EmbeddedUpstream::new(Arc::new(scoring), clock.clone()))
+        }
+        UpstreamConfig::Http(http) => {
+            let backend = Http::new(http.clone(), clock.clone());
+            Arc::new(backend.with_context(|| format!("upstream.url {}", http.base))?)
+        }
+    })
+}
+
+fn pages(config: &Config) -> Pages {
+    Pages::build(&PagesConfig {
+        service: config.service.clone(),
+        license: config.license.clone(),
+        version: API_VERSION.to_owned(),
+        tiers: config.tiers.clone(),
+        base_url: config.base_url.clone(),
+        key_prefix: config.key_prefix.clone(),
+        guard_per_minute: config.guard_per_minute,
+    })
+}

@@ -1,0 +1,89 @@
+//! Other settings for a program that runs: all of them, or none.
+//!
+//! What can hold at once does; the rest is named, and holds from the next start. Not for: reading settings (`config`),
+//! nor for who asks (`cli`, `admin`).
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::admin::{Access, Reloaded};
+use crate::config::{Config, Problem, Problems};
+use crate::gateway::TermsByTier;
+use crate::server::Manners;
+use crate::telemetry::log;
+use crate::telemetry::metrics::Registry;
+
+use super::certificates::Keeper;
+use super::{Running, build};
+
+/// What a reload works on.
+pub(super) struct Reloading {
+    /// The settings in force.
+    pub(super) config: Config,
+    pub(super) registry: Registry,
+    pub(super) certificates: Keeper,
+    pub(super) manners: Arc<Manners>,
+    pub(super) access: Arc<ArcSwap<Access>>,
+}
+
+impl Running {
+    /// Puts other settings into force. Where anything is wrong, nothing changes.
+    pub async fn reload(&mut self, wanted: Config) -> Result<Reloaded, Problems> {
+        let outcome = self.take_over(wanted).await;
+        self.reloading.tell(&outcome);
+        outcome
+    }
+
+    /// Settings could not be read again: that is to be seen as well.
+    pub fn reload_refused(&self, problems: &Problems) {
+        self.reloading.tell(&Err(problems.clone()));
+    }
+
+    async fn take_over(&mut self, wanted: Config) -> Result<Reloaded, Problems> {
+        let (before, now) = (&self.reloading.config, self.clock.now().wall);
+        let (config, changed) = wanted.in_place_of(before)?;
+        // What can fail comes first, and the terms last of it: they are put back if their adoption fails.
+        let certificates = self.reloading.certificates.read(&config.certificates, now)?;
+        let access =
+            Access::with_token(config.admin_token.clone()).map_err(|error| problem("admin.token", &error))?;
+        let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
+        if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
+            self.registrar.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
+        }
+
+        let gateway = build::renewed(&self.gateway.load(), &config, &self.reloading.registry);
+        self.gateway.store(Arc::new(gateway));
+        self.reloading.certificates.take(&config.certificates, certificates);
+        let mut server = config.server.clone();
+        server.connection.tls = self.reloading.certificates.tls();
+        self.grace = server.grace;
+        self.reloading.manners.change(server);
+        self.reloading.access.store(Arc::new(access));
+        log::set_level(&config.log.level);
+        self.reloading.config = config;
+        Ok(changed)
+    }
+}
+
+impl Reloading {
+    fn tell(&self, outcome: &Result<Reloaded, Problems>) {
+        self.registry.gauge("scoregate_settings_refused").set(f64::from(u8::from(outcome.is_err())));
+        match outcome {
+            Ok(changed) => tracing::info!(
+                at_once = changed.at_once.join(" "),
+                at_next_start = changed.at_next_start.join(" "),
+                "the settings were read again"
+            ),
+            Err(problems) => {
+                for problem in &problems.0 {
+                    tracing::error!(%problem, "the settings cannot be used; those from before go on");
+                }
+            }
+        }
+    }
+}
+
+fn problem(path: &str, error: &impl ToString) -> Problems {
+    Problems(vec![Problem { path: path.to_owned(), found: None, remedy: error.to_string() }])
+}

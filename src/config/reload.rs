@@ -1,0 +1,97 @@
+//! Settings in place of others that are in force: which hold at once, and which only a new start can take.
+//!
+//! Not for: putting them into force (`app`).
+
+use crate::admin::Reloaded;
+
+use super::file::Written;
+use super::{Config, Problems, resolve};
+
+/// What is built once, at the start: ports, threads, the store, the backend and what is kept of its answers. Each is a
+/// setting or a whole table.
+pub(super) static AT_NEXT_START: &[&str] = &[
+    "admin.listen",
+    "built_in",
+    "cache",
+    "data_dir",
+    "freshness",
+    "keys",
+    "listen",
+    "log.format",
+    "mapping",
+    "server.workers",
+    "service.license",
+    "upstream",
+];
+
+impl Config {
+    /// These settings in place of `before`: what can hold at once is taken from here, the rest from there. Says what
+    /// differs. The whole has to fit together.
+    pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), Problems> {
+        let (from, to) = (&before.written, &self.written);
+        let mut paths: Vec<&String> = from.values.keys().chain(to.values.keys()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let mut changed = Reloaded::default();
+        let mut written = Written { from_environment: to.from_environment.clone(), ..Written::default() };
+        // To begin to speak TLS, or to stop, is another port to everybody who knows this one.
+        let tls_comes_or_goes = self.certificates.is_empty() != before.certificates.is_empty();
+        for path in paths {
+            let (old, new) = (from.values.get(path), to.values.get(path));
+            let waits = waits(path) || (tls_comes_or_goes && path.starts_with("tls."));
+            if old != new {
+                let list = if waits { &mut changed.at_next_start } else { &mut changed.at_once };
+                list.push(path.clone());
+            }
+            if let Some(value) = if waits { old } else { new } {
+                written.values.insert(path.clone(), value.clone());
+            }
+        }
+        Ok((resolve(&written)?, changed))
+    }
+}
+
+/// Whether a setting waits for the next start.
+pub(super) fn waits(path: &str) -> bool {
+    let is_or_is_in =
+        |of: &&str| path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    AT_NEXT_START.iter().any(is_or_is_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SETTINGS, read_text};
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_can_hold_at_once_does_and_the_rest_is_named() {
+        let before = config("guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\ndata_dir = \"a\"");
+        let wanted = config("guard.per_minute = 8\nlisten = \"127.0.0.1:2\"\ncache.max_bytes = \"1MiB\"");
+        let (config, changed) = wanted.in_place_of(&before).unwrap();
+        assert_eq!(changed.at_once, ["guard.per_minute"]);
+        assert_eq!(changed.at_next_start, ["cache.max_bytes", "data_dir", "listen"]);
+        assert_eq!((config.guard_per_minute, config.listen.port()), (8, 1));
+        assert_eq!((config.data_dir.to_str(), config.cache_bytes), (Some("a"), before.cache_bytes));
+    }
+
+    #[test]
+    fn nothing_changes_where_nothing_was_changed() {
+        let (_, changed) = config("[tiers.a]\nminute = 1\nday = 1\npaid = true")
+            .in_place_of(&config("[tiers.a]\nminute = 1\nday = 1\npaid = true"))
+            .unwrap();
+        assert_eq!(changed, Reloaded::default());
+    }
+
+    #[test]
+    fn every_setting_that_waits_is_one() {
+        for path in AT_NEXT_START {
+            let known = SETTINGS.iter().any(|setting| waits(setting.path) && setting.path.starts_with(path));
+            assert!(known || *path == "mapping", "{path}");
+        }
+        assert!(!waits("upstreams.x") && !waits("server.grace"));
+    }
+}
