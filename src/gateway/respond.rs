@@ -58,6 +58,7 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -151,6 +152,7 @@ pub(super) fn respond(
     limits.write(response.headers_mut());
     let headers = response.headers_mut();
     headers.insert(VARY, VARIES);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.insert(REQUEST_ID, exchange.id.0.clone());
     if *at.method == Method::HEAD {
         *response.body_mut() = Full::default();
@@ -215,7 +217,6 @@ fn public_page(page: &Page, asked: &HeaderMap) -> Response<Full<Bytes>> {
     // Revalidated each time: the answer carries limit headers of one client, which no shared cache may keep.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }

@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 /// Headers of the transport, which the documents need not mention.
 const TRANSPORT: &[&str] = &["content-length", "connection"];
 /// Further headers of the pages that need no key.
-const PAGES: &[&str] = &["content-security-policy", "referrer-policy", "x-content-type-options"];
+const PAGES: &[&str] = &["content-security-policy", "referrer-policy"];
 
 /// An answer.
 #[derive(Clone, Debug)]
