@@ -68,7 +68,7 @@ pub static HEADERS: [Header; 19] = [
     Header { name: "Retry-After", on: On::Status(&[429, 503]), always: true, value: Integer, example: "38211",
         meaning: "How many seconds to wait before the next request." },
     Header { name: "X-Request-Id", on: On::Every, always: true, value: Pattern("^[!-~]+$"), example: "01jd6v8k2m3n4p5q",
-        meaning: "Names this request. Quote it when you report a problem." },
+        meaning: "Names this request. Quote it when you report a problem. A name of yours is taken if you send one in this header: 8 to 64 letters, digits, dots, underscores or hyphens." },
     Header { name: "Date", on: On::Every, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:23:09 GMT",
         meaning: "When the answer was sent." },
     Header { name: "Vary", on: On::Every, always: true, value: Words(&["Accept-Encoding, Authorization, X-API-Key"]),

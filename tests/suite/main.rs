@@ -65,6 +65,7 @@ mod queries;
 mod races;
 mod raw;
 mod refreshing;
+mod request_ids;
 mod shell;
 mod sigterm;
 mod strangers;
