@@ -175,6 +175,7 @@ async fn build(
         pages: pages(config),
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
+        cors: config.cors.clone(),
         notice: Notice {
             license: config.license.clone(),
             realm: config.service.clone(),

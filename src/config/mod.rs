@@ -3,6 +3,7 @@
 //!
 //! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
 
+mod cors;
 mod file;
 mod freshness;
 mod mapping;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::Keeping;
+use crate::gateway::{Cors, Keeping};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::ServerConfig;
@@ -44,6 +45,8 @@ pub struct Config {
     pub license: String,
     /// The public base address, if it is known, for the documents.
     pub base_url: Option<String>,
+    /// Which pages of other sites may read answers, if any.
+    pub cors: Option<Cors>,
     /// What keys begin with.
     pub key_prefix: String,
     /// Whether keys of another form may be known.

@@ -37,6 +37,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         service: reading.text("service.name"),
         license: reading.text("service.license"),
         base_url: reading.base_url(),
+        cors: reading.cors(),
         key_prefix: reading.key_prefix(),
         accept_imported: reading.flag("keys.accept_imported"),
         tiers,

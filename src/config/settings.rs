@@ -22,6 +22,8 @@ pub enum ValueKind {
     Size,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
     /// Text that is never printed.
     Secret,
 }
@@ -48,7 +50,7 @@ const fn setting(
     Setting { path, kind, default, meaning }
 }
 
-use ValueKind::{Address, Duration, Flag, Number, Path, Secret, Size, Text, Words};
+use ValueKind::{Address, Duration, Flag, Number, Path, Secret, Size, Text, Texts, Words};
 
 /// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so is
 /// `[mapping.ENDPOINT]`, by `mapping`.
@@ -62,6 +64,8 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.name", Text, Some("\"scoregate\""), "The service's name in its documents and in the realm of a 401."),
     setting("service.license", Text, Some("\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\""), "The attribution notice in every answer."),
     setting("service.base_url", Text, None, "The public address, for the examples in the docs."),
+    setting("cors.origins", Texts, Some("[]"), "The sites whose pages may read answers in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. The environment puts commas between them."),
+    setting("cors.max_age", Duration, Some("\"1h\""), "How long a browser need not ask beforehand again."),
     setting("keys.prefix", Text, Some("\"sg_live\""), "What keys begin with."),
     setting("keys.accept_imported", Flag, Some("false"), "Whether keys of another form, imported by their SHA-256, are looked up."),
     setting("guard.per_minute", Number(1, 100_000_000), Some("60"), "Refused requests a minute, for each application or address."),
@@ -113,6 +117,7 @@ impl ValueKind {
                     .into()
             }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
+            Self::Texts => "write a list of texts, such as [\"one\", \"another\"]; in the environment one text with commas".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
         }
     }

@@ -7,6 +7,7 @@
 mod account;
 mod admit;
 mod authenticate;
+mod cors;
 mod counted;
 mod errand;
 mod error_body;
@@ -62,6 +63,7 @@ use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
 
 pub use account::Account;
+pub use cors::Cors;
 pub use exchange::Peer;
 pub use guard::AddressGuard;
 pub use keeping::{Keeping, ShelfLife};
@@ -97,6 +99,8 @@ pub struct Gateway {
     pub guard: AddressGuard,
     /// What is counted.
     pub instruments: Arc<Instruments>,
+    /// Which pages of other sites may read answers, if any.
+    pub cors: Option<Cors>,
     /// The words and numbers that `/me` and the 401 need.
     pub notice: Notice,
 }
@@ -134,6 +138,7 @@ impl Gateway {
             headers: &head.headers,
             guard: &self.guard,
             realm: &self.notice.realm,
+            cors: self.cors.as_ref(),
             now,
         };
         let response = respond(answered, &exchange, &circumstances);

@@ -18,6 +18,7 @@ use crate::keys::Rights;
 use crate::limits::{Rule, Standing};
 use crate::pages::{self, Page};
 
+use super::cors::Cors;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
@@ -130,6 +131,8 @@ pub(super) struct Circumstances<'r> {
     pub(super) guard: &'r AddressGuard,
     /// The realm of the API's keys.
     pub(super) realm: &'r str,
+    /// What browsers are told, if anything.
+    pub(super) cors: Option<&'r Cors>,
     /// The moment of sending.
     pub(super) now: Now,
 }
@@ -141,6 +144,7 @@ pub(super) fn respond(
     at: &Circumstances<'_>,
 ) -> Response<Full<Bytes>> {
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
+    let is_options = matches!(answered, Ok(Answer::Options));
     let mut response = match answered {
         Ok(Answer::Document(delivery)) => document(delivery),
         Ok(Answer::Me(body)) => me(body),
@@ -154,6 +158,9 @@ pub(super) fn respond(
     headers.insert(VARY, VARIES);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.insert(REQUEST_ID, exchange.id.0.clone());
+    if let Some(cors) = at.cors {
+        cors.write(at.headers, is_options, headers);
+    }
     if *at.method == Method::HEAD {
         *response.body_mut() = Full::default();
     }

@@ -35,6 +35,7 @@ mod cli_words;
 mod client;
 mod clock_steps;
 mod codes;
+mod cors;
 mod crowd;
 mod dated;
 mod days;

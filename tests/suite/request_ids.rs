@@ -20,7 +20,7 @@ fn is_ours(id: &str) -> bool {
 }
 
 /// One request of each kind that is answered, and its status.
-async fn kinds(world: &World) -> Vec<(u16, Ask)> {
+pub async fn kinds(world: &World) -> Vec<(u16, Ask)> {
     let [paid, spent] = [world.paid().await, world.customer("free").await];
     let keyed = |target: &str| world.get(target).key(&paid.key);
     let etag = world.asks(&paid, "/api/v1/models").await.header("etag").to_owned();

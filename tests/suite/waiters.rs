@@ -183,6 +183,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         pages: whole.pages.clone(),
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
+        cors: config.cors,
         notice: whole.notice.clone(),
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
