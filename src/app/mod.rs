@@ -176,6 +176,7 @@ async fn build(
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
         cors: config.cors.clone(),
+        retirement: config.retirement.clone(),
         notice: Notice {
             license: config.license.clone(),
             realm: config.service.clone(),

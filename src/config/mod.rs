@@ -8,6 +8,7 @@ mod file;
 mod freshness;
 mod mapping;
 mod resolve;
+mod retirement;
 mod settings;
 mod words;
 
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::{Cors, Keeping};
+use crate::gateway::{Cors, Keeping, Retirement};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::ServerConfig;
@@ -47,6 +48,8 @@ pub struct Config {
     pub base_url: Option<String>,
     /// Which pages of other sites may read answers, if any.
     pub cors: Option<Cors>,
+    /// What is said of the API's own end.
+    pub retirement: Retirement,
     /// What keys begin with.
     pub key_prefix: String,
     /// Whether keys of another form may be known.

@@ -38,6 +38,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         license: reading.text("service.license"),
         base_url: reading.base_url(),
         cors: reading.cors(),
+        retirement: reading.retirement(),
         key_prefix: reading.key_prefix(),
         accept_imported: reading.flag("keys.accept_imported"),
         tiers,

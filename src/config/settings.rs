@@ -24,6 +24,8 @@ pub enum ValueKind {
     Words(&'static [&'static str]),
     /// A list of texts.
     Texts,
+    /// A point in time.
+    Instant,
     /// Text that is never printed.
     Secret,
 }
@@ -50,7 +52,7 @@ const fn setting(
     Setting { path, kind, default, meaning }
 }
 
-use ValueKind::{Address, Duration, Flag, Number, Path, Secret, Size, Text, Texts, Words};
+use ValueKind::{Address, Duration, Flag, Instant, Number, Path, Secret, Size, Text, Texts, Words};
 
 /// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so is
 /// `[mapping.ENDPOINT]`, by `mapping`.
@@ -64,6 +66,9 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.name", Text, Some("\"scoregate\""), "The service's name in its documents and in the realm of a 401."),
     setting("service.license", Text, Some("\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\""), "The attribution notice in every answer."),
     setting("service.base_url", Text, None, "The public address, for the examples in the docs."),
+    setting("service.deprecated_at", Instant, None, "Since when the API is deprecated, or from when on: every answer says so (RFC 9745)."),
+    setting("service.sunset_at", Instant, None, "When the API will go: every answer says so (RFC 8594)."),
+    setting("service.deprecation_link", Text, None, "Where the deprecation is described."),
     setting("cors.origins", Texts, Some("[]"), "The sites whose pages may read answers in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. The environment puts commas between them."),
     setting("cors.max_age", Duration, Some("\"1h\""), "How long a browser need not ask beforehand again."),
     setting("keys.prefix", Text, Some("\"sg_live\""), "What keys begin with."),
@@ -118,6 +123,7 @@ impl ValueKind {
             }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
             Self::Texts => "write a list of texts, such as [\"one\", \"another\"]; in the environment one text with commas".into(),
+            Self::Instant => "write an instant, such as \"2027-01-31T00:00:00Z\"".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
         }
     }

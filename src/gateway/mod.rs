@@ -31,6 +31,7 @@ mod refusal;
 mod registrar;
 mod resolve;
 mod respond;
+mod retirement;
 mod roster;
 #[cfg(test)]
 mod schedules;
@@ -74,6 +75,7 @@ pub use observe::Instruments;
 pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Refusal};
 pub use registrar::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, RegistrarError, Took};
+pub use retirement::Retirement;
 pub use roster::{Found, Roster};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
@@ -101,6 +103,8 @@ pub struct Gateway {
     pub instruments: Arc<Instruments>,
     /// Which pages of other sites may read answers, if any.
     pub cors: Option<Cors>,
+    /// What is said of the API's own end.
+    pub retirement: Retirement,
     /// The words and numbers that `/me` and the 401 need.
     pub notice: Notice,
 }
@@ -139,6 +143,7 @@ impl Gateway {
             guard: &self.guard,
             realm: &self.notice.realm,
             cors: self.cors.as_ref(),
+            retirement: &self.retirement,
             now,
         };
         let response = respond(answered, &exchange, &circumstances);

@@ -25,6 +25,7 @@ use super::guard::AddressGuard;
 use super::outcome::Outcome;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::Target;
+use super::retirement::Retirement;
 
 /// What the line came to.
 #[derive(Debug)]
@@ -133,6 +134,8 @@ pub(super) struct Circumstances<'r> {
     pub(super) realm: &'r str,
     /// What browsers are told, if anything.
     pub(super) cors: Option<&'r Cors>,
+    /// What is said of the API's own end.
+    pub(super) retirement: &'r Retirement,
     /// The moment of sending.
     pub(super) now: Now,
 }
@@ -145,6 +148,7 @@ pub(super) fn respond(
 ) -> Response<Full<Bytes>> {
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
     let is_options = matches!(answered, Ok(Answer::Options));
+    let is_page = matches!(answered, Ok(Answer::Page(_) | Answer::Health));
     let mut response = match answered {
         Ok(Answer::Document(delivery)) => document(delivery),
         Ok(Answer::Me(body)) => me(body),
@@ -158,6 +162,9 @@ pub(super) fn respond(
     headers.insert(VARY, VARIES);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.insert(REQUEST_ID, exchange.id.0.clone());
+    if !is_page {
+        at.retirement.write(headers);
+    }
     if let Some(cors) = at.cors {
         cors.write(at.headers, is_options, headers);
     }

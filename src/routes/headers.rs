@@ -50,7 +50,7 @@ const HTTP_DATE: &str = "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2
 
 /// All of them.
 #[rustfmt::skip]
-pub static HEADERS: [Header; 21] = [
+pub static HEADERS: [Header; 24] = [
     Header { name: "X-RateLimit-Limit", on: On::Every, always: true, value: Integer, example: "10000",
         meaning: "How many requests the rule named by `X-RateLimit-Resource` allows." },
     Header { name: "X-RateLimit-Remaining", on: On::Every, always: true, value: Integer, example: "9876",
@@ -97,6 +97,12 @@ pub static HEADERS: [Header; 21] = [
         meaning: "The site whose pages may read the answer in a browser, where this service lets any." },
     Header { name: "Access-Control-Expose-Headers", on: On::Every, always: false, value: Pattern("^[A-Za-z-]+(, [A-Za-z-]+)*$"), example: "RateLimit, Retry-After",
         meaning: "The headers that scripts of such a page may read: all of these that can be of use to them." },
+    Header { name: "Deprecation", on: On::Every, always: false, value: Pattern("^@[0-9]+$"), example: "@1795305600",
+        meaning: "This API is deprecated since then, or will be from then on, in seconds since 1970-01-01 UTC (RFC 9745)." },
+    Header { name: "Sunset", on: On::Every, always: false, value: Pattern(HTTP_DATE), example: "Wed, 30 Jun 2027 20:00:00 GMT",
+        meaning: "When this API will go (RFC 8594)." },
+    Header { name: "Link", on: On::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"deprecation\"$"), example: "<https://example.org/end>; rel=\"deprecation\"",
+        meaning: "Where the deprecation is described." },
 ];
 
 /// Those that scripts may read without being told so, and those that speak to browsers and caches alone.

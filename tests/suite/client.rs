@@ -27,6 +27,8 @@ pub struct Sends {
     pub cors: bool,
     /// `Vary: Origin`.
     pub varies_by_origin: bool,
+    /// Those of the API's own end.
+    pub retirement: bool,
 }
 
 impl Sends {
@@ -34,12 +36,16 @@ impl Sends {
     pub fn of(settings: &str) -> Self {
         let cors = settings.contains("cors.origins");
         let any = settings.contains("cors.origins = [\"*\"]");
-        Self { cors, varies_by_origin: cors && !any }
+        let retirement = ["deprecated_at", "sunset_at"].iter().any(|name| settings.contains(name));
+        Self { cors, varies_by_origin: cors && !any, retirement }
     }
 
     /// Whether such a world may send this header, of those on the list.
     fn allows(self, name: &str) -> bool {
-        self.cors || !name.starts_with("access-control-")
+        match name {
+            "deprecation" | "sunset" | "link" => self.retirement,
+            _ => self.cors || !name.starts_with("access-control-"),
+        }
     }
 }
 

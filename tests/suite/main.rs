@@ -67,6 +67,7 @@ mod races;
 mod raw;
 mod refreshing;
 mod request_ids;
+mod retirement;
 mod shell;
 mod sigterm;
 mod strangers;

@@ -184,6 +184,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         guard: AddressGuard::new(config.guard_per_minute),
         instruments,
         cors: config.cors,
+        retirement: config.retirement,
         notice: whole.notice.clone(),
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
