@@ -17,8 +17,8 @@ use crate::admin::{self, Access, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig};
 use crate::gateway::{
-    AddressGuard, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster, Spawn,
-    TermsByTier,
+    AddressGuard, Capacity, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster,
+    Spawn, TermsByTier,
 };
 use crate::keys::KeyForm;
 use crate::pages::{Pages, PagesConfig};
@@ -174,6 +174,7 @@ async fn build(
         larder,
         pages: pages(config),
         guard: AddressGuard::new(config.guard_per_minute),
+        capacity: Capacity::new(config.capacity, Arc::clone(&instruments)),
         instruments,
         cors: config.cors.clone(),
         retirement: config.retirement.clone(),

@@ -7,6 +7,7 @@ mod cors;
 mod file;
 mod freshness;
 mod mapping;
+mod overload;
 mod resolve;
 mod retirement;
 mod settings;
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::{Cors, Keeping, Retirement};
+use crate::gateway::{CapacityConfig, Cors, Keeping, Retirement};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::ServerConfig;
@@ -72,6 +73,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// Threads that serve.
     pub workers: Option<usize>,
+    /// How much runs at once.
+    pub capacity: CapacityConfig,
     /// The log.
     pub log: LogConfig,
 }

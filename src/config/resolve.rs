@@ -52,6 +52,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         workers: reading
             .maybe("server.workers")
             .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
+        capacity: reading.capacity(),
         log: reading.log(),
     };
     let Reading { problems, .. } = reading;
@@ -126,7 +127,7 @@ impl<'w> Reading<'w> {
         self.value(path, Value::as_bool).unwrap_or_default()
     }
 
-    fn number(&mut self, path: &str) -> u64 {
+    pub(super) fn number(&mut self, path: &str) -> u64 {
         let bounds = setting_of(path).map(|setting| setting.kind);
         let within = |number: u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if number < least || number > most);
         self.value(path, |value| u64::try_from(value.as_integer()?).ok().filter(|number| within(*number)))

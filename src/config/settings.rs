@@ -94,6 +94,10 @@ pub static SETTINGS: &[Setting] = &[
     setting("server.head_timeout", Duration, Some("\"10s\""), "How long the head of a request may take, and a connection may idle."),
     setting("server.grace", Duration, Some("\"30s\""), "How long open requests may take to finish when the server stops."),
     setting("server.workers", Number(1, 1_024), None, "Threads that serve; one for each core if nothing is said."),
+    setting("overload.at_once", Number(1, 1_000_000), Some("1024"), "Requests at once that can be answered from what is stored; beyond that 503."),
+    setting("overload.waiting", Number(1, 1_000_000), Some("16384"), "Requests at once that wait for the backend; beyond that 503."),
+    setting("overload.queue", Number(0, 1_000_000), Some("512"), "How many may queue for a place among the ones, and among the others."),
+    setting("overload.patience", Duration, Some("\"10ms\""), "How long they queue."),
     setting("log.format", Words(&["text", "json"]), Some("\"text\""), "How the log looks."),
     setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
 ];

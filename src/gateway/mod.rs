@@ -7,6 +7,7 @@
 mod account;
 mod admit;
 mod authenticate;
+mod capacity;
 mod cors;
 mod counted;
 mod errand;
@@ -64,6 +65,7 @@ use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
 
 pub use account::Account;
+pub use capacity::{Capacity, CapacityConfig};
 pub use cors::Cors;
 pub use exchange::Peer;
 pub use guard::AddressGuard;
@@ -99,6 +101,8 @@ pub struct Gateway {
     pub pages: Pages,
     /// What strangers may have refused.
     pub guard: AddressGuard,
+    /// How much runs at once.
+    pub capacity: Capacity,
     /// What is counted.
     pub instruments: Arc<Instruments>,
     /// Which pages of other sites may read answers, if any.
@@ -156,6 +160,7 @@ impl Gateway {
         self.larder.sweep();
         self.roster.sweep(self.clock.now());
         self.instruments.keys(self.roster.len());
+        self.capacity.show();
     }
 
     /// The line.
@@ -181,6 +186,8 @@ impl Gateway {
             return self.me(&ask, &caller, x);
         }
         let target = resolve(&ask, endpoint, raw_id, caller.rights)?;
+        let at_hand = self.larder.is_at_hand(&target.key, x.started.mono);
+        let _place = self.capacity.enter(at_hand, &self.clock).await?;
         let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
@@ -248,6 +255,8 @@ fn tell(refusal: &Refusal, exchange: &Exchange) {
     match refusal.fault() {
         Fault::Caller => {}
         Fault::Upstream => tracing::debug!(request, code, "the backend left a request without an answer"),
+        // So many of them that to write each down would be more work than it spares: the rooms tell, now and then.
+        Fault::Us if *refusal == Refusal::Overloaded => {}
         Fault::Us => tracing::error!(request, code, "we left a request without an answer"),
     }
 }

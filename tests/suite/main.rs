@@ -55,6 +55,7 @@ mod limits;
 mod mapping;
 mod meanwhile;
 mod order;
+mod overload;
 mod pages;
 mod params;
 mod paths;

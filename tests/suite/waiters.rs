@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use scoregate::cache::{Content, Source};
 use scoregate::clock::Clock;
 use scoregate::config::{Config, read_text, resolve};
-use scoregate::gateway::{AddressGuard, Gateway, Keepsakes, Larder};
+use scoregate::gateway::{AddressGuard, Capacity, Gateway, Keepsakes, Larder};
 use scoregate::routes::DocumentKey;
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::Registry;
@@ -182,6 +182,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         larder: Arc::new(larder),
         pages: whole.pages.clone(),
         guard: AddressGuard::new(config.guard_per_minute),
+        capacity: Capacity::new(config.capacity, Arc::clone(&instruments)),
         instruments,
         cors: config.cors,
         retirement: config.retirement,
