@@ -17,6 +17,13 @@ const QUEUED: &str = "scoregate_overload_queued_total{room=\"waiting\"}";
 const ATLAS: &str = "/api/v1/models/atlas";
 const INDEX: &str = "/api/v1/index";
 
+/// Where there is no limit, or no end to it, what these tests wait for never comes: then they fail.
+const AT_LAST: Duration = Duration::from_secs(30);
+
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(AT_LAST, work).await.expect("what has to come does")
+}
+
 /// A list of incidents that nobody has asked for.
 fn other(number: u32) -> String {
     format!("/api/v1/incidents?limit={number}")
@@ -51,20 +58,26 @@ impl Full {
 
     /// Waits until so many places for those who wait are taken.
     async fn takes(&self, places: u32) {
-        loop {
+        in_time(async {
             self.world.running.gateway.sweep();
-            if self.world.counted("scoregate_places_taken{room=\"waiting\"}").await == places {
-                return;
+            while self.world.counted("scoregate_places_taken{room=\"waiting\"}").await != places {
+                tokio::task::yield_now().await;
+                self.world.running.gateway.sweep();
             }
-            tokio::task::yield_now().await;
-        }
+        })
+        .await;
+    }
+
+    /// Asks for something that is refused, for want of a place.
+    async fn refuses(&self, customer: &Customer, target: &str) {
+        is_refused(&in_time(self.world.asks(customer, target)).await);
     }
 
     /// Somebody comes and queues.
     async fn queues(&self, number: u32) -> Connection {
         let queued = self.world.counted(QUEUED).await;
         let connection = self.world.get(&other(number)).key(&self.paid.key).begin().await;
-        self.world.reaches(QUEUED, queued + 1).await;
+        in_time(self.world.reaches(QUEUED, queued + 1)).await;
         connection
     }
 
@@ -72,7 +85,7 @@ impl Full {
     async fn ends(mut self) {
         self.world.backend.open();
         for waiting in &mut self.waiting {
-            assert_eq!(waiting.read(false).await.unwrap().status, 200);
+            assert_eq!(in_time(waiting.read(false)).await.unwrap().status, 200);
         }
         self.is_over().await;
     }
@@ -80,11 +93,11 @@ impl Full {
     async fn is_over(&self) {
         self.takes(0).await;
         self.world.settled().await;
-        self.world.reaches_exactly("scoregate_requests_in_progress", 0).await;
+        in_time(self.world.reaches_exactly("scoregate_requests_in_progress", 0)).await;
         assert_eq!(self.world.counted("scoregate_places_taken{room=\"at_hand\"}").await, 0);
         let refused = self.world.counted(REFUSED).await;
         for number in 50..60 {
-            assert_eq!(self.world.asks(&self.paid, &other(number)).await.status, 200);
+            assert_eq!(in_time(self.world.asks(&self.paid, &other(number))).await.status, 200);
         }
         assert_eq!(self.world.counted(REFUSED).await, refused);
     }
@@ -110,17 +123,17 @@ async fn with_two_places_and_one_in_the_queue_the_fourth_is_refused_at_once_and_
 {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
-    is_refused(&full.world.asks(&full.paid, &other(4)).await);
+    full.refuses(&full.paid, &other(4)).await;
     assert_eq!(full.world.counted(REFUSED).await, 1, "the third still queues");
     full.world.pass(PATIENCE);
-    let told = third.read(false).await.unwrap();
+    let told = in_time(third.read(false)).await.unwrap();
     full.world.check("GET", &other(3), &told);
     is_refused(&told);
     assert_eq!(full.world.counted(REFUSED).await, 2);
     assert_eq!(full.world.refused("overloaded").await, 2);
     let mut fifth = full.queues(5).await;
     full.world.pass(PATIENCE);
-    is_refused(&fifth.read(false).await.unwrap());
+    is_refused(&in_time(fifth.read(false)).await.unwrap());
     full.ends().await;
 }
 
@@ -130,7 +143,7 @@ async fn who_queues_is_served_when_a_place_is_free_before_patience_ends() {
     let mut third = full.queues(3).await;
     full.world.pass(Duration::from_nanos(9_999_999));
     full.world.backend.open();
-    let told = third.read(false).await.unwrap();
+    let told = in_time(third.read(false)).await.unwrap();
     assert_eq!((told.status, told.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
     assert_eq!(full.world.counted(REFUSED).await, 0);
     full.ends().await;
@@ -153,7 +166,7 @@ async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_th
     for target in ["/", "/docs", "/healthz"] {
         assert_eq!(world.get(target).send().await.status, 200);
     }
-    assert_eq!(world.asks(&full.paid, "/api/v1/me").await.status, 200);
+    assert_eq!(in_time(world.asks(&full.paid, "/api/v1/me")).await.status, 200);
     assert_eq!(world.counted("scoregate_overload_queued_total{room=\"at_hand\"}").await, 0);
     assert_eq!(world.counted("scoregate_overload_refused_total{room=\"at_hand\"}").await, 0);
     // Overdue it is served while it is refreshed, so nobody waits for that either.
@@ -175,7 +188,7 @@ async fn a_document_that_the_backend_is_asked_about_first_needs_a_place_among_th
     let full = Full { free: customer.clone(), paid: customer, waiting, world };
     full.takes(2).await;
     let third = full.queues(3).await;
-    is_refused(&full.world.asks(&full.paid, INDEX).await);
+    full.refuses(&full.paid, INDEX).await;
     third.reset();
     for connection in full.waiting {
         connection.reset();
@@ -188,15 +201,15 @@ async fn what_is_refused_for_want_of_a_place_costs_nothing_and_asks_the_backend_
     let mut third = full.queues(3).await;
     let (before, asked) = (full.world.left(&full.paid), full.world.backend.received().len());
     for number in 10..40 {
-        is_refused(&full.world.asks(&full.paid, &other(number)).await);
-        let head = full.world.ask("HEAD", &other(number)).key(&full.paid.key).send().await;
+        full.refuses(&full.paid, &other(number)).await;
+        let head = in_time(full.world.ask("HEAD", &other(number)).key(&full.paid.key).send()).await;
         assert_eq!((head.status, head.body.len()), (503, 0));
     }
     assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
     // Patience is time too, in which the minute gains some tokens.
     full.world.pass(PATIENCE);
     let before = full.world.left(&full.paid);
-    is_refused(&third.read(false).await.unwrap());
+    is_refused(&in_time(third.read(false)).await.unwrap());
     assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
     assert_eq!(full.world.backend.received().len(), asked);
     assert_eq!(full.world.counted(REFUSED).await, 61);
@@ -218,7 +231,7 @@ async fn whoever_may_not_ask_is_told_so_however_full_it_is_and_a_spent_day_is_na
     assert_eq!(latest.code(), "latest_requires_plan");
     let spent = world.customer_with("pro", crate::balances::own(10, 1)).await;
     assert_eq!(world.asks(&spent, INDEX).await.status, 200);
-    is_refused(&world.asks(&spent, &other(9)).await);
+    full.refuses(&spent, &other(9)).await;
     assert_eq!(world.asks(&spent, INDEX).await.code(), "quota_exceeded");
 }
 
@@ -229,7 +242,7 @@ async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
     let mut third = full.queues(3).await;
     let (world, documents) = (&full.world, full.world.running.gateway.larder.documents());
     for round in 0..20 {
-        is_refused(&world.asks(&full.free, &other(20 + round)).await);
+        full.refuses(&full.free, &other(20 + round)).await;
         let [me, other_me] =
             [world.asks(&full.paid, "/api/v1/me").await, world.asks(&full.free, "/api/v1/me").await];
         for (answer, customer) in [(&me, &full.paid), (&other_me, &full.free)] {
@@ -249,7 +262,7 @@ async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
     }
     assert_eq!(world.running.gateway.larder.documents(), documents, "nothing new is stored");
     full.world.pass(PATIENCE);
-    is_refused(&third.read(false).await.unwrap());
+    is_refused(&in_time(third.read(false)).await.unwrap());
     full.ends().await;
 }
 
@@ -258,12 +271,12 @@ async fn who_leaves_gives_their_place_back() {
     let mut full = Full::new().await;
     let third = full.queues(3).await;
     third.reset();
-    full.world.reaches("scoregate_clients_left_total", 1).await;
+    in_time(full.world.reaches("scoregate_clients_left_total", 1)).await;
     // Both flights go on; those who sat in them do not.
     let [one, two] = full.waiting;
     one.reset();
     two.reset();
-    full.world.reaches("scoregate_clients_left_total", 3).await;
+    in_time(full.world.reaches("scoregate_clients_left_total", 3)).await;
     full.waiting = [
         full.world.get(&other(1)).key(&full.paid.key).begin().await,
         full.world.get(&other(2)).key(&full.paid.key).begin().await,
