@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig};
 use crate::gateway::{
-    AddressGuard, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster, Spawn,
-    TermsByTier,
+    AddressGuard, Capacity, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster,
+    Spawn, TermsByTier,
 };
 use crate::keys::KeyForm;
 use crate::pages::{Pages, PagesConfig};
@@ -67,17 +67,27 @@ pub(super) async fn build(
         leases: Arc::new(leases),
         larder,
         pages: pages(config),
-        proxies: config.proxies.clone(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
+        capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
         instruments,
+        proxies: config.proxies.clone(),
+        cors: config.cors.clone(),
+        retirement: config.retirement.clone(),
         notice: notice(config),
     };
     Ok((Arc::new(gateway), Arc::new(registrar)))
 }
 
 /// The same gateway by other settings: what it knows and holds is shared with the one before.
-pub(super) fn renewed(before: &Gateway, config: &Config, registry: &Registry) -> Gateway {
+pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry: &Registry) -> Gateway {
     before.guard.set_limit(config.guard_per_minute);
+    let instruments = instruments(config, registry);
+    // Rooms of another size begin empty: who is in the old ones leaves them as they are.
+    let capacity = if config.capacity == old.capacity {
+        Arc::clone(&before.capacity)
+    } else {
+        Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments)))
+    };
     Gateway {
         clock: before.clock.clone(),
         form: before.form.clone(),
@@ -86,8 +96,11 @@ pub(super) fn renewed(before: &Gateway, config: &Config, registry: &Registry) ->
         larder: Arc::clone(&before.larder),
         pages: pages(config),
         guard: Arc::clone(&before.guard),
-        instruments: instruments(config, registry),
+        capacity,
+        instruments,
         proxies: config.proxies.clone(),
+        cors: config.cors.clone(),
+        retirement: config.retirement.clone(),
         notice: notice(config),
     }
 }

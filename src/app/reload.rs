@@ -52,7 +52,7 @@ impl Running {
             self.registrar.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
         }
 
-        let gateway = build::renewed(&self.gateway.load(), &config, &self.reloading.registry);
+        let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloading.registry);
         self.gateway.store(Arc::new(gateway));
         self.reloading.certificates.take(&config.certificates, certificates);
         let mut server = config.server.clone();

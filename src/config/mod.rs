@@ -3,12 +3,15 @@
 //!
 //! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
 
+mod cors;
 mod file;
 mod freshness;
 mod mapping;
+mod overload;
 mod proxies;
 mod reload;
 mod resolve;
+mod retirement;
 mod server;
 mod settings;
 mod tls;
@@ -20,7 +23,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::{Keeping, Proxies};
+use crate::gateway::{CapacityConfig, Cors, Keeping, Proxies, Retirement};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
@@ -49,6 +52,10 @@ pub struct Config {
     pub license: String,
     /// The public base address, if it is known, for the documents.
     pub base_url: Option<String>,
+    /// Which pages of other sites may read answers, if any.
+    pub cors: Option<Cors>,
+    /// What is said of the API's own end.
+    pub retirement: Retirement,
     /// What keys begin with.
     pub key_prefix: String,
     /// Whether keys of another form may be known.
@@ -75,6 +82,8 @@ pub struct Config {
     pub certificates: Vec<CertificateFiles>,
     /// Threads that serve.
     pub workers: Option<usize>,
+    /// How much runs at once.
+    pub capacity: CapacityConfig,
     /// The log.
     pub log: LogConfig,
     /// All of it as it was written.

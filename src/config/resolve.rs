@@ -38,6 +38,8 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         service: reading.text("service.name"),
         license: reading.text("service.license"),
         base_url: reading.base_url(),
+        cors: reading.cors(),
+        retirement: reading.retirement(),
         key_prefix: reading.key_prefix(),
         accept_imported: reading.flag("keys.accept_imported"),
         tiers,
@@ -53,6 +55,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         workers: reading
             .maybe("server.workers")
             .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
+        capacity: reading.capacity(),
         log: reading.log(),
         written: written.clone(),
     };

@@ -25,6 +25,10 @@ pub enum ValueKind {
     Words(&'static [&'static str]),
     /// A list of addresses and networks: `["192.0.2.1", "10.0.0.0/8"]`; with commas in the environment.
     Networks,
+    /// A list of texts.
+    Texts,
+    /// A point in time.
+    Instant,
     /// Text that is never printed.
     Secret,
 }
@@ -51,7 +55,7 @@ const fn setting(
     Setting { path, kind, default, meaning }
 }
 
-use ValueKind::{Address, Duration, Flag, Networks, Number, Path, Secret, Size, Text, Words};
+use ValueKind::{Address, Duration, Flag, Instant, Networks, Number, Path, Secret, Size, Text, Texts, Words};
 
 /// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so are
 /// `[mapping.ENDPOINT]`, by `mapping`, and `[tls.NAME]`, by `tls`.
@@ -65,6 +69,11 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.name", Text, Some("\"scoregate\""), "The service's name in its documents and in the realm of a 401."),
     setting("service.license", Text, Some("\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\""), "The attribution notice in every answer."),
     setting("service.base_url", Text, None, "The public address, for the examples in the docs."),
+    setting("service.deprecated_at", Instant, None, "Since when the API is deprecated, or from when on: every answer says so (RFC 9745)."),
+    setting("service.sunset_at", Instant, None, "When the API will go: every answer says so (RFC 8594)."),
+    setting("service.deprecation_link", Text, None, "Where the deprecation is described."),
+    setting("cors.origins", Texts, Some("[]"), "The sites whose pages may read answers in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. The environment puts commas between them."),
+    setting("cors.max_age", Duration, Some("\"1h\""), "How long a browser need not ask beforehand again."),
     setting("keys.prefix", Text, Some("\"sg_live\""), "What keys begin with."),
     setting("keys.accept_imported", Flag, Some("false"), "Whether keys of another form, imported by their SHA-256, are looked up."),
     setting("guard.per_minute", Number(1, 100_000_000), Some("60"), "Refused requests a minute, for each application or address."),
@@ -97,6 +106,10 @@ pub static SETTINGS: &[Setting] = &[
     setting("proxies.trusted", Networks, Some("[]"), "Proxies whose header on their clients is believed, as a list of addresses and networks such as [\"10.0.0.0/8\"]. Nobody else's is."),
     setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "The header they write. Another that a client sends through them is not believed."),
     setting("proxies.protocol", Networks, Some("[]"), "Proxies that begin each connection with a PROXY header, of version 1 or 2. A connection of theirs without one is refused."),
+    setting("overload.at_once", Number(1, 1_000_000), Some("1024"), "Requests at once that can be answered from what is stored; beyond that 503."),
+    setting("overload.waiting", Number(1, 1_000_000), Some("16384"), "Requests at once that wait for the backend; beyond that 503."),
+    setting("overload.queue", Number(0, 1_000_000), Some("512"), "How many may queue for a place among the ones, and among the others."),
+    setting("overload.patience", Duration, Some("\"10ms\""), "How long they queue."),
     setting("log.format", Words(&["text", "json"]), Some("\"text\""), "How the log looks."),
     setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
 ];
@@ -128,6 +141,8 @@ impl ValueKind {
                 "write a list of addresses and networks, such as [\"192.0.2.1\", \"10.0.0.0/8\"]".into()
             }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
+            Self::Texts => "write a list of texts, such as [\"one\", \"another\"]; in the environment one text with commas".into(),
+            Self::Instant => "write an instant, such as \"2027-01-31T00:00:00Z\"".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
         }
     }

@@ -114,6 +114,19 @@ impl Larder {
         Some(Found { stored, due, verdict: verdict(due, &life.windows, now) })
     }
 
+    /// Whether a request for a document is answered from what is stored, without anybody waiting for the backend. To ask is
+    /// no use of it.
+    pub(super) fn is_at_hand(&self, key: &DocumentKey, now: Mono) -> bool {
+        self.cache.get(key).is_some_and(|stored| {
+            let keeping = self.keeping.load();
+            let life = keeping.life(key.route);
+            match verdict(life.due(&stored, self.refreshes.seen_at()), &life.windows, now) {
+                Verdict::Fresh | Verdict::UsableWhileRefreshed => true,
+                Verdict::UsableOnError | Verdict::Gone => false,
+            }
+        })
+    }
+
     /// When the refresh of a document is due, or was.
     pub(super) fn due(&self, key: &DocumentKey, stored: &Stored) -> Mono {
         self.keeping.load().life(key.route).due(stored, self.refreshes.seen_at())

@@ -7,7 +7,9 @@
 mod account;
 mod admit;
 mod authenticate;
+mod capacity;
 mod client;
+mod cors;
 mod counted;
 mod errand;
 mod error_body;
@@ -33,6 +35,7 @@ mod refusal;
 mod registrar;
 mod resolve;
 mod respond;
+mod retirement;
 mod roster;
 #[cfg(test)]
 mod schedules;
@@ -65,7 +68,9 @@ use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
 
 pub use account::Account;
+pub use capacity::{Capacity, CapacityConfig};
 pub use client::{Believed, Proxies};
+pub use cors::Cors;
 pub use exchange::Peer;
 pub use guard::{AddressGuard, network};
 pub use keeping::{Keeping, ShelfLife};
@@ -79,6 +84,7 @@ pub use refusal::{Doubt, Fault, Refusal};
 pub use registrar::{
     Amend, BadField, Issued, KeyRecord, NewApplication, NotAdopted, Registrar, RegistrarError, Took,
 };
+pub use retirement::Retirement;
 pub use roster::{Found, Roster};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
@@ -104,8 +110,14 @@ pub struct Gateway {
     pub proxies: Proxies,
     /// What strangers may have refused.
     pub guard: Arc<AddressGuard>,
+    /// How much runs at once.
+    pub capacity: Arc<Capacity>,
     /// What is counted.
     pub instruments: Arc<Instruments>,
+    /// Which pages of other sites may read answers, if any.
+    pub cors: Option<Cors>,
+    /// What is said of the API's own end.
+    pub retirement: Retirement,
     /// The words and numbers that `/me` and the 401 need.
     pub notice: Notice,
 }
@@ -144,6 +156,8 @@ impl Gateway {
             headers: &head.headers,
             guard: &self.guard,
             realm: &self.notice.realm,
+            cors: self.cors.as_ref(),
+            retirement: &self.retirement,
             now,
         };
         let response = respond(answered, &exchange, &circumstances);
@@ -156,6 +170,7 @@ impl Gateway {
         self.larder.sweep();
         self.roster.sweep(self.clock.now());
         self.instruments.keys(self.roster.len());
+        self.capacity.show();
     }
 
     /// The line.
@@ -181,6 +196,8 @@ impl Gateway {
             return self.me(&ask, &caller, x);
         }
         let target = resolve(&ask, endpoint, raw_id, caller.rights)?;
+        let at_hand = self.larder.is_at_hand(&target.key, x.started.mono);
+        let _place = self.capacity.enter(at_hand, &self.clock).await?;
         let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
@@ -248,6 +265,8 @@ fn tell(refusal: &Refusal, exchange: &Exchange) {
     match refusal.fault() {
         Fault::Caller => {}
         Fault::Upstream => tracing::debug!(request, code, "the backend left a request without an answer"),
+        // So many of them that to write each down would be more work than it spares: the rooms tell, now and then.
+        Fault::Us if *refusal == Refusal::Overloaded => {}
         Fault::Us => tracing::error!(request, code, "we left a request without an answer"),
     }
 }

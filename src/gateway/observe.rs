@@ -11,6 +11,7 @@ use crate::routes::{ENDPOINTS, Route};
 use crate::telemetry::metrics::{Family, Label, Registry, Table};
 use crate::upstream::{Condition, Health};
 
+use super::capacity::Room;
 use super::counted::{FetchEnd, StoreWork, Units, WhileAway};
 use super::outcome::Outcome;
 use super::terms::TierIndex;
@@ -25,6 +26,9 @@ pub struct Instruments {
     left: Counter,
     panics: Counter,
     in_progress: Gauge,
+    places: Family<Gauge, Room>,
+    queued: Family<Counter, Room>,
+    overloaded: Family<Counter, Room>,
     served: Family<Counter, Outcome>,
     ages: Histogram,
     not_modified: Counter,
@@ -106,6 +110,7 @@ impl Instruments {
         let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
         let outcomes = Outcome::ALL.map(|outcome| outcome.word().to_owned());
         let rules = Rule::ALL.map(|rule| rule.name().to_owned());
+        let rooms = Room::ALL.map(|room| room.word().to_owned());
         let ends = FetchEnd::WORDS.map(String::from);
         let works = StoreWork::WORDS.map(String::from);
         let decided = WhileAway::WORDS.map(String::from);
@@ -119,6 +124,9 @@ impl Instruments {
             left: registry.counter("scoregate_clients_left_total"),
             panics: registry.counter("scoregate_panics_total"),
             in_progress: registry.gauge("scoregate_requests_in_progress"),
+            places: registry.gauges("scoregate_places_taken", &rooms),
+            queued: registry.counters("scoregate_overload_queued_total", &rooms),
+            overloaded: registry.counters("scoregate_overload_refused_total", &rooms),
             served: registry.counters("scoregate_documents_served_total", &outcomes),
             ages: registry.histogram("scoregate_document_age_seconds"),
             not_modified: registry.counter("scoregate_not_modified_total"),
@@ -183,6 +191,23 @@ impl Instruments {
         if let Some(age) = seen.age {
             self.ages.record(age.as_secs_f64());
         }
+    }
+
+    /// So many places of a room are taken.
+    pub(super) fn places(&self, room: Room, taken: usize) {
+        if let Some(gauge) = self.places.of(room) {
+            gauge.set(f64::from(u32::try_from(taken).unwrap_or(u32::MAX)));
+        }
+    }
+
+    /// A request found no free place, and queues for one.
+    pub(super) fn queued(&self, room: Room) {
+        self.queued.count(room);
+    }
+
+    /// A request found no place, or none in time.
+    pub(super) fn overloaded(&self, room: Room) {
+        self.overloaded.count(room);
     }
 
     /// The handling of a request panicked.
@@ -340,13 +365,6 @@ impl Label for Code {
     const NAME: &'static str = "code";
     fn index(self) -> usize {
         CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
-    }
-}
-
-impl Label for Outcome {
-    const NAME: &'static str = "outcome";
-    fn index(self) -> usize {
-        self as usize
     }
 }
 

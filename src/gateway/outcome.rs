@@ -1,5 +1,7 @@
 //! Where a document came from, in one small vocabulary. Not for: why there is none (`refusal`).
 
+use crate::telemetry::metrics::Label;
+
 /// Where a document came from. The same word is in `Cache-Status`, the metrics and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -32,5 +34,12 @@ impl Outcome {
             Self::Refreshed => "refreshed",
             Self::StaleOnError => "stale_on_error",
         }
+    }
+}
+
+impl Label for Outcome {
+    const NAME: &'static str = "outcome";
+    fn index(self) -> usize {
+        self as usize
     }
 }

@@ -48,6 +48,8 @@ pub enum Refusal {
     UpstreamTimeout,
     /// The ledger cannot be reached, and no leased unit is left.
     LedgerUnavailable,
+    /// More runs at once than there is room for.
+    Overloaded,
     /// We failed.
     Internal,
 }
@@ -76,6 +78,9 @@ pub enum Fault {
 
 /// How long a client is asked to wait for a backend that did not say.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long a client is asked to wait where there is no room: most places are free again in far less.
+const ROOM_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a reason means for everybody who has to act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +117,8 @@ impl Refusal {
             Self::UpstreamInvalid            => nature(Code::UpstreamInvalid,     Fault::Upstream, false, false),
             Self::UpstreamUnavailable { .. } => nature(Code::UpstreamUnavailable, Fault::Upstream, false, false),
             Self::UpstreamTimeout            => nature(Code::UpstreamTimeout,     Fault::Upstream, false, false),
-            Self::LedgerUnavailable          => nature(Code::Overloaded,          Fault::Us,       false, false),
+            Self::LedgerUnavailable
+            | Self::Overloaded               => nature(Code::Overloaded,          Fault::Us,       false, false),
             Self::Internal                   => nature(Code::InternalError,       Fault::Us,       false, false),
         }
     }
@@ -151,6 +157,9 @@ impl Refusal {
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
         if let Self::UpstreamUnavailable { retry_after } = self {
             return Some(retry_after.unwrap_or(TRY_AGAIN).max(next_token));
+        }
+        if *self == Self::Overloaded {
+            return Some(ROOM_AGAIN);
         }
         (*self == Self::LedgerUnavailable).then_some(TRY_AGAIN)
     }
@@ -202,6 +211,7 @@ impl Refusal {
             | Self::UpstreamUnavailable { .. }
             | Self::UpstreamTimeout
             | Self::LedgerUnavailable
+            | Self::Overloaded
             | Self::Internal => {
                 let row = self.code().row();
                 format!("{} {}", row.condition, row.remedy)

@@ -18,12 +18,14 @@ use crate::keys::Rights;
 use crate::limits::{Rule, Standing};
 use crate::pages::{self, Page};
 
+use super::cors::Cors;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
 use super::outcome::Outcome;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::Target;
+use super::retirement::Retirement;
 
 /// What the line came to.
 #[derive(Debug)]
@@ -58,6 +60,7 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -129,6 +132,10 @@ pub(super) struct Circumstances<'r> {
     pub(super) guard: &'r AddressGuard,
     /// The realm of the API's keys.
     pub(super) realm: &'r str,
+    /// What browsers are told, if anything.
+    pub(super) cors: Option<&'r Cors>,
+    /// What is said of the API's own end.
+    pub(super) retirement: &'r Retirement,
     /// The moment of sending.
     pub(super) now: Now,
 }
@@ -140,6 +147,8 @@ pub(super) fn respond(
     at: &Circumstances<'_>,
 ) -> Response<Full<Bytes>> {
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
+    let is_options = matches!(answered, Ok(Answer::Options));
+    let is_page = matches!(answered, Ok(Answer::Page(_) | Answer::Health));
     let mut response = match answered {
         Ok(Answer::Document(delivery)) => document(delivery),
         Ok(Answer::Me(body)) => me(body),
@@ -151,7 +160,14 @@ pub(super) fn respond(
     limits.write(response.headers_mut());
     let headers = response.headers_mut();
     headers.insert(VARY, VARIES);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.insert(REQUEST_ID, exchange.id.0.clone());
+    if !is_page {
+        at.retirement.write(headers);
+    }
+    if let Some(cors) = at.cors {
+        cors.write(at.headers, is_options, headers);
+    }
     if *at.method == Method::HEAD {
         *response.body_mut() = Full::default();
     }
@@ -215,7 +231,6 @@ fn public_page(page: &Page, asked: &HeaderMap) -> Response<Full<Bytes>> {
     // Revalidated each time: the answer carries limit headers of one client, which no shared cache may keep.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }

@@ -1,7 +1,7 @@
 //! THE table of response headers: name, where it stands, what it looks like, what it means.
 //!
 //! The API description and the docs page are printed from it, and tests hold every answer against it. Not for:
-//! writing headers (`gateway::respond`), nor for what only some installations send (CORS, `Deprecation`, `Sunset`).
+//! writing headers (`gateway::respond`).
 
 /// A response header of the data API.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ const HTTP_DATE: &str = "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2
 
 /// All of them.
 #[rustfmt::skip]
-pub static HEADERS: [Header; 18] = [
+pub static HEADERS: [Header; 24] = [
     Header { name: "X-RateLimit-Limit", on: On::Every, always: true, value: Integer, example: "10000",
         meaning: "How many requests the rule named by `X-RateLimit-Resource` allows." },
     Header { name: "X-RateLimit-Remaining", on: On::Every, always: true, value: Integer, example: "9876",
@@ -68,12 +68,12 @@ pub static HEADERS: [Header; 18] = [
     Header { name: "Retry-After", on: On::Status(&[429, 503]), always: true, value: Integer, example: "38211",
         meaning: "How many seconds to wait before the next request." },
     Header { name: "X-Request-Id", on: On::Every, always: true, value: Pattern("^[!-~]+$"), example: "01jd6v8k2m3n4p5q",
-        meaning: "Names this request. Quote it when you report a problem." },
+        meaning: "Names this request. Quote it when you report a problem. A name of yours is taken if you send one in this header: 8 to 64 letters, digits, dots, underscores or hyphens." },
     Header { name: "Date", on: On::Every, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:23:09 GMT",
         meaning: "When the answer was sent." },
-    Header { name: "Vary", on: On::Every, always: true, value: Words(&["Accept-Encoding, Authorization, X-API-Key"]),
+    Header { name: "Vary", on: On::Every, always: true, value: Words(&["Accept-Encoding, Authorization, X-API-Key", "Accept-Encoding, Authorization, X-API-Key, Origin"]),
         example: "Accept-Encoding, Authorization, X-API-Key",
-        meaning: "Answers depend on the key and on the encodings you accept." },
+        meaning: "Answers depend on the key and on the encodings you accept; on `Origin` where listed sites may read them in a browser." },
     Header { name: "Cache-Control", on: On::Every, always: true, value: Pattern("^(private, max-age=[0-9]+|private, no-store|no-store)$"),
         example: "private, max-age=1840",
         meaning: "On 200 and 304, `max-age` is the time until the data is next expected to change; a client that waits as long is never late. `/me` and errors are `no-store`." },
@@ -87,11 +87,41 @@ pub static HEADERS: [Header; 18] = [
         meaning: "`application/json`, or `application/problem+json` for errors where you accept it." },
     Header { name: "Content-Encoding", on: On::Body, always: false, value: Words(&["gzip", "br"]), example: "br",
         meaning: "How the body is compressed, where you accept it." },
+    Header { name: "X-Content-Type-Options", on: On::Every, always: true, value: Words(&["nosniff"]), example: "nosniff",
+        meaning: "A browser takes the answer for what `Content-Type` says, and for nothing else." },
     Header { name: "WWW-Authenticate", on: On::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",
         meaning: "How to send a key." },
     Header { name: "Allow", on: On::Status(&[405]), always: true, value: Pattern("^[A-Z]+(, [A-Z]+)*$"), example: "GET, HEAD, OPTIONS",
         meaning: "The methods that every path takes. OPTIONS is answered with it too." },
+    Header { name: "Access-Control-Allow-Origin", on: On::Every, always: false, value: Pattern("^([*]|https?://[^ /]+)$"), example: "https://dash.example.org",
+        meaning: "The site whose pages may read the answer in a browser, where this service lets any." },
+    Header { name: "Access-Control-Expose-Headers", on: On::Every, always: false, value: Pattern("^[A-Za-z-]+(, [A-Za-z-]+)*$"), example: "RateLimit, Retry-After",
+        meaning: "The headers that scripts of such a page may read: all of these that can be of use to them." },
+    Header { name: "Deprecation", on: On::Every, always: false, value: Pattern("^@[0-9]+$"), example: "@1795305600",
+        meaning: "This API is deprecated since then, or will be from then on, in seconds since 1970-01-01 UTC (RFC 9745)." },
+    Header { name: "Sunset", on: On::Every, always: false, value: Pattern(HTTP_DATE), example: "Wed, 30 Jun 2027 20:00:00 GMT",
+        meaning: "When this API will go (RFC 8594)." },
+    Header { name: "Link", on: On::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"deprecation\"$"), example: "<https://example.org/end>; rel=\"deprecation\"",
+        meaning: "Where the deprecation is described." },
 ];
+
+/// Those that scripts may read without being told so, and those that speak to browsers and caches alone.
+const NOT_FOR_SCRIPTS: [&str; 8] = [
+    "Cache-Control",
+    "Content-Type",
+    "Last-Modified",
+    "Vary",
+    "Content-Encoding",
+    "X-Content-Type-Options",
+    "Access-Control-Allow-Origin",
+    "Access-Control-Expose-Headers",
+];
+
+/// The names of the others, as `Access-Control-Expose-Headers` lists them.
+pub fn for_scripts() -> String {
+    let names = HEADERS.iter().map(|header| header.name).filter(|name| !NOT_FOR_SCRIPTS.contains(name));
+    names.collect::<Vec<_>>().join(", ")
+}
 
 impl On {
     /// Whether it covers an answer with this status of an endpoint whose answers are stored or not.
@@ -130,6 +160,20 @@ mod tests {
             let schema = jsonschema::validator_for(&schema).unwrap();
             assert!(schema.is_valid(&header.example.into()), "{}", header.name);
             assert!(!schema.is_valid(&"; ;".into()), "{}", header.name);
+        }
+    }
+
+    #[test]
+    fn scripts_may_read_every_header_that_they_may_not_read_anyway() {
+        let names = for_scripts();
+        for name in
+            ["RateLimit", "RateLimit-Policy", "X-RateLimit-Remaining", "Retry-After", "ETag", "X-Request-Id"]
+        {
+            assert!(names.split(", ").any(|known| known == name), "{name}");
+        }
+        for name in NOT_FOR_SCRIPTS {
+            assert!(HEADERS.iter().any(|header| header.name == name), "{name}");
+            assert!(!names.split(", ").any(|known| known == name), "{name}");
         }
     }
 

@@ -66,6 +66,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "work", most: 4, meaning: "what the store was asked to do: grant a lease, take units back, make a change, remember uses of keys" },
     LabelRow { name: "use", most: 4, meaning: "what became of units of a day's quota: leased, delivered, returned, lost to a failure" },
     LabelRow { name: "closed", most: 9, meaning: "why a connection ended: done, failed, a deadline (head, idle, request, unread), displaced by another, refused to its address, no TLS" },
+    LabelRow { name: "room", most: 2, meaning: "requests whose document is at hand, and those that wait for the backend" },
 ];
 
 /// Every metric there is.
@@ -78,6 +79,9 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_clients_left_total", kind: Kind::Counter, labels: &[], meaning: "Requests whose client left before the answer." },
     Row { name: "scoregate_panics_total", kind: Kind::Counter, labels: &[], meaning: "Requests and fetches whose handling panicked: defects of ours, each in the log." },
     Row { name: "scoregate_requests_in_progress", kind: Kind::Gauge, labels: &[], meaning: "Requests being handled now." },
+    Row { name: "scoregate_places_taken", kind: Kind::Gauge, labels: &["room"], meaning: "Places taken of those that requests have to run at once." },
+    Row { name: "scoregate_overload_queued_total", kind: Kind::Counter, labels: &["room"], meaning: "Requests that found no free place and queued for one." },
+    Row { name: "scoregate_overload_refused_total", kind: Kind::Counter, labels: &["room"], meaning: "Requests refused because there was no place, or none in time." },
     Row { name: "scoregate_documents_served_total", kind: Kind::Counter, labels: &["outcome"], meaning: "Documents served (200 and 304), by where they came from." },
     Row { name: "scoregate_document_age_seconds", kind: Kind::Histogram(AGES), labels: &[], meaning: "How long ago the backend confirmed what is served." },
     Row { name: "scoregate_not_modified_total", kind: Kind::Counter, labels: &[], meaning: "Answers that were a 304." },
@@ -216,6 +220,16 @@ impl Registry {
         let make = |word: &String| {
             let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
             self.recorder.register_counter(&key, &WHERE)
+        };
+        Family { handles: words.iter().map(make).collect(), of: PhantomData }
+    }
+
+    /// The gauges of that name, one for each word of a label.
+    pub fn gauges<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Gauge, L> {
+        declared(name, &[(L::NAME, words.len())]);
+        let make = |word: &String| {
+            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
+            self.recorder.register_gauge(&key, &WHERE)
         };
         Family { handles: words.iter().map(make).collect(), of: PhantomData }
     }

@@ -14,7 +14,40 @@ use tokio::net::{TcpSocket, TcpStream};
 /// Headers of the transport, which the documents need not mention.
 const TRANSPORT: &[&str] = &["content-length", "connection"];
 /// Further headers of the pages that need no key.
-const PAGES: &[&str] = &["content-security-policy", "referrer-policy", "x-content-type-options"];
+const PAGES: &[&str] = &["content-security-policy", "referrer-policy"];
+
+/// Further headers of an OPTIONS that a browser sends before a request, where CORS is configured.
+const PREFLIGHT: &[&str] =
+    &["access-control-allow-methods", "access-control-allow-headers", "access-control-max-age"];
+
+/// What a world's settings say of headers that only some installations send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sends {
+    /// Those of CORS.
+    pub cors: bool,
+    /// `Vary: Origin`.
+    pub varies_by_origin: bool,
+    /// Those of the API's own end.
+    pub retirement: bool,
+}
+
+impl Sends {
+    /// By the settings as a test wrote them.
+    pub fn of(settings: &str) -> Self {
+        let cors = settings.contains("cors.origins");
+        let any = settings.contains("cors.origins = [\"*\"]");
+        let retirement = ["deprecated_at", "sunset_at"].iter().any(|name| settings.contains(name));
+        Self { cors, varies_by_origin: cors && !any, retirement }
+    }
+
+    /// Whether such a world may send this header, of those on the list.
+    fn allows(self, name: &str) -> bool {
+        match name {
+            "deprecation" | "sunset" | "link" => self.retirement,
+            _ => self.cors || !name.starts_with("access-control-"),
+        }
+    }
+}
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -222,11 +255,12 @@ pub struct Rules {
     /// Schemas of bodies by path template and status, as the API description has them.
     bodies: HashMap<(String, u16), jsonschema::Validator>,
     patterns: HashMap<&'static str, jsonschema::Validator>,
+    sends: Sends,
 }
 
 impl Rules {
     /// From the gateway's own description.
-    fn new(description: &Json) -> Self {
+    fn new(description: &Json, sends: Sends) -> Self {
         let mut bodies = HashMap::new();
         for (path, item) in description["paths"].as_object().unwrap() {
             for (status, response) in item["get"]["responses"].as_object().unwrap() {
@@ -249,7 +283,7 @@ impl Rules {
             .iter()
             .map(|header| (header.name, jsonschema::validator_for(&schema(&header.value)).unwrap()))
             .collect();
-        Self { bodies, patterns }
+        Self { bodies, patterns, sends }
     }
 
     /// Holds an answer against them.
@@ -258,9 +292,14 @@ impl Rules {
         let is_page = matches!(path, "/" | "/docs" | "/openapi.json" | "/healthz") && answer.status < 400;
         for (name, _) in &answer.headers {
             let documented = HEADERS.iter().any(|header| header.name.eq_ignore_ascii_case(name));
-            let listed = documented || TRANSPORT.contains(&&**name) || (is_page && PAGES.contains(&&**name));
+            let in_place = (is_page && PAGES.contains(&&**name))
+                || (method == "OPTIONS" && PREFLIGHT.contains(&&**name));
+            let listed = documented || TRANSPORT.contains(&&**name) || in_place;
             assert!(listed, "{method} {target}: {name} is not on the list of headers");
+            assert!(self.sends.allows(name), "{method} {target}: {name} is not configured");
         }
+        let varies = answer.header("vary").ends_with(", Origin");
+        assert_eq!(varies, self.sends.varies_by_origin, "{method} {target}: {}", answer.header("vary"));
         let known = scoregate::routes::find(path).is_none_or(|found| found.endpoint.stored);
         let stored = known && !is_page && method != "OPTIONS";
         for header in &HEADERS {
@@ -303,13 +342,15 @@ impl Rules {
 
 impl Rules {
     /// The rules of the description in this answer. Schemas take a while to compile, so each is made once for all tests.
-    pub fn of(description: &Answer) -> Arc<Self> {
+    pub fn of(description: &Answer, sends: Sends) -> Arc<Self> {
         static MADE: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, rules)) = made.iter().find(|(body, _)| *body == description.body) {
+        let is_of =
+            |(body, rules): &&(Vec<u8>, Arc<Rules>)| *body == description.body && rules.sends == sends;
+        if let Some((_, rules)) = made.iter().find(is_of) {
             return Arc::clone(rules);
         }
-        let rules = Arc::new(Self::new(&description.json()));
+        let rules = Arc::new(Self::new(&description.json(), sends));
         made.push((description.body.clone(), Arc::clone(&rules)));
         rules
     }

@@ -74,6 +74,7 @@ async fn pages_may_load_nothing_and_be_framed_by_nobody() {
         assert_eq!(told.header("x-content-type-options"), "nosniff", "{page}");
         assert_eq!(told.header("referrer-policy"), "no-referrer", "{page}");
     }
+    assert_eq!(world.get("/healthz").send().await.header("x-content-type-options"), "nosniff");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::client::{Ask, Connection, Rules};
+use crate::client::{Ask, Connection, Rules, Sends};
 
 /// What a command that has ended left behind.
 #[derive(Debug)]
@@ -273,7 +273,7 @@ impl Visitor {
         let mut connection = Connection::open(address).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let description = connection.read(false).await.unwrap();
-        Self { address, rules: Rules::of(&description) }
+        Self { address, rules: Rules::of(&description, Sends::default()) }
     }
 
     /// Where it came to.

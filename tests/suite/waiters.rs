@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use scoregate::cache::{Content, Source};
 use scoregate::clock::Clock;
 use scoregate::config::{Config, read_text, resolve};
-use scoregate::gateway::{AddressGuard, Gateway, Keepsakes, Larder};
+use scoregate::gateway::{AddressGuard, Capacity, Gateway, Keepsakes, Larder};
 use scoregate::routes::DocumentKey;
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::Registry;
@@ -183,7 +183,10 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         pages: whole.pages.clone(),
         proxies: config.proxies.clone(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
+        capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
         instruments,
+        cors: config.cors,
+        retirement: config.retirement,
         notice: whole.notice.clone(),
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();

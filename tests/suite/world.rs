@@ -15,7 +15,7 @@ use scoregate::telemetry::metrics::METRICS;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
-use crate::client::{Answer, Ask, Connection, Rules};
+use crate::client::{Answer, Ask, Connection, Rules, Sends};
 
 /// Noon of the day on which most tests play.
 pub const NOON: &str = "2026-11-21T12:00:00Z";
@@ -133,7 +133,7 @@ impl World {
         let running = begin(config, &clock).await;
         let mut connection = Connection::open(running.public).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let rules = Rules::of(&connection.read(false).await.unwrap());
+        let rules = Rules::of(&connection.read(false).await.unwrap(), Sends::of(settings));
         Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
     }
 

@@ -1,0 +1,211 @@
+//! `cors.*` as read: which origins browsers may read answers from. Each has to be written as browsers send it, or it would
+//! never be met. Not for: what is answered then (`gateway::Cors`).
+
+use http::HeaderValue;
+use toml::Value;
+
+use crate::gateway::Cors;
+
+use super::resolve::Reading;
+
+const PATH: &str = "cors.origins";
+/// The most origins: each request that names one is compared with all.
+const MOST_ORIGINS: usize = 64;
+
+impl Reading<'_> {
+    /// Nothing where no origin is listed.
+    pub(super) fn cors(&mut self) -> Option<Cors> {
+        let max_age = self.duration("cors.max_age");
+        let written = self.origins();
+        if written.iter().any(|origin| origin == "*") {
+            if written.len() > 1 {
+                let value = self.maybe(PATH);
+                self.problem(PATH, value, "write [\"*\"] alone, for any origin, or list them without it");
+            }
+            return Some(Cors::any(max_age));
+        }
+        if written.len() > MOST_ORIGINS {
+            self.problem(PATH, None, format!("there are {}; {MOST_ORIGINS} are the most", written.len()));
+        }
+        let mut origins: Vec<HeaderValue> = Vec::with_capacity(written.len());
+        for text in written {
+            match (wrong_with(&text), HeaderValue::from_str(&text)) {
+                (None, Ok(origin)) if !origins.contains(&origin) => origins.push(origin),
+                (None, Ok(_)) => self.problem(PATH, Some(&text.into()), "write each once"),
+                (wrong, _) => self.problem(PATH, Some(&text.into()), wrong.unwrap_or(EXAMPLE)),
+            }
+        }
+        (!origins.is_empty()).then(|| Cors::listed(origins, max_age))
+    }
+
+    /// The texts of the list; of the environment, which knows no lists, what stands between commas.
+    fn origins(&mut self) -> Vec<String> {
+        let Some(value) = self.maybe(PATH) else { return Vec::new() };
+        let of_the_environment = self.written.from_environment.contains_key(PATH);
+        let texts = match value {
+            Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+            Value::String(text) if of_the_environment => {
+                let parts = text.split(',').map(|part| part.trim().to_owned());
+                Some(parts.filter(|part| !part.is_empty()).collect())
+            }
+            Value::String(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_)
+            | Value::Table(_) => None,
+        };
+        texts.unwrap_or_else(|| {
+            self.problem(PATH, Some(value), super::ValueKind::Texts.remedy());
+            Vec::new()
+        })
+    }
+}
+
+const EXAMPLE: &str = "write an origin, such as \"https://dash.example.org\" or \"http://localhost:3000\"";
+
+/// What would do in place of what no browser sends as an origin.
+fn wrong_with(text: &str) -> Option<&'static str> {
+    let Some((scheme, authority)) = text.split_once("://") else { return Some(EXAMPLE) };
+    let own_port = match scheme {
+        "https" => "443",
+        "http" => "80",
+        _ if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") => {
+            return Some("write it in lower case, as browsers send it");
+        }
+        _ => return Some("begin it with https:// or http://"),
+    };
+    if authority.contains(['/', '?', '#', '\\']) {
+        return Some("leave out the path and the slash at the end");
+    }
+    if authority.contains('@') {
+        return Some("leave out the user's name");
+    }
+    if authority.contains('*') {
+        return Some("write each host by its name: there are no patterns, only [\"*\"] for any origin");
+    }
+    if !authority.is_ascii() {
+        return Some("write the host's name in ASCII, as browsers send it: \"xn--…\"");
+    }
+    if authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Some("write it in lower case, as browsers send it");
+    }
+    let (host, port) = host_and_port(authority);
+    match port {
+        Some(port) if port == own_port => return Some("leave out the port that the scheme has anyway"),
+        Some(port) if !is_port(port) => return Some("write a port from 1 to 65535"),
+        Some(_) | None => {}
+    }
+    (!is_host(host)).then_some(EXAMPLE)
+}
+
+/// The host, an IPv6 address in its brackets, and the port behind its colon.
+fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        Some(_) | None => (authority, None),
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok_and(|port| port > 0 && port.to_string() == text)
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        // Browsers write an address in its shortest form.
+        return inside.parse().is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    host.len() <= 253 && host.split('.').all(|label| !label.is_empty() && label.bytes().all(is_plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Problems, read_environment, read_text, resolve};
+
+    fn config(text: &str) -> Result<Config, Problems> {
+        resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
+    }
+
+    #[test]
+    fn without_origins_there_is_no_cors() {
+        for text in ["", "cors.origins = []", "cors.max_age = \"5m\""] {
+            assert!(config(text).unwrap().cors.is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn origins_are_a_list_or_in_the_environment_a_text_with_commas() {
+        for text in [
+            "cors.origins = [\"*\"]",
+            "[cors]\norigins = [\"https://dash.example.org\", \"http://localhost:3000\"]\nmax_age = \"1d\"",
+            "cors.origins = [\"http://[::1]:8000\", \"http://192.0.2.7\", \"https://xn--bcher-kva.example:8443\"]",
+        ] {
+            assert!(config(text).unwrap().cors.is_some(), "{text}");
+        }
+        let said = |text: &str| {
+            let mut written = read_text("upstream = \"built-in\"").unwrap();
+            let pair = ("SCOREGATE_CORS_ORIGINS".to_owned(), text.to_owned());
+            written.overlay(read_environment([pair].into_iter()).unwrap());
+            resolve(&written).map(|config| format!("{:?}", config.cors))
+        };
+        assert!(said("*").unwrap().contains("Any"));
+        let two = said("https://dash.example.org, http://localhost:3000").unwrap();
+        assert!(two.contains("https://dash.example.org") && two.contains("http://localhost:3000"), "{two}");
+        let problems = said("https://dash.example.org,localhost").unwrap_err().to_string();
+        assert!(problems.contains("SCOREGATE_CORS_ORIGINS") && problems.contains("localhost"), "{problems}");
+        assert_eq!(said("").unwrap(), "None");
+    }
+
+    #[test]
+    fn what_no_browser_sends_is_refused_with_its_value_and_what_would_do() {
+        for (origin, words) in [
+            ("", "such as"),
+            ("null", "such as"),
+            ("dash.example.org", "such as"),
+            ("ftp://dash.example.org", "https:// or http://"),
+            ("https://dash.example.org/", "slash"),
+            ("https://dash.example.org/app", "path"),
+            ("https://dash.example.org?x", "path"),
+            ("https://Dash.example.org", "lower case"),
+            ("HTTPS://dash.example.org", "lower case"),
+            ("https://me@dash.example.org", "user"),
+            ("https://*.example.org", "no patterns"),
+            ("https://b\u{fc}cher.example", "ASCII"),
+            ("https://dash.example.org:443", "leave out the port"),
+            ("http://dash.example.org:80", "leave out the port"),
+            ("https://dash.example.org:0", "from 1 to 65535"),
+            ("https://dash.example.org:080", "from 1 to 65535"),
+            ("https://dash.example.org:", "from 1 to 65535"),
+            ("https://", "such as"),
+            ("https://a..b", "such as"),
+            ("https://a b", "such as"),
+            ("https://[::1", "such as"),
+            ("https://[0:0::1]", "such as"),
+        ] {
+            let problems = config(&format!("cors.origins = [\"{origin}\"]")).unwrap_err();
+            let told = problems.to_string();
+            assert_eq!(problems.0.len(), 1, "{origin}: {told}");
+            assert!(told.starts_with("cors.origins: found ") && told.contains(origin), "{origin}: {told}");
+            assert!(told.contains(words), "{origin}: {told}");
+        }
+    }
+
+    #[test]
+    fn every_problem_of_a_list_is_told_at_once() {
+        let text = "[cors]\nmax_age = \"soon\"\norigins = [\"a\", \"https://x.example\", \"https://x.example\", \"b\"]";
+        assert_eq!(config(text).unwrap_err().0.len(), 4);
+        for (origins, words) in [
+            ("[\"*\", \"https://x.example\"]", "alone"),
+            ("\"https://x.example\"", "list"),
+            ("[1]", "list"),
+            ("true", "list"),
+        ] {
+            let told = config(&format!("cors.origins = {origins}")).unwrap_err().to_string();
+            assert!(told.contains(words), "{origins}: {told}");
+        }
+        let many: Vec<String> = (0..65).map(|number| format!("\"https://x{number}.example\"")).collect();
+        assert!(config(&format!("cors.origins = [{}]", many.join(","))).is_err());
+    }
+}

@@ -1,0 +1,277 @@
+//! How much runs at once: two rooms with so many places, and a short queue before each.
+//!
+//! Who can be answered from what is stored and who will wait for the backend have rooms of their own, so that a slow
+//! backend, whose callers fill the one, never refuses anybody who needs no backend. A place is released by drop. Not
+//! for: what one caller may have (`admit`), nor for how much the backend is asked (`upstream`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::clock::{Clock, Mono};
+use crate::telemetry::metrics::Label;
+
+use super::observe::Instruments;
+use super::refusal::Refusal;
+
+/// The log says at most so often that requests are refused: each is counted.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// How large the rooms are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapacityConfig {
+    /// Places for requests whose document is at hand.
+    pub at_hand: usize,
+    /// Places for requests that will wait for the backend.
+    pub waiting: usize,
+    /// How many may queue for each of the two.
+    pub queue: usize,
+    /// For how long at the most.
+    pub patience: Duration,
+}
+
+/// Which room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    AtHand,
+    Waiting,
+}
+
+/// The two rooms.
+pub struct Capacity {
+    at_hand: Space,
+    waiting: Space,
+    patience: Duration,
+    instruments: Arc<Instruments>,
+    /// When the log was told last, in nanoseconds of running time; 0 for never.
+    told: AtomicU64,
+}
+
+/// The places of a room, and those of its queue. Whoever queues is served in order, and nobody new before them.
+#[derive(Debug)]
+struct Space {
+    size: usize,
+    places: Semaphore,
+    queue: Semaphore,
+}
+
+/// A place that is taken, for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Place<'c> {
+    _permit: SemaphorePermit<'c>,
+}
+
+impl Capacity {
+    /// Empty rooms of these sizes.
+    pub fn new(config: CapacityConfig, instruments: Arc<Instruments>) -> Self {
+        Self {
+            at_hand: Space::new(config.at_hand, config.queue),
+            waiting: Space::new(config.waiting, config.queue),
+            patience: config.patience,
+            instruments,
+            told: AtomicU64::new(0),
+        }
+    }
+
+    /// A place in the room of those whose document is at hand, or of those who will wait. Where none is free one is
+    /// queued for, as long as patience lasts; where the queue is full nobody waits.
+    pub(super) async fn enter(&self, at_hand: bool, clock: &Clock) -> Result<Place<'_>, Refusal> {
+        let (room, space) =
+            if at_hand { (Room::AtHand, &self.at_hand) } else { (Room::Waiting, &self.waiting) };
+        if let Ok(permit) = space.places.try_acquire() {
+            return Ok(Place { _permit: permit });
+        }
+        self.queue(room, space, clock).await.ok_or_else(|| {
+            self.instruments.overloaded(room);
+            self.tell(room, clock.now().mono);
+            Refusal::Overloaded
+        })
+    }
+
+    async fn queue<'c>(&'c self, room: Room, space: &'c Space, clock: &Clock) -> Option<Place<'c>> {
+        let _queued = space.queue.try_acquire().ok()?;
+        self.instruments.queued(room);
+        let permit = clock.within(self.patience, space.places.acquire()).await.ok()?;
+        Some(Place { _permit: permit.ok()? })
+    }
+
+    /// Says how many places are taken. To be called every few seconds: a count for each request would cost as much as the
+    /// place.
+    pub(super) fn show(&self) {
+        self.instruments.places(Room::AtHand, self.at_hand.taken());
+        self.instruments.places(Room::Waiting, self.waiting.taken());
+    }
+
+    fn tell(&self, room: Room, now: Mono) {
+        let told = self.told.load(Ordering::Relaxed);
+        let is_due = told == 0 || now.since(Mono::from_nanos(told)) >= TELL_EVERY;
+        // Of those who come at once one tells.
+        let mine = || self.told.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
+        if is_due && mine().is_ok() {
+            let (room, places) = (room.word(), self.space(room).size);
+            tracing::warn!(room, places, "more runs at once than there is room for: requests are refused");
+        }
+    }
+
+    fn space(&self, room: Room) -> &Space {
+        match room {
+            Room::AtHand => &self.at_hand,
+            Room::Waiting => &self.waiting,
+        }
+    }
+}
+
+impl Space {
+    fn new(size: usize, queue: usize) -> Self {
+        let most = Semaphore::MAX_PERMITS;
+        Self { size, places: Semaphore::new(size.min(most)), queue: Semaphore::new(queue.min(most)) }
+    }
+
+    fn taken(&self) -> usize {
+        self.size.saturating_sub(self.places.available_permits())
+    }
+}
+
+impl Room {
+    /// Both, in the order of the variants.
+    pub(super) const ALL: [Self; 2] = [Self::AtHand, Self::Waiting];
+
+    /// Its word in metrics and the log.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::AtHand => "at_hand",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+impl Label for Room {
+    const NAME: &'static str = "room";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Hand, Wall};
+    use crate::telemetry::metrics::Registry;
+    use futures_util::FutureExt as _;
+
+    const PATIENCE: Duration = Duration::from_millis(10);
+
+    struct Scene {
+        capacity: Capacity,
+        registry: Registry,
+        clock: Clock,
+        hand: Hand,
+    }
+
+    impl Scene {
+        fn of(at_hand: usize, waiting: usize, queue: usize) -> Self {
+            let registry = Registry::default();
+            let instruments = Arc::new(Instruments::new(&registry, &[]));
+            let config = CapacityConfig { at_hand, waiting, queue, patience: PATIENCE };
+            let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+            Self { capacity: Capacity::new(config, instruments), registry, clock, hand }
+        }
+
+        /// What becomes of a request at once; nothing if it queues.
+        fn tries(&self, at_hand: bool) -> Option<Result<Place<'_>, Refusal>> {
+            self.capacity.enter(at_hand, &self.clock).now_or_never()
+        }
+
+        fn shows(&self, series: &str) {
+            self.capacity.show();
+            let text = self.registry.scrape().render();
+            assert!(text.lines().any(|line| line == series), "{series} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_free_again_when_it_is_left() {
+        let scene = Scene::of(2, 1, 0);
+        let (one, two) = (scene.tries(true).unwrap().unwrap(), scene.tries(true).unwrap().unwrap());
+        scene.shows("scoregate_places_taken{room=\"at_hand\"} 2");
+        assert_eq!(scene.tries(true).unwrap().unwrap_err(), Refusal::Overloaded);
+        drop(one);
+        let three = scene.tries(true).unwrap().unwrap();
+        drop((two, three));
+        scene.shows("scoregate_places_taken{room=\"at_hand\"} 0");
+        scene.shows("scoregate_overload_refused_total{room=\"at_hand\"} 1");
+    }
+
+    #[test]
+    fn a_full_room_refuses_nobody_in_the_other() {
+        for full in [true, false] {
+            let scene = Scene::of(1, 1, 0);
+            let _place = scene.tries(full).unwrap().unwrap();
+            assert_eq!(scene.tries(full).unwrap().unwrap_err(), Refusal::Overloaded);
+            assert!(scene.tries(!full).unwrap().is_ok());
+        }
+    }
+
+    #[test]
+    fn who_queues_is_served_in_order_and_before_anybody_new() {
+        let scene = Scene::of(1, 1, 2);
+        let place = scene.tries(false).unwrap().unwrap();
+        let mut first = Box::pin(scene.capacity.enter(false, &scene.clock));
+        let mut second = Box::pin(scene.capacity.enter(false, &scene.clock));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        assert_eq!(scene.tries(false).unwrap().unwrap_err(), Refusal::Overloaded, "the queue is full");
+        drop(place);
+        assert!(scene.tries(false).is_none_or(|new| new.is_err()), "somebody was before");
+        assert!(second.as_mut().now_or_never().is_none());
+        let place = first.as_mut().now_or_never().unwrap().unwrap();
+        drop(place);
+        assert!(second.as_mut().now_or_never().unwrap().is_ok());
+        scene.shows("scoregate_overload_queued_total{room=\"waiting\"} 2");
+    }
+
+    #[test]
+    fn who_queues_is_refused_when_patience_ends_and_not_before() {
+        let scene = Scene::of(1, 1, 1);
+        let place = scene.tries(false).unwrap().unwrap();
+        let mut queued = Box::pin(scene.capacity.enter(false, &scene.clock));
+        assert!(queued.as_mut().now_or_never().is_none());
+        scene.hand.advance(Duration::from_nanos(9_999_999));
+        assert!(queued.as_mut().now_or_never().is_none());
+        scene.hand.advance(Duration::from_nanos(1));
+        assert_eq!(queued.as_mut().now_or_never().unwrap().unwrap_err(), Refusal::Overloaded);
+        drop(place);
+        assert!(scene.tries(false).unwrap().is_ok(), "what was refused holds nothing");
+    }
+
+    #[test]
+    fn who_leaves_the_queue_leaves_no_place_behind() {
+        let scene = Scene::of(1, 1, 1);
+        let place = scene.tries(false).unwrap().unwrap();
+        let mut gone = Box::pin(scene.capacity.enter(false, &scene.clock));
+        assert!(gone.as_mut().now_or_never().is_none());
+        drop(gone);
+        let mut unaware = Box::pin(scene.capacity.enter(false, &scene.clock));
+        assert!(unaware.as_mut().now_or_never().is_none(), "the queue has room again");
+        drop(place);
+        // Its place has come, and it leaves without having looked.
+        drop(unaware);
+        assert!(scene.tries(false).unwrap().is_ok());
+        scene.shows("scoregate_places_taken{room=\"waiting\"} 0");
+    }
+
+    #[test]
+    fn the_log_is_told_once_in_ten_seconds() {
+        let scene = Scene::of(0, 0, 0);
+        let told = |scene: &Scene| scene.capacity.told.load(Ordering::Relaxed);
+        assert!(scene.tries(true).unwrap().is_err());
+        let first = told(&scene);
+        scene.hand.advance(Duration::from_secs(9));
+        assert!(scene.tries(false).unwrap().is_err());
+        assert_eq!(told(&scene), first);
+        scene.hand.advance(Duration::from_secs(1));
+        assert!(scene.tries(false).unwrap().is_err());
+        assert_ne!(told(&scene), first);
+    }
+}

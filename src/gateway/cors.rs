@@ -1,0 +1,165 @@
+//! Which pages of other sites may read answers in a browser (CORS), as header values that are made once.
+//!
+//! It is about browsers alone: who may ask is decided by keys, and an answer is otherwise the same whoever's page asked.
+//! Credentials of the browser's own are never allowed. Not for: how origins are written (`config`).
+
+use std::time::Duration;
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap,
+    HeaderValue, ORIGIN, VARY,
+};
+
+use crate::routes::headers::for_scripts;
+
+use super::refusal::whole_seconds;
+
+const ANY: HeaderValue = HeaderValue::from_static("*");
+const READING: HeaderValue = HeaderValue::from_static("GET, HEAD");
+const ASKED_WITH: HeaderValue =
+    HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id");
+const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
+
+/// What browsers are told.
+#[derive(Clone, Debug)]
+pub struct Cors {
+    allowed: Allowed,
+    /// The names of the headers that scripts may read.
+    exposed: HeaderValue,
+    /// For how many seconds a browser need not ask again beforehand.
+    max_age: HeaderValue,
+}
+
+#[derive(Clone, Debug)]
+enum Allowed {
+    Any,
+    Listed(Vec<HeaderValue>),
+}
+
+impl Cors {
+    /// Pages of any site may read answers.
+    pub fn any(max_age: Duration) -> Self {
+        Self::new(Allowed::Any, max_age)
+    }
+
+    /// Pages of these origins may, each written as browsers send it.
+    pub fn listed(origins: Vec<HeaderValue>, max_age: Duration) -> Self {
+        Self::new(Allowed::Listed(origins), max_age)
+    }
+
+    fn new(allowed: Allowed, max_age: Duration) -> Self {
+        let exposed = HeaderValue::try_from(for_scripts()).expect("names of headers and commas");
+        Self { allowed, exposed, max_age: HeaderValue::from(whole_seconds(max_age)) }
+    }
+
+    /// Adds to an answer what the browser that asked has to know. `options` says that it answers an OPTIONS, which may be
+    /// the question beforehand (a preflight).
+    pub(super) fn write(&self, asked: &HeaderMap, options: bool, headers: &mut HeaderMap) {
+        if let Allowed::Listed(_) = self.allowed {
+            // Whether or not this request had an origin: a cache must not give its answer to one that has.
+            headers.insert(VARY, VARIES);
+        }
+        let Some(origin) = self.allows(asked) else { return };
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
+        if options && asked.contains_key(ORIGIN) && asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, READING);
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ASKED_WITH);
+            headers.insert(ACCESS_CONTROL_MAX_AGE, self.max_age.clone());
+        }
+    }
+
+    /// The origin that may read the answer. No browser sends two, so two are none. Where any may, the word for it does not
+    /// depend on the request: an answer that a cache took for a request without an origin is good for one that has.
+    fn allows(&self, asked: &HeaderMap) -> Option<HeaderValue> {
+        let mut origins = asked.get_all(ORIGIN).iter();
+        let (origin, None) = (origins.next(), origins.next()) else { return None };
+        match &self.allowed {
+            Allowed::Any => Some(ANY),
+            Allowed::Listed(listed) => listed.iter().find(|known| origin == Some(*known)).cloned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn listed() -> Cors {
+        let origins = ["https://dash.example.org", "http://localhost:3000"].map(HeaderValue::from_static);
+        Cors::listed(origins.to_vec(), HOUR)
+    }
+
+    /// The names and values that are added for a request with these fields.
+    fn added(cors: &Cors, fields: &[(&'static str, &'static str)], options: bool) -> Vec<(String, String)> {
+        let (mut asked, mut headers) = (HeaderMap::new(), HeaderMap::new());
+        for (name, value) in fields {
+            asked.append(*name, HeaderValue::from_static(value));
+        }
+        cors.write(&asked, options, &mut headers);
+        let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
+        headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+    }
+
+    fn allowed(cors: &Cors, origins: &[&'static str]) -> Option<String> {
+        let fields: Vec<_> = origins.iter().map(|origin| ("origin", *origin)).collect();
+        let added = added(cors, &fields, false);
+        added.into_iter().find(|(name, _)| name == "access-control-allow-origin").map(|(_, value)| value)
+    }
+
+    #[test]
+    fn an_origin_is_allowed_if_it_is_listed_to_the_letter() {
+        for origin in ["https://dash.example.org", "http://localhost:3000"] {
+            assert_eq!(allowed(&listed(), &[origin]).as_deref(), Some(origin));
+        }
+        for other in [
+            "",
+            "null",
+            "*",
+            "http://dash.example.org",
+            "https://dash.example.org:443",
+            "https://dash.example.org/",
+            "https://DASH.example.org",
+            "https://dash.example.org.evil.example",
+            "https://evil.example/https://dash.example.org",
+            "https://dash.example.or",
+            "http://localhost",
+        ] {
+            assert_eq!(allowed(&listed(), &[other]), None, "{other}");
+        }
+        assert_eq!(allowed(&listed(), &[]), None);
+    }
+
+    #[test]
+    fn two_origins_are_none() {
+        let one = "https://dash.example.org";
+        assert_eq!(allowed(&listed(), &[one, one]), None);
+        assert_eq!(allowed(&listed(), &[one, "https://evil.example"]), None);
+        assert_eq!(allowed(&Cors::any(HOUR), &[one, one]), None);
+    }
+
+    #[test]
+    fn answers_vary_by_origin_where_origins_are_listed_and_only_there() {
+        assert_eq!(added(&listed(), &[], false), [("vary".into(), VARIES.to_str().unwrap().into())]);
+        let any = added(&Cors::any(HOUR), &[("origin", "https://any.example")], false);
+        assert_eq!(any, added(&Cors::any(HOUR), &[], false));
+        assert_eq!(any[0], ("access-control-allow-origin".into(), "*".into()));
+    }
+
+    #[test]
+    fn a_question_beforehand_is_an_options_with_an_origin_and_a_method() {
+        let (origin, method) =
+            (("origin", "http://localhost:3000"), ("access-control-request-method", "GET"));
+        let has_methods = |fields: &[(&'static str, &'static str)], options| {
+            let added = added(&listed(), fields, options);
+            added.iter().any(|(name, _)| name == "access-control-allow-methods")
+        };
+        assert!(has_methods(&[origin, method], true));
+        assert!(!has_methods(&[origin, method], false));
+        assert!(!has_methods(&[origin], true));
+        assert!(!has_methods(&[method], true));
+    }
+}

@@ -1,0 +1,78 @@
+//! What answers say of the API's own end: since when it is deprecated (RFC 9745), when it goes (RFC 8594), and where that is
+//! described. Header values that are made once. Not for: doing anything when the day has come.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue, LINK};
+
+use crate::clock::Wall;
+
+const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+const SUNSET: HeaderName = HeaderName::from_static("sunset");
+
+/// What is said of the end; by default nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Retirement {
+    deprecation: Option<HeaderValue>,
+    sunset: Option<HeaderValue>,
+    link: Option<HeaderValue>,
+}
+
+impl Retirement {
+    /// Deprecated from the one instant on, past or to come, and gone at the other.
+    pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
+        let value = |text: String| HeaderValue::try_from(text).expect("a date is visible ASCII");
+        Self {
+            deprecation: deprecated_at.map(|at| value(format!("@{}", at.seconds()))),
+            sunset: sunset_at.map(|at| value(at.http_date())),
+            link: None,
+        }
+    }
+
+    /// The same, described at this address; `None` if no header can hold it.
+    pub fn described_at(self, address: &str) -> Option<Self> {
+        let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"".contains(&byte);
+        if address.bytes().any(is_odd) {
+            return None;
+        }
+        let link = HeaderValue::try_from(format!("<{address}>; rel=\"deprecation\"")).ok()?;
+        Some(Self { link: Some(link), ..self })
+    }
+
+    /// Adds to an answer what is to be said.
+    pub(super) fn write(&self, headers: &mut HeaderMap) {
+        for (name, value) in [(DEPRECATION, &self.deprecation), (SUNSET, &self.sunset), (LINK, &self.link)] {
+            if let Some(value) = value {
+                headers.insert(name, value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_date_is_spelled_as_its_standard_says() {
+        let at = |text| Wall::parse_rfc3339(text);
+        let retirement = Retirement::new(at("2026-11-22T00:00:00.5Z"), at("2027-06-30T22:00:00+02:00"));
+        let mut headers = HeaderMap::new();
+        retirement.described_at("https://example.org/end?of=v1").unwrap().write(&mut headers);
+        assert_eq!(headers["deprecation"], "@1795305600");
+        assert_eq!(headers["sunset"], "Wed, 30 Jun 2027 20:00:00 GMT");
+        assert_eq!(headers["link"], "<https://example.org/end?of=v1>; rel=\"deprecation\"");
+    }
+
+    #[test]
+    fn where_nothing_is_to_be_said_nothing_is() {
+        let mut headers = HeaderMap::new();
+        Retirement::default().write(&mut headers);
+        assert!(headers.is_empty());
+    }
+
+    #[test]
+    fn no_address_gets_out_of_its_brackets() {
+        for address in ["https://x/>; rel=\"next", "https://x/ y", "https://x/\r\n", "https://x/\u{e9}"] {
+            assert!(Retirement::default().described_at(address).is_none(), "{address}");
+        }
+    }
+}

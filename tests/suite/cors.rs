@@ -1,0 +1,146 @@
+//! CORS: pages of the sites that are listed may read every answer in a browser, pages of others none; and where nothing is
+//! listed, nothing of it is there.
+//!
+//! `Rules` holds besides, of every answer of every test, that none of these headers is there where it is not configured,
+//! that `Vary` names `Origin` exactly where origins are listed, and that credentials are never allowed.
+
+use scoregate::routes::headers::for_scripts;
+
+use crate::backend::answer;
+use crate::client::Answer;
+use crate::request_ids::kinds;
+use crate::world::{World, good};
+
+const LISTED: &str =
+    "cors.origins = [\"https://dash.example.org\", \"http://localhost:3000\"]\ncors.max_age = \"10m\"";
+const ANY: &str = "cors.origins = [\"*\"]";
+const ORIGIN: &str = "https://dash.example.org";
+const OTHER: &str = "https://dash.example.com";
+
+/// What an answer tells a browser.
+fn told(answer: &Answer) -> Vec<(&str, &str)> {
+    let of_cors = answer.headers.iter().filter(|(name, _)| name.starts_with("access-control-"));
+    of_cors.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+fn names(answer: &Answer) -> Vec<&str> {
+    answer.headers.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn every_kind_of_answer_can_be_read_by_pages_of_a_listed_site_and_of_no_other() {
+    let world = World::with(LISTED, good).await;
+    for (status, ask) in kinds(&world).await {
+        let (bare, other) = (ask.clone().send().await, ask.clone().header("Origin", OTHER).send().await);
+        for answer in [&bare, &other] {
+            assert_eq!((answer.status, told(answer)), (status, vec![]));
+        }
+        assert_eq!((names(&bare), bare.header("etag")), (names(&other), other.header("etag")), "{status}");
+        let listed = ask.header("Origin", ORIGIN).send().await;
+        assert_eq!(listed.status, status);
+        let exposed = for_scripts();
+        let may_read = vec![
+            ("access-control-allow-origin", ORIGIN),
+            ("access-control-expose-headers", exposed.as_str()),
+        ];
+        assert_eq!(told(&listed), may_read, "{status}");
+        assert_eq!(names(&listed).len(), names(&bare).len() + 2, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn failures_can_be_read_too() {
+    let world = World::with(&format!("guard.per_minute = 1\n{LISTED}"), good).await;
+    let customer = world.paid().await;
+    world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
+    let failed = world.get("/api/v1/index").key(&customer.key).header("Origin", ORIGIN).send().await;
+    assert_eq!((failed.status, failed.header("access-control-allow-origin")), (503, ORIGIN));
+    for status in [401, 429] {
+        let refused = world.get("/nothing").header("Origin", ORIGIN).send().await;
+        assert_eq!((refused.status, refused.header("access-control-allow-origin")), (status, ORIGIN));
+    }
+}
+
+#[tokio::test]
+async fn a_browser_that_asks_beforehand_is_told_what_it_may_ask_and_pays_nothing() {
+    let world = World::with(LISTED, good).await;
+    let guard = world.guard_of(std::net::Ipv4Addr::LOCALHOST.into());
+    let before = |target: &str, origin: &str| {
+        let ask = world.ask("OPTIONS", target).header("Origin", origin);
+        ask.header("Access-Control-Request-Method", "GET")
+            .header("Access-Control-Request-Headers", "authorization,x-api-key")
+    };
+    for target in ["/api/v1/models", "/api/v1/me", "/docs", "/nothing"] {
+        let answer = before(target, "http://localhost:3000").send().await;
+        assert_eq!((answer.status, answer.header("allow")), (204, "GET, HEAD, OPTIONS"), "{target}");
+        let exposed = for_scripts();
+        let may_ask = vec![
+            ("access-control-allow-origin", "http://localhost:3000"),
+            ("access-control-expose-headers", exposed.as_str()),
+            ("access-control-allow-methods", "GET, HEAD"),
+            ("access-control-allow-headers", "Authorization, X-API-Key, If-None-Match, X-Request-Id"),
+            ("access-control-max-age", "600"),
+        ];
+        assert_eq!(told(&answer), may_ask, "{target}");
+        let other = before(target, OTHER).send().await;
+        assert_eq!((other.status, told(&other)), (204, vec![]), "{target}");
+    }
+    assert_eq!(world.guard_of(std::net::Ipv4Addr::LOCALHOST.into()), guard);
+    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}").await, 8);
+}
+
+#[tokio::test]
+async fn where_any_site_may_read_the_answer_does_not_depend_on_who_asks() {
+    let world = World::with(ANY, good).await;
+    for (status, ask) in kinds(&world).await {
+        for origin in [None, Some("https://any.example"), Some("null")] {
+            let ask = ask.clone();
+            let answer = origin.map_or(ask.clone(), |origin| ask.header("Origin", origin)).send().await;
+            assert_eq!((answer.status, answer.header("access-control-allow-origin")), (status, "*"));
+            assert_eq!(answer.header("access-control-expose-headers"), for_scripts());
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_origins_are_none() {
+    for settings in [LISTED, ANY] {
+        let world = World::with(settings, good).await;
+        for (status, ask) in kinds(&world).await {
+            let answer = ask.header("Origin", ORIGIN).header("Origin", ORIGIN).send().await;
+            assert_eq!((answer.status, told(&answer)), (status, vec![]), "{settings}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_nothing_is_configured_an_origin_changes_no_byte() {
+    let world = World::new().await;
+    for ask in [
+        world.get("/"),
+        world.get("/healthz"),
+        world.ask("OPTIONS", "/api/v1/models"),
+        world.ask("HEAD", "/openapi.json"),
+    ] {
+        let bare = ask.clone().send().await;
+        let asked = ask.header("Origin", ORIGIN).header("Access-Control-Request-Method", "GET").send().await;
+        assert_eq!(asked.fingerprint, bare.fingerprint);
+    }
+    for (status, ask) in kinds(&world).await {
+        let bare = ask.clone().send().await;
+        let asked = ask.header("Origin", ORIGIN).send().await;
+        assert_eq!((asked.status, names(&asked)), (status, names(&bare)));
+    }
+}
+
+#[tokio::test]
+async fn an_origin_is_no_part_of_a_document_s_name() {
+    let world = World::with(LISTED, good).await;
+    let customer = world.paid().await;
+    for origin in [ORIGIN, OTHER, "http://localhost:3000", "null"] {
+        let ask = world.get("/api/v1/index").key(&customer.key).header("Origin", origin);
+        assert_eq!(ask.send().await.status, 200, "{origin}");
+    }
+    assert_eq!(world.backend.received().len(), 1);
+    assert!(world.backend.received()[0].headers.iter().all(|(name, _)| name != "origin"));
+}

@@ -1,0 +1,286 @@
+//! Overload: a backend that does not answer fills the room of those who wait for it. Who comes then is refused at once, or
+//! when the queue's patience ends, and pays nothing; whose document is at hand is served as ever, and nobody sees more than
+//! at other times.
+
+use std::time::Duration;
+
+use crate::backend::Act;
+use crate::client::{Answer, Connection};
+use crate::world::{Customer, World, good};
+
+/// Two may wait, one may queue for it; one at hand, since nothing holds such a place for longer than a moment.
+const ROOMS: &str =
+    "overload.at_once = 1\noverload.waiting = 2\noverload.queue = 1\noverload.patience = \"10ms\"";
+const PATIENCE: Duration = Duration::from_millis(10);
+const REFUSED: &str = "scoregate_overload_refused_total{room=\"waiting\"}";
+const QUEUED: &str = "scoregate_overload_queued_total{room=\"waiting\"}";
+const ATLAS: &str = "/api/v1/models/atlas";
+const INDEX: &str = "/api/v1/index";
+
+/// Where there is no limit, or no end to it, what these tests wait for never comes: then they fail.
+const AT_LAST: Duration = Duration::from_secs(30);
+
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(AT_LAST, work).await.expect("what has to come does")
+}
+
+/// A list of incidents that nobody has asked for.
+fn other(number: u32) -> String {
+    format!("/api/v1/incidents?limit={number}")
+}
+
+/// A world whose two waiting places are taken.
+struct Full {
+    world: World,
+    /// Whose document is at hand: the index, and a model in both forms.
+    paid: Customer,
+    free: Customer,
+    /// The two who wait.
+    waiting: [Connection; 2],
+}
+
+impl Full {
+    async fn new() -> Self {
+        let world = World::with(ROOMS, good).await;
+        let (paid, free) = (world.paid().await, world.free().await);
+        for customer in [&paid, &free] {
+            for target in [ATLAS, INDEX] {
+                assert_eq!(world.asks(customer, target).await.status, 200);
+            }
+        }
+        world.backend.hold();
+        let one = world.get(&other(1)).key(&paid.key).begin().await;
+        let two = world.get(&other(2)).key(&paid.key).begin().await;
+        let full = Self { world, paid, free, waiting: [one, two] };
+        full.takes(2).await;
+        full
+    }
+
+    /// Waits until so many places for those who wait are taken.
+    async fn takes(&self, places: u32) {
+        in_time(async {
+            self.world.running.gateway.sweep();
+            while self.world.counted("scoregate_places_taken{room=\"waiting\"}").await != places {
+                tokio::task::yield_now().await;
+                self.world.running.gateway.sweep();
+            }
+        })
+        .await;
+    }
+
+    /// Asks for something that is refused, for want of a place.
+    async fn refuses(&self, customer: &Customer, target: &str) {
+        is_refused(&in_time(self.world.asks(customer, target)).await);
+    }
+
+    /// Somebody comes and queues.
+    async fn queues(&self, number: u32) -> Connection {
+        let queued = self.world.counted(QUEUED).await;
+        let connection = self.world.get(&other(number)).key(&self.paid.key).begin().await;
+        in_time(self.world.reaches(QUEUED, queued + 1)).await;
+        connection
+    }
+
+    /// The backend answers again: both are served, and all is as if nothing had been.
+    async fn ends(mut self) {
+        self.world.backend.open();
+        for waiting in &mut self.waiting {
+            assert_eq!(in_time(waiting.read(false)).await.unwrap().status, 200);
+        }
+        self.is_over().await;
+    }
+
+    async fn is_over(&self) {
+        self.takes(0).await;
+        self.world.settled().await;
+        in_time(self.world.reaches_exactly("scoregate_requests_in_progress", 0)).await;
+        assert_eq!(self.world.counted("scoregate_places_taken{room=\"at_hand\"}").await, 0);
+        let refused = self.world.counted(REFUSED).await;
+        for number in 50..60 {
+            assert_eq!(in_time(self.world.asks(&self.paid, &other(number))).await.status, 200);
+        }
+        assert_eq!(self.world.counted(REFUSED).await, refused);
+    }
+}
+
+impl World {
+    async fn reaches_exactly(&self, series: &str, value: u32) {
+        while self.counted(series).await != value {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn is_refused(answer: &Answer) {
+    assert_eq!((answer.status, answer.code()), (503, "overloaded".into()));
+    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), ("1", "no-store"));
+    assert_eq!(answer.header("x-ratelimit-resource"), "day");
+    assert!(!answer.closes());
+}
+
+#[tokio::test]
+async fn with_two_places_and_one_in_the_queue_the_fourth_is_refused_at_once_and_the_third_when_patience_ends()
+{
+    let full = Full::new().await;
+    let mut third = full.queues(3).await;
+    full.refuses(&full.paid, &other(4)).await;
+    assert_eq!(full.world.counted(REFUSED).await, 1, "the third still queues");
+    full.world.pass(PATIENCE);
+    let told = in_time(third.read(false)).await.unwrap();
+    full.world.check("GET", &other(3), &told);
+    is_refused(&told);
+    assert_eq!(full.world.counted(REFUSED).await, 2);
+    assert_eq!(full.world.refused("overloaded").await, 2);
+    let mut fifth = full.queues(5).await;
+    full.world.pass(PATIENCE);
+    is_refused(&in_time(fifth.read(false)).await.unwrap());
+    full.ends().await;
+}
+
+#[tokio::test]
+async fn who_queues_is_served_when_a_place_is_free_before_patience_ends() {
+    let full = Full::new().await;
+    let mut third = full.queues(3).await;
+    full.world.pass(Duration::from_nanos(9_999_999));
+    full.world.backend.open();
+    let told = in_time(third.read(false)).await.unwrap();
+    assert_eq!((told.status, told.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
+    assert_eq!(full.world.counted(REFUSED).await, 0);
+    full.ends().await;
+}
+
+#[tokio::test]
+async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_those_who_wait_is_full() {
+    let full = Full::new().await;
+    let _third = full.queues(3).await;
+    let (world, before) = (&full.world, full.world.left(&full.paid));
+    let etag = world.asks(&full.paid, INDEX).await.header("etag").to_owned();
+    for number in 0..50 {
+        let told = world.asks(&full.paid, if number % 2 == 0 { INDEX } else { ATLAS }).await;
+        assert_eq!(told.status, 200);
+        assert!(told.header("cache-status").starts_with("scoregate; hit"), "{}", told.header("cache-status"));
+        let ask = world.get(INDEX).key(&full.paid.key).header("If-None-Match", &etag);
+        assert_eq!(ask.send().await.status, 304);
+    }
+    assert_eq!(before.spent(world.left(&full.paid)), (101, 51, 0));
+    for target in ["/", "/docs", "/healthz"] {
+        assert_eq!(world.get(target).send().await.status, 200);
+    }
+    assert_eq!(in_time(world.asks(&full.paid, "/api/v1/me")).await.status, 200);
+    assert_eq!(world.counted("scoregate_overload_queued_total{room=\"at_hand\"}").await, 0);
+    assert_eq!(world.counted("scoregate_overload_refused_total{room=\"at_hand\"}").await, 0);
+    // Overdue it is served while it is refreshed, so nobody waits for that either.
+    world.pass(Duration::from_hours(2));
+    assert!(world.asks(&full.paid, INDEX).await.header("cache-status").ends_with("detail=stale"));
+}
+
+#[tokio::test]
+async fn a_document_that_the_backend_is_asked_about_first_needs_a_place_among_those_who_wait() {
+    let world = World::with(&format!("{ROOMS}\nfreshness.patience = \"5s\""), good).await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    world.pass(Duration::from_hours(26));
+    world.backend.answers(|_| Act::Hang);
+    let waiting = [
+        world.get(&other(1)).key(&customer.key).begin().await,
+        world.get(&other(2)).key(&customer.key).begin().await,
+    ];
+    let full = Full { free: customer.clone(), paid: customer, waiting, world };
+    full.takes(2).await;
+    let third = full.queues(3).await;
+    full.refuses(&full.paid, INDEX).await;
+    third.reset();
+    for connection in full.waiting {
+        connection.reset();
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_for_want_of_a_place_costs_nothing_and_asks_the_backend_nothing() {
+    let full = Full::new().await;
+    let mut third = full.queues(3).await;
+    let (before, asked) = (full.world.left(&full.paid), full.world.backend.received().len());
+    for number in 10..40 {
+        full.refuses(&full.paid, &other(number)).await;
+        let head = in_time(full.world.ask("HEAD", &other(number)).key(&full.paid.key).send()).await;
+        assert_eq!((head.status, head.body.len()), (503, 0));
+    }
+    assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
+    // Patience is time too, in which the minute gains some tokens.
+    full.world.pass(PATIENCE);
+    let before = full.world.left(&full.paid);
+    is_refused(&in_time(third.read(false)).await.unwrap());
+    assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
+    assert_eq!(full.world.backend.received().len(), asked);
+    assert_eq!(full.world.counted(REFUSED).await, 61);
+    full.ends().await;
+}
+
+#[tokio::test]
+async fn whoever_may_not_ask_is_told_so_however_full_it_is_and_a_spent_day_is_named_after_the_want_of_a_place()
+ {
+    let full = Full::new().await;
+    let _third = full.queues(3).await;
+    let (world, key) = (&full.world, &full.paid.key);
+    assert_eq!(world.get(&other(9)).send().await.code(), "api_key_required");
+    assert_eq!(world.get(&other(9)).key("wrong").send().await.code(), "invalid_api_key");
+    assert_eq!(world.get("/nothing").key(key).send().await.code(), "not_found");
+    assert_eq!(world.get("/api/v1/index").key(key).method("PUT").send().await.code(), "method_not_allowed");
+    assert_eq!(world.get("/api/v1/incidents?limit=0").key(key).send().await.code(), "invalid_limit");
+    let latest = world.get("/api/v1/incidents?period=latest").key(&full.free.key).send().await;
+    assert_eq!(latest.code(), "latest_requires_plan");
+    let spent = world.customer_with("pro", crate::balances::own(10, 1)).await;
+    assert_eq!(world.asks(&spent, INDEX).await.status, 200);
+    full.refuses(&spent, &other(9)).await;
+    assert_eq!(world.asks(&spent, INDEX).await.code(), "quota_exceeded");
+}
+
+/// The accident this is about: where caching was switched on in an emergency, strangers saw each other's answers.
+#[tokio::test]
+async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
+    let full = Full::new().await;
+    let mut third = full.queues(3).await;
+    let (world, documents) = (&full.world, full.world.running.gateway.larder.documents());
+    for round in 0..20 {
+        full.refuses(&full.free, &other(20 + round)).await;
+        let [me, other_me] =
+            [world.asks(&full.paid, "/api/v1/me").await, world.asks(&full.free, "/api/v1/me").await];
+        for (answer, customer) in [(&me, &full.paid), (&other_me, &full.free)] {
+            assert_eq!((answer.status, answer.header("cache-control")), (200, "private, no-store"));
+            assert_eq!(answer.json()["data"][0]["application"]["id"], customer.id.to_string());
+        }
+        for encoding in ["identity", "gzip", "br"] {
+            let ask =
+                |customer: &Customer| world.get(ATLAS).key(&customer.key).header("Accept-Encoding", encoding);
+            let [paid, free] = [ask(&full.paid).send().await, ask(&full.free).send().await];
+            let has = |answer: &Answer| String::from_utf8(answer.decoded()).unwrap().contains("latestScore");
+            assert_eq!((paid.status, has(&paid), free.status, has(&free)), (200, true, 200, false));
+            assert_ne!(paid.header("etag"), free.header("etag"));
+            let theirs = ask(&full.free).header("If-None-Match", paid.header("etag")).send().await;
+            assert_eq!((theirs.status, has(&theirs)), (200, false));
+        }
+    }
+    assert_eq!(world.running.gateway.larder.documents(), documents, "nothing new is stored");
+    full.world.pass(PATIENCE);
+    is_refused(&in_time(third.read(false)).await.unwrap());
+    full.ends().await;
+}
+
+#[tokio::test]
+async fn who_leaves_gives_their_place_back() {
+    let mut full = Full::new().await;
+    let third = full.queues(3).await;
+    third.reset();
+    in_time(full.world.reaches("scoregate_clients_left_total", 1)).await;
+    // Both flights go on; those who sat in them do not.
+    let [one, two] = full.waiting;
+    one.reset();
+    two.reset();
+    in_time(full.world.reaches("scoregate_clients_left_total", 3)).await;
+    full.waiting = [
+        full.world.get(&other(1)).key(&full.paid.key).begin().await,
+        full.world.get(&other(2)).key(&full.paid.key).begin().await,
+    ];
+    full.takes(2).await;
+    full.ends().await;
+}

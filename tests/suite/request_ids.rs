@@ -1,0 +1,152 @@
+//! `X-Request-Id`: on every answer, the caller's own if it is well formed, else one of ours; and nothing that a caller
+//! puts into it comes out in any other place.
+
+use std::collections::BTreeSet;
+
+use crate::client::{Answer, Ask};
+use crate::raw::{exchange, is_bare};
+use crate::world::{World, good};
+
+const OWN: &str = "job-42_of.Tuesday";
+
+/// What an answer is to a request with such an identifier, sent as bytes.
+async fn told(world: &World, field: &[u8]) -> Answer {
+    let bytes = [b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", field, b"\r\n\r\n"].concat();
+    exchange(world, &bytes).await.0
+}
+
+fn is_ours(id: &str) -> bool {
+    id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
+}
+
+/// One request of each kind that is answered, and its status.
+pub async fn kinds(world: &World) -> Vec<(u16, Ask)> {
+    let [paid, spent] = [world.paid().await, world.customer("free").await];
+    let keyed = |target: &str| world.get(target).key(&paid.key);
+    let etag = world.asks(&paid, "/api/v1/models").await.header("etag").to_owned();
+    assert_eq!(world.asks(&spent, "/api/v1/models").await.status, 200);
+    vec![
+        (200, keyed("/api/v1/models")),
+        (200, keyed("/api/v1/models").method("HEAD")),
+        (200, keyed("/api/v1/me")),
+        (304, keyed("/api/v1/models").header("If-None-Match", &etag)),
+        (200, world.get("/")),
+        (200, world.get("/docs")),
+        (200, world.get("/openapi.json")),
+        (200, world.get("/healthz")),
+        (204, world.ask("OPTIONS", "/api/v1/models")),
+        (400, keyed("/api/v1/models?period=7D")),
+        (400, world.get("/").header("Content-Length", "5")),
+        (401, world.get("/api/v1/models")),
+        (401, world.get("/api/v1/models").key("wrong")),
+        (403, world.get("/api/v1/models?period=latest").key(&spent.key)),
+        (404, keyed("/nothing")),
+        (404, keyed("/api/v1/models/nobody")),
+        (405, world.ask("PUT", "/api/v1/models")),
+        (414, world.get(&format!("/{}", "x".repeat(2_048)))),
+        (429, world.get("/api/v1/models").key(&spent.key)),
+        (431, world.get("/").header("Cookie", &"x".repeat(16_384))),
+    ]
+}
+
+#[tokio::test]
+async fn every_kind_of_answer_has_the_caller_s_own_identifier_or_one_of_ours() {
+    let world = World::new().await;
+    let mut ours = BTreeSet::new();
+    for (status, ask) in kinds(&world).await {
+        let told = ask.clone().send().await;
+        assert_eq!(told.status, status);
+        assert!(is_ours(told.header("x-request-id")), "{status}: {}", told.header("x-request-id"));
+        assert!(ours.insert(told.header("x-request-id").to_owned()), "{status}: not for the first time");
+        let told = ask.header("X-Request-Id", OWN).send().await;
+        assert_eq!((told.status, told.header("x-request-id")), (status, OWN));
+        if status >= 400 && !told.body.is_empty() {
+            assert_eq!(told.json()["request_id"], OWN, "{status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_the_backend_and_too_many_refusals_have_it_too() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    let customer = world.paid().await;
+    world.backend.answers(|_| crate::backend::answer("500 Internal Server Error", &[], ""));
+    let failed = world.get("/api/v1/index").key(&customer.key).header("X-Request-Id", OWN).send().await;
+    assert_eq!((failed.status, failed.header("x-request-id")), (503, OWN));
+    assert_eq!(world.get("/nothing").send().await.status, 401);
+    let refused = world.get("/nothing").header("X-Request-Id", OWN).send().await;
+    assert_eq!((refused.status, refused.header("x-request-id")), (429, OWN));
+}
+
+#[tokio::test]
+async fn an_identifier_of_eight_to_sixty_four_plain_characters_is_taken() {
+    let world = World::new().await;
+    let longest = "x".repeat(64);
+    for id in ["12345678", "Az09._-Z", "3f1b6f0e-8f0b-4d3c-9f43-5a1f8d7c2b90", &longest] {
+        assert_eq!(told(&world, format!("X-Request-Id: {id}").as_bytes()).await.header("x-request-id"), id);
+    }
+    assert_eq!(told(&world, b"x-request-ID:   12345678  ").await.header("x-request-id"), "12345678");
+}
+
+#[tokio::test]
+async fn an_identifier_that_is_not_well_formed_is_as_if_it_were_not_there() {
+    let world = World::new().await;
+    let too_long = "x".repeat(65);
+    for id in [
+        "",
+        "1234567",
+        &too_long,
+        "1234 5678",
+        "12345678,abcdefgh",
+        "12345678;x",
+        "\"12345678\"",
+        "<script>1",
+        "1234/5678",
+        "1234:5678",
+        "12345678\t9",
+        "1234567\u{e9}",
+        "12345678\u{202e}",
+        "12345678%0d%0aX-Injected:%20yes",
+        "12345678\\r\\nX-Injected: yes",
+        "${jndi:ldap://x}",
+    ] {
+        let told = told(&world, format!("X-Request-Id: {id}").as_bytes()).await;
+        assert_eq!(told.status, 200, "{id}");
+        assert!(is_ours(told.header("x-request-id")), "{id}: {}", told.header("x-request-id"));
+        assert_eq!(told.header("x-injected"), "", "{id}");
+    }
+}
+
+#[tokio::test]
+async fn two_identifiers_are_none() {
+    let world = World::new().await;
+    for second in [OWN, "another-one"] {
+        let fields = format!("X-Request-Id: {OWN}\r\nX-Request-Id: {second}");
+        assert!(is_ours(told(&world, fields.as_bytes()).await.header("x-request-id")), "{second}");
+    }
+}
+
+#[tokio::test]
+async fn a_line_end_in_an_identifier_gets_nothing_into_the_answer() {
+    let world = World::new().await;
+    // A line end ends the field: what follows is a field of the request, and nothing of the answer.
+    let split = told(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
+    assert_eq!((split.header("x-request-id"), split.header("x-injected")), ("12345678", ""));
+    for inside in [
+        &b"X-Request-Id: 12345678\rX-Injected: yes"[..],
+        b"X-Request-Id: 12345678\r\n X-Injected: yes",
+        b"X-Request-Id: 12345678\0",
+        b"X-Request-Id: 1234\x0b5678",
+        b"X-Request-Id: 1234\x7f5678",
+    ] {
+        let told = told(&world, inside).await;
+        assert_eq!(told.header("x-injected"), "");
+        assert!(
+            (told.status == 400 && is_bare(&told)) || is_ours(told.header("x-request-id")),
+            "{}: {} {}",
+            inside.escape_ascii(),
+            told.status,
+            told.header("x-request-id")
+        );
+    }
+}

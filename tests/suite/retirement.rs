@@ -1,0 +1,40 @@
+//! `Deprecation`, `Sunset` and `Link`: on every answer of the API where they are configured, and not on the pages.
+//!
+//! `Rules` holds besides, of every answer of every test, that none of them is there where it is not configured.
+
+use crate::client::Answer;
+use crate::request_ids::kinds;
+use crate::world::{World, good};
+
+const ALL: &str = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.sunset_at = 2027-06-30T20:00:00Z\n\
+                   service.deprecation_link = \"https://example.org/end\"";
+
+fn said(answer: &Answer) -> [&str; 3] {
+    ["deprecation", "sunset", "link"].map(|name| answer.header(name))
+}
+
+#[tokio::test]
+async fn every_answer_of_the_api_says_since_when_it_is_deprecated_and_when_it_will_go() {
+    let world = World::with(ALL, good).await;
+    for (status, ask) in kinds(&world).await {
+        let answer = ask.send().await;
+        assert_eq!(answer.status, status);
+        // The pages show what a browser may do with them.
+        let is_page = !answer.header("content-security-policy").is_empty() || answer.body == b"alive\n";
+        let link = "<https://example.org/end>; rel=\"deprecation\"";
+        let all = ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", link];
+        assert_eq!(said(&answer), if is_page { [""; 3] } else { all }, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_configured_of_it_is_not_said() {
+    for (settings, expected) in [
+        ("service.deprecated_at = \"2026-01-01T00:00:00Z\"", ["@1767225600", "", ""]),
+        ("service.sunset_at = \"2027-06-30T20:00:00Z\"", ["", "Wed, 30 Jun 2027 20:00:00 GMT", ""]),
+        ("", [""; 3]),
+    ] {
+        let world = World::with(settings, good).await;
+        assert_eq!(said(&world.get("/api/v1/models").send().await), expected, "{settings}");
+    }
+}
