@@ -94,15 +94,6 @@ impl Keeper {
         }
     }
 
-    /// Reads what a reload wants, which takes no effect yet.
-    pub(super) fn read(
-        &self,
-        files: &[CertificateFiles],
-        now: Wall,
-    ) -> Result<Option<Certificates>, Problems> {
-        read_certificates(files, now)
-    }
-
     /// Takes over what a reload read.
     pub(super) fn take(&self, files: &[CertificateFiles], certificates: Option<Certificates>) {
         self.files.store(Arc::new(files.to_vec()));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::admin::{Access, Reloaded};
-use crate::config::{Config, Problem, Problems};
+use crate::config::{Config, Problem, Problems, read_certificates};
 use crate::gateway::TermsByTier;
 use crate::server::Manners;
 use crate::telemetry::log;
@@ -44,7 +44,7 @@ impl Running {
         let (before, now) = (&self.reloading.config, self.clock.now().wall);
         let (config, changed) = wanted.in_place_of(before)?;
         // What can fail comes first, and the terms last of it: they are put back if their adoption fails.
-        let certificates = self.reloading.certificates.read(&config.certificates, now)?;
+        let certificates = read_certificates(&config.certificates, now)?;
         let access =
             Access::with_token(config.admin_token.clone()).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);

@@ -154,7 +154,7 @@ async fn ended(world: &World, ending: Ending, ask: Ask, customer: &Customer) -> 
 
 /// No request makes the handling panic; a thread without a runtime does, where the fetch would be started.
 fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
-    let gateway = Arc::clone(&world.running.gateway);
+    let gateway = world.running.gateway();
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
     let request = Request::get(unseen).header("host", "localhost").header("x-api-key", &customer.key);
     let (head, ()) = request.body(()).unwrap().into_parts();
