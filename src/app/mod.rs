@@ -5,7 +5,9 @@
 mod build;
 mod certificates;
 mod data_dir;
+mod open_files;
 mod reload;
+mod sockets;
 mod tasks;
 
 use std::net::SocketAddr;
@@ -13,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -23,13 +24,16 @@ use crate::admin::{Access, ReloadAsked, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Gateway, Registrar};
-use crate::server::{self, Server};
+use crate::server::Server;
 use crate::telemetry::metrics::Registry;
 
 use certificates::Keeper;
+use open_files::OpenFiles;
 use reload::Reloading;
 
 pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
+pub use sockets::Sockets;
+use sockets::Stage;
 
 /// A program that runs.
 pub struct Running {
@@ -64,19 +68,22 @@ pub struct Stopped {
     _held: DataDir,
 }
 
-/// Starts everything. When this returns, requests are answered.
-pub async fn start(mut config: Config, clock: Clock) -> anyhow::Result<Running> {
+/// Starts everything on ports of its own. When this returns, requests are answered.
+pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
+    start_on(Sockets::default(), config, clock).await
+}
+
+/// Starts everything, on sockets that were handed over where there are any.
+pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> anyhow::Result<Running> {
     let registry = Registry::default();
     let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
     config.server.connection.tls = certificates.tls();
-    let mut data_dir = DataDir::open(&config.data_dir)?;
+    let open_files = OpenFiles::raise();
+    config.server.most_connections = open_files.most_connections(config.server.most_connections);
+    let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: one that is taken is noticed before anything is loaded.
-    let listener = server::bind(config.listen).await;
-    let listener = listener.with_context(|| format!("the public port {} cannot be opened", config.listen))?;
-    let side_listener = std::net::TcpListener::bind(config.admin_listen);
-    let tcp =
-        side_listener.with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
-    let (public, side) = (listener.local_addr()?, tcp.local_addr()?);
+    let (port, tcp) = sockets.open(&config).await?;
+    let (public, side) = (port.address()?, tcp.local_addr()?);
 
     let ledger_calls = TaskTracker::new();
     let (built, registrar) = build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
@@ -98,7 +105,7 @@ pub async fn start(mut config: Config, clock: Clock) -> anyhow::Result<Running> 
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
     let side_thread = tasks::side_thread(shown, side_config, clock.clone(), stop_side.clone())?;
 
-    let server = Server::new(listener, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
+    let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let manners = server.manners();
     let background = TaskTracker::new();
     let serving = background.spawn(server.run(stop_public.clone()));
@@ -106,6 +113,7 @@ pub async fn start(mut config: Config, clock: Clock) -> anyhow::Result<Running> 
     tasks::spawn(&background, &gateway, &registrar, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");
+    sockets::tell(Stage::Ready);
     Ok(Running {
         public,
         side,
@@ -135,6 +143,7 @@ impl Running {
     /// it is gone, with the runtime at the latest.
     pub async fn stop(mut self) -> Stopped {
         tracing::info!("stopping");
+        sockets::tell(Stage::Stopping);
         self.ready.store(false, Ordering::Release);
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);

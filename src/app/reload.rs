@@ -15,6 +15,7 @@ use crate::telemetry::log;
 use crate::telemetry::metrics::Registry;
 
 use super::certificates::Keeper;
+use super::open_files::OpenFiles;
 use super::{Running, build};
 
 /// What a reload works on.
@@ -56,6 +57,7 @@ impl Running {
         self.gateway.store(Arc::new(gateway));
         self.reloading.certificates.take(&config.certificates, certificates);
         let mut server = config.server.clone();
+        server.most_connections = OpenFiles::raise().most_connections(server.most_connections);
         server.connection.tls = self.reloading.certificates.tls();
         self.grace = server.grace;
         self.reloading.manners.change(server);

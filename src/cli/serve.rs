@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::app::{self, Stopped};
+use crate::app::{self, Sockets, Stopped};
 use crate::clock::Clock;
 use crate::config::{Config, Problems, Written, read_environment, read_file, resolve};
 use crate::telemetry::log;
@@ -36,7 +36,7 @@ pub(super) fn run(path: Option<&Path>, place: &Where) -> Exit {
 /// Serves until a stop signal. Settings are read again whenever that is asked for.
 async fn serve(config: Config, read_again: impl Fn() -> Result<Config, Problems>) -> anyhow::Result<Stopped> {
     let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
-    let mut running = app::start(config, Clock::system()).await?;
+    let mut running = app::start_on(Sockets::inherited()?, config, Clock::system()).await?;
     loop {
         let answer = tokio::select! {
             () = stop.wait() => return Ok(running.stop().await),

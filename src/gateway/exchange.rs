@@ -19,6 +19,8 @@ use crate::clock::Now;
 pub struct Peer {
     /// Its address.
     pub address: IpAddr,
+    /// Whether what is said to it is encrypted.
+    pub is_encrypted: bool,
 }
 
 /// The identifier of a request, for its answer and for whoever searches for it.

@@ -137,7 +137,7 @@ impl Gateway {
     /// Answers a request. Never fails, and never panics: that too is an answer.
     pub async fn handle(&self, head: &Parts, has_body: bool, peer: Peer) -> Response<Full<Bytes>> {
         let started = self.clock.now();
-        let client = Peer { address: self.proxies.client(peer.address, &head.headers) };
+        let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
         let mut exchange = Exchange::open(Arc::clone(&self.instruments), started, client, &head.headers);
         let line = AssertUnwindSafe(self.answer(head, has_body, &mut exchange)).catch_unwind().await;
         let answered = line.unwrap_or_else(|_| {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER,
-    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    STRICT_TRANSPORT_SECURITY, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body_util::Full;
@@ -60,6 +60,8 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
+/// For a year: a browser that was here over TLS comes back so.
+const NEVER_IN_THE_CLEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
 
@@ -162,6 +164,9 @@ pub(super) fn respond(
     headers.insert(VARY, VARIES);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.insert(REQUEST_ID, exchange.id.0.clone());
+    if exchange.peer.is_encrypted {
+        headers.insert(STRICT_TRANSPORT_SECURITY, NEVER_IN_THE_CLEAR);
+    }
     if !is_page {
         at.retirement.write(headers);
     }

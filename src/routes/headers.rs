@@ -50,7 +50,7 @@ const HTTP_DATE: &str = "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2
 
 /// All of them.
 #[rustfmt::skip]
-pub static HEADERS: [Header; 24] = [
+pub static HEADERS: [Header; 25] = [
     Header { name: "X-RateLimit-Limit", on: On::Every, always: true, value: Integer, example: "10000",
         meaning: "How many requests the rule named by `X-RateLimit-Resource` allows." },
     Header { name: "X-RateLimit-Remaining", on: On::Every, always: true, value: Integer, example: "9876",
@@ -87,6 +87,8 @@ pub static HEADERS: [Header; 24] = [
         meaning: "`application/json`, or `application/problem+json` for errors where you accept it." },
     Header { name: "Content-Encoding", on: On::Body, always: false, value: Words(&["gzip", "br"]), example: "br",
         meaning: "How the body is compressed, where you accept it." },
+    Header { name: "Strict-Transport-Security", on: On::Every, always: false, value: Pattern("^max-age=[0-9]+$"), example: "max-age=31536000",
+        meaning: "Over TLS: this service is never to be asked in the clear." },
     Header { name: "X-Content-Type-Options", on: On::Every, always: true, value: Words(&["nosniff"]), example: "nosniff",
         meaning: "A browser takes the answer for what `Content-Type` says, and for nothing else." },
     Header { name: "WWW-Authenticate", on: On::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",

@@ -115,7 +115,10 @@ pub(super) async fn serve(
     let stream = Rewound::new(heard, stream);
     let Some(tls) = &config.tls else { return speak(stream, peer, pulse, host, &mut watch).await };
     match watch.over(Box::pin(tls.open(stream))).await {
-        Ok(Ok(stream)) => speak(stream, peer, pulse, host, &mut watch).await,
+        Ok(Ok(stream)) => {
+            peer.is_encrypted = true;
+            speak(stream, peer, pulse, host, &mut watch).await
+        }
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "no TLS came about");
             Closed::Tls

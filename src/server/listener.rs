@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use metrics::{Counter, Gauge};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +22,8 @@ use super::pulse::Pulse;
 
 /// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
 const BREATHE: Duration = Duration::from_millis(50);
+/// How many connections the kernel keeps for us while we are busy, or while one process takes over from another.
+const BACKLOG: u32 = 4_096;
 /// The log says at most once in this time that connections cannot be accepted.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 
@@ -51,9 +54,20 @@ impl Manners {
     }
 }
 
+/// The socket that the server listens on.
+pub struct PublicPort {
+    listener: TcpListener,
+    somebody_else_s: bool,
+}
+
 /// A server on one listening socket.
 pub struct Server {
-    listener: TcpListener,
+    port: PublicPort,
+    shared: Arc<Shared>,
+}
+
+/// What the connections of a server share.
+struct Shared {
     host: Host,
     manners: Arc<Manners>,
     open: Gauge,
@@ -62,14 +76,31 @@ pub struct Server {
 }
 
 /// Binds the public port.
-pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
+pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As the standard library does it: a port whose connections of before are not forgotten yet can be had.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(PublicPort { listener: socket.listen(BACKLOG)?, somebody_else_s: false })
+}
+
+impl PublicPort {
+    /// A socket that somebody else opened and holds: connections that we do not accept wait for who comes after us.
+    pub fn inherited(socket: std::net::TcpListener) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { listener: TcpListener::from_std(socket)?, somebody_else_s: true })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
 }
 
 impl Server {
     /// A server that answers through `gateway`.
     pub fn new(
-        listener: TcpListener,
+        port: PublicPort,
         gateway: Arc<ArcSwap<Gateway>>,
         config: ServerConfig,
         clock: Clock,
@@ -78,56 +109,65 @@ impl Server {
         let places = Places::new(config.most_connections, config.most_per_address);
         let manners = Arc::new(Manners { config: ArcSwap::from_pointee(config), places });
         let host = Host { gateway, clock, tasks: TaskTracker::new() };
-        Self {
-            listener,
+        let shared = Arc::new(Shared {
             host,
             manners,
             open: registry.gauge("scoregate_connections"),
             closed: registry.counters("scoregate_connections_total", &Closed::words()),
             failures: registry.counter("scoregate_accept_failures_total"),
-        }
+        });
+        Self { port, shared }
     }
 
     /// How it behaves, to be changed while it serves.
     pub fn manners(&self) -> Arc<Manners> {
-        Arc::clone(&self.manners)
+        Arc::clone(&self.shared.manners)
     }
 
     /// Serves until `stop`, then stops accepting and waits for open connections, as long as the grace lasts.
     /// Answers whether all of them finished.
     pub async fn run(self, stop: CancellationToken) -> bool {
-        let server = Arc::new(self);
-        let connections = server.host.tasks.clone();
+        let Self { port, shared } = self;
         let mut said = None;
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                accepted = server.accept() => accepted,
+                accepted = shared.accept(&port.listener) => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => {
-                    let pulse = Arc::new(Pulse::new(server.host.clock.clone()));
-                    let place = server.manners.places.take(&pulse);
-                    let (server, stop) = (Arc::clone(&server), stop.clone());
-                    connections
-                        .spawn(async move { server.connection(stream, peer, pulse, place, stop).await });
-                }
+                Ok((stream, peer)) => shared.open(stream, peer, &stop),
                 Err(error) => {
-                    server.failures.increment(1);
-                    server.say(&mut said, &error);
-                    server.host.clock.sleep(BREATHE).await;
+                    shared.failures.increment(1);
+                    shared.say(&mut said, &error);
+                    shared.host.clock.sleep(BREATHE).await;
                 }
             }
         }
-        connections.close();
-        let grace = server.manners.config.load().grace;
-        server.host.clock.within(grace, connections.wait()).await.is_ok()
+        // Whoever is connected already has no other to turn to, where the socket ends with us.
+        while !port.somebody_else_s
+            && let Some(Ok((stream, peer))) = port.listener.accept().now_or_never()
+        {
+            shared.open(stream, peer, &stop);
+        }
+        drop(port);
+        shared.host.tasks.close();
+        let grace = shared.manners.config.load().grace;
+        shared.host.clock.within(grace, shared.host.tasks.wait()).await.is_ok()
+    }
+}
+
+impl Shared {
+    async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+        self.manners.places.room().await;
+        listener.accept().await
     }
 
-    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        self.manners.places.room().await;
-        self.listener.accept().await
+    fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: &CancellationToken) {
+        let pulse = Arc::new(Pulse::new(self.host.clock.clone()));
+        let place = self.manners.places.take(&pulse);
+        let (shared, stop) = (Arc::clone(self), stop.clone());
+        self.host.tasks.spawn(async move { shared.connection(stream, peer, pulse, place, stop).await });
     }
 
     async fn connection(
@@ -140,7 +180,7 @@ impl Server {
     ) {
         self.open.increment(1.0);
         let config = self.manners.config.load_full();
-        let peer = Peer { address: peer.ip() };
+        let peer = Peer { address: peer.ip(), is_encrypted: false };
         let closed = serve(stream, peer, &pulse, &mut place, &config.connection, &self.host, stop).await;
         self.closed.count(closed);
         self.open.decrement(1.0);

@@ -17,6 +17,6 @@ mod watched;
 
 pub use certificates::{BadCertificate, CertificateFiles, Certificates};
 pub use connection::ConnectionConfig;
-pub use listener::{Manners, Server, ServerConfig, bind};
+pub use listener::{Manners, PublicPort, Server, ServerConfig, bind};
 pub use pulse::Deadlines;
 pub use tls::{NoTls, Tls};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use scoregate::routes::headers::{HEADERS, Value};
 use serde_json::Value as Json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// Headers of the transport, which the documents need not mention.
@@ -167,23 +167,40 @@ impl Ask {
     }
 }
 
+/// What a connection goes over.
+pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {
+    /// The socket below.
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Wire for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
 /// A connection that several requests can go over.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Wire>,
     buffer: Vec<u8>,
 }
 
 impl Connection {
     /// Opens one.
     pub async fn open(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new() }
+        Self::over(TcpStream::connect(address).await.unwrap())
+    }
+
+    /// One over this.
+    pub fn over(wire: impl Wire + 'static) -> Self {
+        Self { stream: Box::new(wire), buffer: Vec::new() }
     }
 
     /// Opens one from a local address.
     pub async fn open_from(local: IpAddr, address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(local, 0)).unwrap();
-        Self { stream: socket.connect(address).await.unwrap(), buffer: Vec::new() }
+        Self::over(socket.connect(address).await.unwrap())
     }
 
     /// Sends a request and reads its answer.
@@ -230,7 +247,7 @@ impl Connection {
 
     /// Ends it by a reset, as a machine does whose client has died.
     pub fn reset(self) {
-        self.stream.set_zero_linger().unwrap();
+        self.stream.socket().set_zero_linger().unwrap();
     }
 
     /// Whether the other side closes the connection and sends nothing more.
@@ -342,16 +359,15 @@ impl Rules {
 
 impl Rules {
     /// The rules of the description in this answer. Schemas take a while to compile, so each is made once for all tests.
-    pub fn of(description: &Answer, sends: Sends) -> Arc<Self> {
+    pub fn of(description: &[u8], sends: Sends) -> Arc<Self> {
         static MADE: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_of =
-            |(body, rules): &&(Vec<u8>, Arc<Rules>)| *body == description.body && rules.sends == sends;
+        let is_of = |(body, rules): &&(Vec<u8>, Arc<Rules>)| *body == description && rules.sends == sends;
         if let Some((_, rules)) = made.iter().find(is_of) {
             return Arc::clone(rules);
         }
-        let rules = Arc::new(Self::new(&description.json(), sends));
-        made.push((description.body.clone(), Arc::clone(&rules)));
+        let rules = Arc::new(Self::new(&serde_json::from_slice(description).unwrap(), sends));
+        made.push((description.to_owned(), Arc::clone(&rules)));
         rules
     }
 }

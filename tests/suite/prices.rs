@@ -1,7 +1,6 @@
 //! What a request costs, by how it ends: the price table walked row by row, and the ends that only happen in company.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
@@ -158,7 +157,7 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
     let request = Request::get(unseen).header("host", "localhost").header("x-api-key", &customer.key);
     let (head, ()) = request.body(()).unwrap().into_parts();
-    let peer = Peer { address: Ipv4Addr::LOCALHOST.into() };
+    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
     let handled =
         std::thread::spawn(move || scoregate::store::wait(gateway.handle(&head, false, peer)).status());
     handled.join().unwrap().as_u16()

@@ -2,7 +2,8 @@
 //! is run in reaches it, and every wait is for something it says.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -127,8 +128,21 @@ impl Heard {
 impl Program {
     /// Starts it.
     pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::spawn(command(arguments, environment))
+    }
+
+    /// Starts it with this socket handed over, as systemd does it.
+    pub fn start_on(socket: &TcpListener, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let hand_over = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", hand_over, env!("CARGO_BIN_EXE_scoregate")]).args(arguments);
+        command.env_clear().envs(environment.iter().copied());
+        command.stdin(OwnedFd::from(socket.try_clone().unwrap()));
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let scratch = TempDir::new().unwrap();
-        let mut command = command(arguments, environment);
         command.env("TMPDIR", scratch.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (out, err) = (Heard::new(child.stdout.take().unwrap()), Heard::new(child.stderr.take().unwrap()));
@@ -273,7 +287,7 @@ impl Visitor {
         let mut connection = Connection::open(address).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let description = connection.read(false).await.unwrap();
-        Self { address, rules: Rules::of(&description, Sends::default()) }
+        Self { address, rules: Rules::of(&description.body, Sends::default()) }
     }
 
     /// Where it came to.

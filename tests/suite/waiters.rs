@@ -190,7 +190,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         notice: whole.notice.clone(),
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    world.running.public = listener.local_addr().unwrap();
+    world.running.public = listener.address().unwrap();
     world.running.gateway.store(gateway);
     let stop = CancellationToken::new();
     let server =

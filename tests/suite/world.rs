@@ -131,9 +131,8 @@ impl World {
         let text = format!("{ports}data_dir = \"{state}\"\n{probing}{settings}\n{upstream}");
         let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
         let running = begin(config, &clock).await;
-        let mut connection = Connection::open(running.public).await;
-        connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let rules = Rules::of(&connection.read(false).await.unwrap(), Sends::of(settings));
+        let rules =
+            Rules::of(&running.gateway().pages.find("/openapi.json").unwrap().body, Sends::of(settings));
         Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
     }
 

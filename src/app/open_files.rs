@@ -1,0 +1,59 @@
+//! How many files and sockets the process may have open, and how many of them may be connections.
+//!
+//! The public port never takes the last ones: the side port, the store and the backend have theirs. Not for: what is done
+//! when accepting fails all the same (`server`).
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Kept back for everything that is no connection of the public port.
+const KEPT_BACK: u64 = 64;
+
+/// The limit of open files. `None` if there is none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenFiles(Option<u64>);
+
+impl OpenFiles {
+    /// Raises the limit as far as we may: the usual one is from times when programs had few.
+    pub(super) fn raise() -> Self {
+        let limit = getrlimit(Resource::Nofile);
+        if limit.current == limit.maximum {
+            return Self(limit.current);
+        }
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => Self(limit.maximum),
+            Err(error) => {
+                tracing::warn!(%error, limit = limit.current, "the limit of open files cannot be raised");
+                Self(limit.current)
+            }
+        }
+    }
+
+    /// So many connections there can be, where `wanted` are.
+    pub(super) fn most_connections(self, wanted: usize) -> usize {
+        let Some(limit) = self.0 else { return wanted };
+        let possible = usize::try_from(limit.saturating_sub(KEPT_BACK).max(1)).unwrap_or(usize::MAX);
+        if possible < wanted {
+            tracing::warn!(
+                wanted,
+                possible,
+                limit,
+                "fewer connections than server.max_connections: raise the limit of open files (ulimit -n, LimitNOFILE)"
+            );
+        }
+        wanted.min(possible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_never_take_the_last_files() {
+        assert_eq!(OpenFiles(None).most_connections(10_000), 10_000);
+        assert_eq!(OpenFiles(Some(1_024)).most_connections(10_000), 960);
+        assert_eq!(OpenFiles(Some(1_024)).most_connections(100), 100);
+        assert_eq!(OpenFiles(Some(10)).most_connections(100), 1);
+    }
+}

@@ -1,0 +1,186 @@
+//! One process takes over from another by the socket, and settings change, under load: nobody is refused, and nobody is
+//! cut off.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::crowd::{Patron, prepare};
+use crate::shell::Program;
+
+/// How large the scene is.
+#[derive(Clone, Copy)]
+struct Scale {
+    /// Requests in all.
+    requests: u32,
+    /// A second.
+    rate: u32,
+    /// How often something changes meanwhile: by turns the settings and the process.
+    changes: u32,
+}
+
+const CALLERS: u32 = 50;
+
+/// What was heard.
+#[derive(Default)]
+struct Heard {
+    answered: AtomicU32,
+    connections: AtomicU32,
+    failed: AtomicU32,
+}
+
+struct Caller {
+    address: SocketAddr,
+    request: String,
+    stream: Option<TcpStream>,
+    heard: Arc<Heard>,
+}
+
+impl Caller {
+    /// Asks once. Whoever was told that the connection ends opens another; nothing is ever asked twice.
+    async fn asks(&mut self) -> std::io::Result<()> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                self.heard.connections.fetch_add(1, Ordering::Relaxed);
+                TcpStream::connect(self.address).await?
+            }
+        };
+        stream.write_all(self.request.as_bytes()).await?;
+        let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
+        let whole = loop {
+            let read = stream.read(&mut chunk).await?;
+            bytes.extend_from_slice(&chunk[..read]);
+            let text = String::from_utf8_lossy(&bytes);
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+                if body.len() >= length.unwrap().parse().unwrap() {
+                    break head.to_owned();
+                }
+            }
+            if read == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+        };
+        if !whole.starts_with("HTTP/1.1 200 ") {
+            return Err(std::io::Error::other(whole));
+        }
+        if !whole.contains("connection: close") {
+            self.stream = Some(stream);
+        }
+        Ok(())
+    }
+}
+
+/// Everybody asks, at a steady rate, until all is asked.
+async fn ask_all(address: SocketAddr, patron: &Patron, scale: &Scale, heard: &Arc<Heard>) {
+    let (clock, turns) = (Clock::system(), scale.requests / CALLERS);
+    let begun = clock.mono();
+    let apart = Duration::from_secs(1) * CALLERS / scale.rate;
+    let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", patron.key);
+    let callers = (0..CALLERS).map(|number| {
+        let mut caller = Caller { address, request: request.clone(), stream: None, heard: Arc::clone(heard) };
+        let clock = clock.clone();
+        tokio::spawn(async move {
+            for turn in 0..turns {
+                clock.sleep_until(begun.plus(apart * turn + apart * number / CALLERS)).await;
+                match caller.asks().await {
+                    Ok(()) => caller.heard.answered.fetch_add(1, Ordering::Relaxed),
+                    Err(error) => {
+                        eprintln!("caller {number}, turn {turn}: {error}");
+                        caller.stream = None;
+                        caller.heard.failed.fetch_add(1, Ordering::Relaxed)
+                    }
+                };
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+}
+
+fn settings(file: &Path, data_dir: &Path, day: u32) {
+    let text = format!(
+        "admin.listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\ndata_dir = \"{}\"\n\
+         [tiers.enterprise]\nminute = 1000\nday = {day}\npaid = true\n",
+        data_dir.display()
+    );
+    std::fs::write(file, text).unwrap();
+}
+
+/// While everybody asks, the settings and the process change by turns.
+fn change(socket: &TcpListener, directory: &Path, first: Program, scale: &Scale, heard: &Heard) -> Program {
+    let file = directory.join("scoregate.toml");
+    let arguments = ["serve", "--config", file.to_str().unwrap()];
+    let mut program = first;
+    for number in 1..=scale.changes {
+        let due = scale.requests * number / (scale.changes + 1);
+        while heard.answered.load(Ordering::Relaxed) + heard.failed.load(Ordering::Relaxed) < due {
+            std::thread::yield_now();
+        }
+        if number % 2 == 1 {
+            settings(&file, &directory.join("data"), 100_000 + number);
+            program.signal("HUP");
+            program.says("the settings were read again");
+        } else {
+            // The next one is there before this one goes, and waits for its data directory.
+            let next = Program::start_on(socket, &arguments, &[]);
+            let ended = program.stop();
+            assert_eq!(ended.code, Some(0), "{}", ended.err);
+            next.public();
+            program = next;
+        }
+    }
+    program
+}
+
+fn scene(scale: &Scale) {
+    let directory = TempDir::new().unwrap();
+    let (file, data_dir) = (directory.path().join("scoregate.toml"), directory.path().join("data"));
+    std::fs::create_dir(&data_dir).unwrap();
+    settings(&file, &data_dir, 100_000);
+    let patron = prepare(&data_dir, &[("enterprise", 1_000_000)]).remove(0);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let socket = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        socket.listen(4_096).unwrap().into_std().unwrap()
+    });
+    let address = socket.local_addr().unwrap();
+    let first = Program::start_on(&socket, &["serve", "--config", file.to_str().unwrap()], &[]);
+    assert_eq!(first.public(), address);
+    let heard = Arc::new(Heard::default());
+    let asking = runtime.spawn({
+        let (patron, heard) = (patron.clone(), Arc::clone(&heard));
+        let scale = *scale;
+        async move { ask_all(address, &patron, &scale, &heard).await }
+    });
+    let last = change(&socket, directory.path(), first, scale, &heard);
+    runtime.block_on(asking).unwrap();
+    assert_eq!(last.stop().code, Some(0));
+    let [answered, failed, connections] =
+        [&heard.answered, &heard.failed, &heard.connections].map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{answered} answered, {failed} failed, over {connections} connections, {} changes at {} a second",
+        scale.changes, scale.rate
+    );
+    assert_eq!((answered, failed), (scale.requests, 0));
+    assert!(connections > CALLERS, "everybody came over to another process");
+}
+
+#[test]
+fn a_process_takes_over_from_another_under_load_and_no_request_is_refused_or_cut_off() {
+    if std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1") {
+        scene(&Scale { requests: 60_000, rate: 2_000, changes: 6 });
+    } else {
+        scene(&Scale { requests: 5_000, rate: 1_000, changes: 3 });
+    }
+}

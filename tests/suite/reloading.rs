@@ -1,0 +1,145 @@
+//! Settings that are read again while the program runs: what holds at once, what waits, what changes nothing, and that
+//! nobody is cut off by it.
+
+use scoregate::admin::Reloaded;
+use scoregate::config::{Config, Problems, read_text, resolve};
+
+use crate::client::Connection;
+use crate::shell::{Keys, Program, Visitor, run};
+use crate::world::{World, good};
+
+impl World {
+    /// Its settings, with these in place of those it began with.
+    fn settings(&self, text: &str) -> Result<Config, Problems> {
+        let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
+        let state = self.directory.path().display();
+        let backend = format!("[upstream]\nurl = \"{}\"\n", self.backend.url());
+        let fixed = format!("{ports}data_dir = \"{state}\"\nfreshness.probing = false\n");
+        resolve(&read_text(&format!("{fixed}{text}\n{backend}")).unwrap())
+    }
+
+    async fn reloads(&mut self, text: &str) -> Result<Reloaded, Problems> {
+        let wanted = self.settings(text)?;
+        self.running.reload(wanted).await
+    }
+}
+
+const TIERS: &str = "[tiers.free]\nminute = 5\nday = 30\npaid = false\n\
+    [tiers.pro]\nminute = 60\nday = 20\npaid = true\n";
+
+#[tokio::test]
+async fn other_tiers_hold_at_once_and_what_was_spent_stays_spent() {
+    let mut world = World::new().await;
+    let [free, pro] = [world.customer("free").await, world.customer("pro").await];
+    let models = |world: &World, key: &str| world.get("/api/v1/models").key(key);
+    for _ in 0..3 {
+        assert_eq!(models(&world, &pro.key).send().await.status, 200);
+    }
+    let mut open = Connection::open(world.address()).await;
+    let before = open.ask(models(&world, &pro.key)).await;
+    assert_eq!((before.number("x-ratelimit-limit"), before.number("x-ratelimit-remaining")), (10_000, 9_996));
+
+    let changed = world.reloads(TIERS).await.unwrap();
+    assert!(changed.at_next_start.is_empty(), "{changed:?}");
+    assert!(changed.at_once.contains(&"tiers.pro.day".to_owned()), "{changed:?}");
+    let after = open.ask(models(&world, &pro.key)).await;
+    assert_eq!((after.number("x-ratelimit-limit"), after.number("x-ratelimit-remaining")), (20, 15));
+    for _ in 0..5 {
+        assert_eq!(models(&world, &free.key).send().await.status, 200, "five a minute now");
+    }
+    assert_eq!(models(&world, &free.key).send().await.code(), "rate_limit_exceeded");
+    assert!(world.customer("pro").await.key != pro.key, "new applications have the new tiers too");
+    assert_eq!(world.counted("scoregate_tier_requests_total{tier=\"pro\",class=\"2xx\"}").await, 5);
+}
+
+#[tokio::test]
+async fn a_tier_that_applications_are_on_cannot_vanish() {
+    let mut world = World::new().await;
+    let teams = world.customer("teams").await;
+    let refused = world.reloads(TIERS).await.unwrap_err().to_string();
+    assert!(refused.starts_with("tiers: ") && refused.contains("teams"), "{refused}");
+    assert_eq!(world.counted("scoregate_settings_refused").await, 1);
+    let told = world.get("/api/v1/models").key(&teams.key).send().await;
+    assert_eq!((told.status, told.number("x-ratelimit-limit")), (200, 100_000));
+    world.running.registrar.set_tier("test", teams.id, "pro").await.unwrap();
+    world.reloads(TIERS).await.unwrap();
+    assert_eq!(world.counted("scoregate_settings_refused").await, 0);
+    assert_eq!(world.get("/api/v1/models").key(&teams.key).send().await.number("x-ratelimit-limit"), 20);
+}
+
+#[tokio::test]
+async fn the_guard_the_pages_and_the_proxies_change_and_what_waits_is_named() {
+    let mut world = World::with("guard.per_minute = 2", good).await;
+    for code in ["api_key_required", "api_key_required", "too_many_refusals"] {
+        assert_eq!(world.get("/api/v1/models").send().await.code(), code);
+    }
+    let changed = world
+        .reloads(
+            "guard.per_minute = 100\nservice.name = \"elsewhere\"\ncache.max_bytes = \"1MiB\"\nproxies.trusted = [\"127.0.0.1\"]",
+        )
+        .await
+        .unwrap();
+    assert_eq!(changed.at_once, ["guard.per_minute", "proxies.trusted", "service.name"]);
+    assert_eq!(changed.at_next_start, ["cache.max_bytes"]);
+    let told = world.get("/api/v1/models").header("X-Forwarded-For", "192.0.2.9").send().await;
+    assert_eq!(
+        (told.status, told.number("x-ratelimit-limit"), told.number("x-ratelimit-remaining")),
+        (401, 100, 99)
+    );
+    assert_eq!(told.header("www-authenticate"), "Bearer realm=\"elsewhere\"");
+    let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
+    assert!(docs.contains("elsewhere"));
+}
+
+#[test]
+fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("scoregate.toml");
+    let data_dir = directory.path().join("data");
+    let settings = |more: &str| {
+        let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\n";
+        std::fs::write(&file, format!("{ports}data_dir = \"{}\"\n{more}", data_dir.display())).unwrap();
+    };
+    settings("");
+    let program = Program::start(&["serve", "--config", file.to_str().unwrap()], &[]);
+    let address = program.public();
+    let (_, key) = Keys(&data_dir).create("pro");
+    let limit = || {
+        let visit = async { Visitor::to(address).await.get("/api/v1/models", &key).send().await };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(visit).number("x-ratelimit-limit")
+    };
+    let reload = || run(&["reload", "--data-dir", data_dir.to_str().unwrap()]);
+    assert_eq!(limit(), 10_000);
+    assert_eq!(reload().with(0).out, "nothing differs; certificates were read again\n");
+
+    settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");
+    let told = reload().with(0).out;
+    assert!(
+        told.contains("holds now: tiers.pro.day, ") && told.contains("next start: server.workers"),
+        "{told}"
+    );
+    assert_eq!(limit(), 77);
+
+    settings("server.worker = 3\nlog.format = \"xml\"\n[tiers.pro]\nminute = 60\nday = -1\npaid = true\n");
+    let refused = reload().with(1).err;
+    for words in
+        ["server.worker: found 3", "did you mean `server.workers`", "log.format", "tiers.pro.day: found -1"]
+    {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    assert_eq!(limit(), 77);
+    std::fs::remove_file(&file).unwrap();
+    assert!(reload().with(1).err.contains("cannot be read"));
+
+    settings("[tiers.pro]\nminute = 60\nday = 88\npaid = true\n");
+    program.signal("HUP");
+    program.says("the settings were read again");
+    assert_eq!(limit(), 88);
+    settings("listen");
+    program.signal("HUP");
+    program.says("not well-formed TOML");
+    assert_eq!(limit(), 88);
+    assert_eq!(program.stop().code, Some(0));
+    assert!(reload().with(1).err.contains("no server answers"));
+}

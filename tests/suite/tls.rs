@@ -1,0 +1,289 @@
+//! TLS on the public port: versions, names, what is spoken within, sessions, certificates that change, and what becomes
+//! of those that cannot be used.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::client::{Connection, Wire};
+use crate::shell::run;
+use crate::world::{World, good};
+
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const LOOK: Duration = Duration::from_secs(10);
+
+impl Wire for TlsStream<TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        self.get_ref().0
+    }
+}
+
+/// Somebody whom clients trust to say who is who.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    directory: TempDir,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        Self { issuer, directory: TempDir::new().unwrap() }
+    }
+
+    fn path(&self, name: &str, what: &str) -> PathBuf {
+        self.directory.path().join(format!("{name}.{what}"))
+    }
+
+    /// Writes a certificate for these names, and its key, as the files of `name`.
+    fn certify(&self, name: &str, names: &[&str], last_year: i32) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(last_year, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.path(name, "pem"), certificate.pem()).unwrap();
+        std::fs::write(self.path(name, "key"), key.serialize_pem()).unwrap();
+    }
+
+    /// The settings of these certificates.
+    fn settings(&self, names: &[&str]) -> String {
+        let table = |name: &&str| {
+            let [pem, key] = ["pem", "key"].map(|what| self.path(name, what).display().to_string());
+            format!("[tls.{name}]\ncertificate = \"{pem}\"\nkey = \"{key}\"\n")
+        };
+        names.iter().map(table).collect()
+    }
+
+    fn client(&self, version: &'static SupportedProtocolVersion, speaks: &[&str]) -> Client {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(self.issuer.der().to_vec())).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config =
+            ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
+        let mut config = config.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = speaks.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Client(TlsConnector::from(Arc::new(config)))
+    }
+
+    /// A client of today.
+    fn modern(&self) -> Client {
+        self.client(&rustls::version::TLS13, &["http/1.1"])
+    }
+}
+
+struct Client(TlsConnector);
+
+impl Client {
+    async fn greet(&self, address: SocketAddr, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        self.0.connect(name, TcpStream::connect(address).await?).await
+    }
+
+    /// The first certificate that it is shown.
+    async fn shown(&self, address: SocketAddr, name: &str) -> Vec<u8> {
+        let stream = self.greet(address, name).await.unwrap();
+        stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
+    }
+}
+
+/// The certificate in a file.
+fn stored(path: &Path) -> Vec<u8> {
+    use rustls::pki_types::pem::PemObject as _;
+    CertificateDer::from_pem_file(path).unwrap().to_vec()
+}
+
+async fn health(connection: &mut Connection) -> u16 {
+    connection.write(HEALTH).await;
+    connection.read(false).await.unwrap().status
+}
+
+/// A world that speaks TLS, with these certificates. Its clock shows a day on which all of them hold.
+async fn world(authority: &Authority, names: &[&str]) -> World {
+    World::with(&authority.settings(names), good).await
+}
+
+#[tokio::test]
+async fn both_versions_are_spoken_and_the_client_chooses_what_is_spoken_within() {
+    let authority = Authority::new();
+    authority.certify("default", &["localhost"], 2040);
+    let world = world(&authority, &["default"]).await;
+    let key = world.customer("pro").await.key;
+    for (version, number) in [
+        (&rustls::version::TLS12, ProtocolVersion::TLSv1_2),
+        (&rustls::version::TLS13, ProtocolVersion::TLSv1_3),
+    ] {
+        let stream =
+            authority.client(version, &["http/1.1"]).greet(world.address(), "localhost").await.unwrap();
+        assert_eq!(stream.get_ref().1.protocol_version(), Some(number));
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+        let answer = Connection::over(stream).ask(world.get("/api/v1/models").key(&key)).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("strict-transport-security"), "max-age=31536000");
+        let stream = authority.client(version, &["h2", "http/1.1"]).greet(world.address(), "localhost").await;
+        let stream = stream.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let executor = hyper_util::rt::TokioExecutor::new();
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake::<_, _, http_body_util::Empty<bytes::Bytes>>(executor, io)
+                .await
+                .unwrap();
+        tokio::spawn(connection);
+        let request = http::Request::get("https://localhost/api/v1/models").header("x-api-key", &key);
+        let answer = sender.send_request(request.body(http_body_util::Empty::new()).unwrap()).await.unwrap();
+        assert_eq!((answer.status(), answer.version()), (http::StatusCode::OK, http::Version::HTTP_2));
+    }
+}
+
+#[tokio::test]
+async fn each_name_has_its_certificate_and_every_other_name_the_default() {
+    let authority = Authority::new();
+    authority.certify("api", &["api.example.org"], 2040);
+    authority.certify("default", &["localhost", "unknown.example.net"], 2041);
+    authority.certify("wild", &["*.example.com"], 2042);
+    let world = world(&authority, &["api", "default", "wild"]).await;
+    let client = authority.modern();
+    for (asked, file) in [
+        ("api.example.org", "api"),
+        ("one.example.com", "wild"),
+        ("localhost", "default"),
+        ("unknown.example.net", "default"),
+    ] {
+        assert_eq!(
+            client.shown(world.address(), asked).await,
+            stored(&authority.path(file, "pem")),
+            "{asked}"
+        );
+    }
+    assert!(client.greet(world.address(), "a.b.example.com").await.is_err(), "a star stands for one label");
+    let first_to_end = scoregate::clock::Wall::parse_rfc3339("2040-01-01T00:00:00Z").unwrap();
+    let told = world.counted("scoregate_certificate_ends_timestamp_seconds").await;
+    assert_eq!(u64::from(told), first_to_end.seconds());
+}
+
+#[tokio::test]
+async fn a_session_is_taken_up_again() {
+    let authority = Authority::new();
+    authority.certify("default", &["localhost"], 2040);
+    let world = world(&authority, &["default"]).await;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let client = authority.client(version, &["http/1.1"]);
+        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let stream = client.greet(world.address(), "localhost").await.unwrap();
+            assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind), "{version:?}");
+            // The ticket comes with the first answer.
+            assert_eq!(health(&mut Connection::over(stream)).await, 200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_taken_while_connections_go_on() {
+    let authority = Authority::new();
+    authority.certify("default", &["localhost"], 2040);
+    let world = world(&authority, &["default"]).await;
+    let client = authority.modern();
+    let mut open = Connection::over(client.greet(world.address(), "localhost").await.unwrap());
+    assert_eq!(health(&mut open).await, 200);
+    let before = stored(&authority.path("default", "pem"));
+    authority.certify("default", &["localhost"], 2050);
+    assert_eq!(client.shown(world.address(), "localhost").await, before);
+    while client.shown(world.address(), "localhost").await == before {
+        world.pass(LOOK);
+    }
+    assert_eq!(client.shown(world.address(), "localhost").await, stored(&authority.path("default", "pem")));
+}
+
+#[tokio::test]
+async fn certificates_that_cannot_be_used_change_nothing_until_they_can() {
+    let authority = Authority::new();
+    authority.certify("default", &["localhost"], 2040);
+    authority.certify("other", &["localhost"], 2040);
+    authority.certify("ended", &["localhost"], 2021);
+    let world = world(&authority, &["default"]).await;
+    let client = authority.modern();
+    let (pem, key) = (authority.path("default", "pem"), authority.path("default", "key"));
+    let (good_pem, good_key) = (std::fs::read(&pem).unwrap(), std::fs::read(&key).unwrap());
+    let in_use = stored(&pem);
+    let read = |name: &str, what: &str| std::fs::read(authority.path(name, what)).unwrap();
+    let bad: [(&str, Vec<u8>, Vec<u8>); 5] = [
+        ("of another key", read("other", "pem"), good_key.clone()),
+        ("ended", read("ended", "pem"), read("ended", "key")),
+        ("half", good_pem[..good_pem.len() / 2].to_vec(), good_key.clone()),
+        ("empty", Vec::new(), Vec::new()),
+        ("nonsense", b"\0\xff".to_vec(), b"key".to_vec()),
+    ];
+    for (what, bad_pem, bad_key) in bad {
+        std::fs::write(&pem, bad_pem).unwrap();
+        std::fs::write(&key, bad_key).unwrap();
+        while world.counted("scoregate_certificates_refused").await == 0 {
+            world.pass(LOOK);
+        }
+        assert_eq!(client.shown(world.address(), "localhost").await, in_use, "{what}");
+        std::fs::write(&pem, &good_pem).unwrap();
+        std::fs::write(&key, &good_key).unwrap();
+        while world.counted("scoregate_certificates_refused").await == 1 {
+            world.pass(LOOK);
+        }
+    }
+    std::fs::remove_file(&pem).unwrap();
+    while world.counted("scoregate_certificates_refused").await == 0 {
+        world.pass(LOOK);
+    }
+    assert_eq!(client.shown(world.address(), "localhost").await, in_use, "gone");
+}
+
+#[tokio::test]
+async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
+    let authority = Authority::new();
+    authority.certify("default", &["localhost"], 2040);
+    let world = world(&authority, &["default"]).await;
+    let mut plain = Connection::open(world.address()).await;
+    plain.write(HEALTH).await;
+    assert!(plain.read(false).await.is_none(), "no HTTP in the clear");
+    world.reaches("scoregate_connections_total{closed=\"tls\"}", 1).await;
+    // The beginning of a hello, and nothing more.
+    let mut half = Connection::open(world.address()).await;
+    half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
+    world.reaches("scoregate_connections", 1).await;
+    world.pass(Duration::from_millis(9_999));
+    let mut in_time = Connection::over(authority.modern().greet(world.address(), "localhost").await.unwrap());
+    assert_eq!(health(&mut in_time).await, 200);
+    world.pass(Duration::from_millis(1));
+    assert!(half.is_closed().await);
+    assert_eq!(world.counted("scoregate_connections_total{closed=\"head\"}").await, 1);
+}
+
+#[test]
+fn check_names_everything_that_is_wrong_with_certificates() {
+    let authority = Authority::new();
+    authority.certify("ended", &["localhost"], 2021);
+    authority.certify("crossed", &["localhost"], 2040);
+    std::fs::copy(authority.path("ended", "key"), authority.path("crossed", "key")).unwrap();
+    let settings = authority.settings(&["ended", "crossed", "missing"]);
+    let file = authority.path("scoregate", "toml");
+    std::fs::write(&file, format!("upstream = \"built-in\"\n{settings}")).unwrap();
+    let ended = run(&["check", "--config", file.to_str().unwrap()]).with(1);
+    for words in [
+        "tls.ended: found",
+        "it ended at 2021-01-01T00:00:00Z: put a new one in its place",
+        "tls.crossed: found",
+        "it does not fit",
+        "missing.pem; it cannot be read",
+        "missing.key; it cannot be read",
+    ] {
+        assert!(ended.err.contains(words), "{words}: {}", ended.err);
+    }
+}
