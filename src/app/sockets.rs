@@ -19,7 +19,7 @@ use crate::server::{self, PublicPort};
 use super::data_dir::{DataDir, InUse};
 
 /// So long a process that was handed sockets waits for the one before it, which still answers what it accepted.
-const PREDECESSOR: Duration = Duration::from_secs(60);
+const PREDECESSOR: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Sockets that were handed over.
@@ -74,11 +74,11 @@ impl Sockets {
 
 /// Tells whoever started us, if they want to know.
 pub(super) fn tell(stage: Stage) {
-    let state = match stage {
+    let told = match stage {
         Stage::Ready => NotifyState::Ready,
         Stage::Stopping => NotifyState::Stopping,
     };
-    if let Err(error) = sd_notify::notify(&[state]) {
+    if let Err(error) = sd_notify::notify(&[told]) {
         tracing::warn!(%error, ?stage, "whoever started us could not be told");
     }
 }

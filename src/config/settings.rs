@@ -95,7 +95,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("cache.disk_max_bytes", Size, Some("\"64MiB\""), "Room for the last good documents on disk, from which a restart goes on."),
     setting("server.max_connections", Number(1, 1_000_000), Some("10000"), "The most connections at once on the public port."),
     setting("server.max_connections_per_address", Number(1, 1_000_000), Some("1024"), "The most connections at once of one address; an IPv6 address counts with its /64."),
-    setting("server.head_timeout", Duration, Some("\"10s\""), "How long a new connection may take to its first request, and the head of any request to its end."),
+    setting("server.head_timeout", Duration, Some("\"9s\""), "How long a new connection may take to its first request, and the head of any request to its end."),
     setting("server.idle_timeout", Duration, Some("\"60s\""), "How long a connection may idle between two requests."),
     setting("server.request_timeout", Duration, Some("\"60s\""), "How long a request may take from its head to the last byte of its answer."),
     setting("server.write_timeout", Duration, Some("\"20s\""), "How long a client may take nothing of an answer that waits for it."),

@@ -22,6 +22,8 @@ use super::pulse::Pulse;
 
 /// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
 const BREATHE: Duration = Duration::from_millis(50);
+/// What the kernel holds for a connection of what its client has not taken yet: several answers of the largest kind.
+const SEND_BUFFER: u32 = 256 * 1_024;
 /// How many connections the kernel keeps for us while we are busy, or while one process takes over from another.
 const BACKLOG: u32 = 4_096;
 /// The log says at most once in this time that connections cannot be accepted.
@@ -80,6 +82,8 @@ pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // As the standard library does it: a port whose connections of before are not forgotten yet can be had.
     socket.set_reuseaddr(true)?;
+    // Connections take this over: what the kernel holds for one that reads nothing is bounded.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     Ok(PublicPort { listener: socket.listen(BACKLOG)?, somebody_else_s: false })
 }

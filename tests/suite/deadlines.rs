@@ -45,7 +45,7 @@ impl Connection {
 }
 
 #[tokio::test]
-async fn whoever_sends_no_whole_head_is_cut_off_after_ten_seconds_and_not_before() {
+async fn whoever_sends_no_whole_head_is_cut_off_after_nine_seconds_and_not_before() {
     let world = World::new().await;
     let begun: [&[u8]; 7] = [
         b"",
@@ -61,7 +61,7 @@ async fn whoever_sends_no_whole_head_is_cut_off_after_ten_seconds_and_not_before
         cut.push((world.caller(bytes).await, bytes));
     }
     let mut in_time = world.caller(b"").await;
-    world.pass(Duration::from_millis(9_999));
+    world.pass(Duration::from_millis(8_999));
     assert_eq!(in_time.status(HEALTH).await, 200);
     world.pass(MOMENT);
     for (mut connection, bytes) in cut {

@@ -3,8 +3,8 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use scoregate::clock::Clock;
@@ -34,6 +34,7 @@ struct Heard {
     answered: AtomicU32,
     connections: AtomicU32,
     failed: AtomicU32,
+    why: Mutex<Vec<String>>,
 }
 
 struct Caller {
@@ -46,12 +47,11 @@ struct Caller {
 impl Caller {
     /// Asks once. Whoever was told that the connection ends opens another; nothing is ever asked twice.
     async fn asks(&mut self) -> std::io::Result<()> {
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => {
-                self.heard.connections.fetch_add(1, Ordering::Relaxed);
-                TcpStream::connect(self.address).await?
-            }
+        let mut stream = if let Some(stream) = self.stream.take() {
+            stream
+        } else {
+            self.heard.connections.fetch_add(1, Ordering::Relaxed);
+            TcpStream::connect(self.address).await?
         };
         stream.write_all(self.request.as_bytes()).await?;
         let (mut bytes, mut chunk) = (Vec::new(), [0; 4_096]);
@@ -94,8 +94,8 @@ async fn ask_all(address: SocketAddr, patron: &Patron, scale: &Scale, heard: &Ar
                 match caller.asks().await {
                     Ok(()) => caller.heard.answered.fetch_add(1, Ordering::Relaxed),
                     Err(error) => {
-                        eprintln!("caller {number}, turn {turn}: {error}");
-                        caller.stream = None;
+                        let what = format!("caller {number}, turn {turn}: {error}");
+                        caller.heard.why.lock().unwrap().push(what);
                         caller.heard.failed.fetch_add(1, Ordering::Relaxed)
                     }
                 };
@@ -142,7 +142,8 @@ fn change(socket: &TcpListener, directory: &Path, first: Program, scale: &Scale,
     program
 }
 
-fn scene(scale: &Scale) {
+/// Plays it, and says what was seen.
+fn scene(scale: &Scale) -> String {
     let directory = TempDir::new().unwrap();
     let (file, data_dir) = (directory.path().join("scoregate.toml"), directory.path().join("data"));
     std::fs::create_dir(&data_dir).unwrap();
@@ -168,18 +169,25 @@ fn scene(scale: &Scale) {
     assert_eq!(last.stop().code, Some(0));
     let [answered, failed, connections] =
         [&heard.answered, &heard.failed, &heard.connections].map(|count| count.load(Ordering::Relaxed));
-    println!(
-        "{answered} answered, {failed} failed, over {connections} connections, {} changes at {} a second",
-        scale.changes, scale.rate
-    );
-    assert_eq!((answered, failed), (scale.requests, 0));
+    assert_eq!((answered, failed), (scale.requests, 0), "{:?}", heard.why.lock().unwrap());
     assert!(connections > CALLERS, "everybody came over to another process");
+    format!(
+        "# The process and its settings change under load\n\n\
+         `SCOREGATE_FULL=1 cargo test --release --test suite handover::`: {CALLERS} callers ask {} times a second in all; \
+         meanwhile the settings are read again and a new process takes over by the socket, by turns, {} times.\n\n\
+         {answered} requests answered, {failed} refused, cut off or answered with anything but 200, over {connections} \
+         connections.\n",
+        scale.rate, scale.changes
+    )
 }
 
 #[test]
 fn a_process_takes_over_from_another_under_load_and_no_request_is_refused_or_cut_off() {
     if std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1") {
-        scene(&Scale { requests: 60_000, rate: 2_000, changes: 6 });
+        let seen = scene(&Scale { requests: 60_000, rate: 2_000, changes: 6 });
+        let today = Clock::system().now().wall.day();
+        let file = format!("{}/tests/results/{today}-handover.md", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(file, seen).unwrap();
     } else {
         scene(&Scale { requests: 5_000, rate: 1_000, changes: 3 });
     }

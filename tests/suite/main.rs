@@ -20,6 +20,7 @@
 )]
 
 mod apart;
+mod attacks;
 mod auth;
 mod backend;
 mod bad_heads;

@@ -141,7 +141,8 @@ impl Program {
         Self::spawn(command)
     }
 
-    fn spawn(mut command: Command) -> Self {
+    /// Starts this.
+    pub fn spawn(mut command: Command) -> Self {
         let scratch = TempDir::new().unwrap();
         command.env("TMPDIR", scratch.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -179,6 +180,11 @@ impl Program {
     /// The same; none if it ends before it serves.
     pub fn ports_if_any(&self) -> Option<(SocketAddr, SocketAddr)> {
         self.err.find("serving").as_deref().map(ports_in)
+    }
+
+    /// Its number among processes.
+    pub fn id(&self) -> u32 {
+        self.child.0.id()
     }
 
     /// Its resident memory, in bytes.

@@ -258,7 +258,7 @@ async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
     let mut half = Connection::open(world.address()).await;
     half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     world.reaches("scoregate_connections", 1).await;
-    world.pass(Duration::from_millis(9_999));
+    world.pass(Duration::from_millis(8_999));
     let mut in_time = Connection::over(authority.modern().greet(world.address(), "localhost").await.unwrap());
     assert_eq!(health(&mut in_time).await, 200);
     world.pass(Duration::from_millis(1));
