@@ -1,0 +1,325 @@
+//! What requests cost the gateway, in processor time and memory, as a multiple of a cached hit: which of them costs it
+//! most for what it costs to send.
+//!
+//! Against the real program over loopback. Processor time is the program's own, so the other side's does not matter.
+//! `cargo bench --bench costs` is small; `SCOREGATE_FULL=1` sends enough to be believed. Not for: how fast anything is.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::format_push_string,
+    reason = "a bench prints what it measured, and may end where something is not as it should be"
+)]
+
+use std::fs::{read_dir, read_to_string, write};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// Above this a request would be a lever.
+const BOUND: f64 = 20.0;
+
+fn main() {
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let times = if is_full { 4_000 } else { 100 };
+    let directory = TempDir::new().unwrap();
+    let program = Program::start(directory.path());
+    let hit = program.costs(&program.get("/api/v1/models"), times);
+    let fresh = program.costs(&closing(&program.get("/api/v1/models")), times / 4);
+    println!("processor time of a request, {times} of each kind; a cached hit is {:.1} us", hit * 1e6);
+    println!("{:<52} {:>8} {:>9} {:>9} {:>12}", "request", "bytes", "us", "to a hit", "per byte sent");
+    let mut worst: Vec<(f64, &str)> = Vec::new();
+    for (name, request) in program.requests() {
+        // Where the answer ends the connection, the next one begins with a new one.
+        let cost = program.costs(&request, times / 4);
+        let (ratio, bytes) = (cost / hit, request.len());
+        let per_byte = ratio / (bytes as f64 / program.get("/api/v1/models").len() as f64);
+        println!("{name:<52} {bytes:>8} {:>9.1} {ratio:>9.2} {per_byte:>12.2}", cost * 1e6);
+        worst.push((ratio, name));
+    }
+    println!(
+        "{:<52} {:>8} {:>9.1} {:>9.2}",
+        "a hit on a connection of its own",
+        "",
+        fresh * 1e6,
+        fresh / hit
+    );
+    let documents = if is_full { 400 } else { 60 };
+    let miss = program.misses(documents);
+    println!(
+        "{:<52} {:>8} {:>9.1} {:>9.2}",
+        "a miss: once an hour for each document, paid keys",
+        "",
+        miss * 1e6,
+        miss / hit
+    );
+    worst.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+    for (ratio, name) in worst.iter().take(3) {
+        println!("among the three costliest: {name}, {ratio:.2} hits");
+    }
+    assert!(worst[0].0 < BOUND, "{} costs {:.1} hits", worst[0].1, worst[0].0);
+    program.memory(if is_full { 1_000 } else { 100 });
+}
+
+/// The program, with a key whose limits do not matter.
+struct Program {
+    child: Child,
+    address: SocketAddr,
+    key: String,
+}
+
+impl Program {
+    fn start(directory: &Path) -> Self {
+        let (file, data) = (directory.join("scoregate.toml"), directory.join("data"));
+        std::fs::create_dir(&data).unwrap();
+        let backend = backend();
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
+             freshness.probing = false\nproxies.trusted = [\"127.0.0.0/8\"]\nserver.max_connections_per_address = 10000\n\
+             upstream.url = \"http://{backend}/\"\n\
+             [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n",
+            data.display()
+        );
+        write(&file, text).unwrap();
+        let binary = env!("CARGO_BIN_EXE_scoregate");
+        let config = ["--config", file.to_str().unwrap()];
+        let made = Command::new(binary)
+            .args(["keys", "create", "--name", "bench", "--tier", "load", "--json"])
+            .args(config)
+            .output()
+            .unwrap();
+        let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+        let key = made["key"].as_str().unwrap().to_owned();
+        let mut child =
+            Command::new(binary).arg("serve").args(config).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
+        let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        std::thread::spawn(move || lines.count());
+        Self { child, address, key }
+    }
+
+    fn get(&self, target: &str) -> Vec<u8> {
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", self.key).into_bytes()
+    }
+
+    fn with(&self, fields: &str) -> Vec<u8> {
+        let key = &self.key;
+        format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{fields}\r\n\r\n").into_bytes()
+    }
+
+    /// What a stranger or a caller can send that might cost more than it seems.
+    fn requests(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let long = |piece: &str, bytes: usize| piece.repeat(bytes / piece.len());
+        let many: String = (0..60).map(|number| format!("X-{number}: {number}\r\n")).collect();
+        let plain = |line: &str| format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+        vec![
+            ("no key", plain("GET /api/v1/models")),
+            (
+                "a key that nobody has",
+                self.get("/api/v1/models").iter().map(|b| if *b == b'_' { b'-' } else { *b }).collect(),
+            ),
+            (
+                "16 KiB of key",
+                format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", long("k", 15_000))
+                    .into_bytes(),
+            ),
+            ("the API's description", plain("GET /openapi.json")),
+            ("the docs page", plain("GET /docs")),
+            ("OPTIONS", plain("OPTIONS /api/v1/models")),
+            ("a method that is none", plain("BREW /api/v1/models")),
+            ("/me", self.get("/api/v1/me")),
+            ("a path that is none", self.get("/api/v1/nothing")),
+            ("a malformed id", self.get("/api/v1/models/%ff%fe")),
+            ("2 KiB of query", self.get(&format!("/api/v1/models?{}", long("a=%41&", 1_980)))),
+            (
+                "2 KiB of a parameter, encoded",
+                self.get(&format!("/api/v1/models?period={}", long("%37", 1_980))),
+            ),
+            ("a target that is too long", self.get(&format!("/{}", long("x", 8_000)))),
+            ("60 header fields", self.with(many.trim_end())),
+            ("a head that is too large", self.with(&format!("X: {}", long("x", 20_000)))),
+            ("15 KiB of If-None-Match", self.with(&format!("If-None-Match: {}", long("\"x\",", 15_000)))),
+            (
+                "15 KiB of Accept-Encoding",
+                self.with(&format!("Accept-Encoding: {}", long("br;q=0.1,", 15_000))),
+            ),
+            ("15 KiB of Accept", self.with(&format!("Accept: {}", long("a/b;q=0.5,", 15_000)))),
+            (
+                "15 KiB of X-Forwarded-For through a proxy",
+                self.with(&format!("X-Forwarded-For: {}", long("127.0.0.1,", 15_000))),
+            ),
+            (
+                "an error in the problem format",
+                format!(
+                    "GET /x HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\nAccept: application/problem+json\r\n\r\n",
+                    self.key
+                )
+                .into_bytes(),
+            ),
+            (
+                "a body",
+                format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{}", "123456789")
+                    .into_bytes(),
+            ),
+            ("no HTTP at all", b"\x16\x03\x01\r\n\r\n".to_vec()),
+        ]
+    }
+
+    /// Seconds of processor time for one of these.
+    fn costs(&self, request: &[u8], times: usize) -> f64 {
+        let mut stream = None;
+        let mut ask = || {
+            let mut open = stream.take().unwrap_or_else(|| TcpStream::connect(self.address).unwrap());
+            open.write_all(request).unwrap();
+            if answered(&mut open) {
+                stream = Some(open);
+            }
+        };
+        ask();
+        let before = self.worked();
+        for _ in 0..times {
+            ask();
+        }
+        (self.worked() - before) / times as f64
+    }
+
+    /// The same for a document that nobody asked for before.
+    fn misses(&self, documents: usize) -> f64 {
+        let before = self.worked();
+        let periods = ["latest", "24h", "7d", "1m"];
+        for number in 0..documents {
+            let target =
+                format!("/api/v1/incidents?limit={}&period={}", 1 + number % 100, periods[number / 100]);
+            let mut open = TcpStream::connect(self.address).unwrap();
+            open.write_all(&self.get(&target)).unwrap();
+            answered(&mut open);
+        }
+        (self.worked() - before) / documents as f64
+    }
+
+    /// Resident memory for each connection that is held, by what it was used for.
+    fn memory(&self, connections: usize) {
+        println!("\nresident memory of a connection that is held, {connections} of each kind");
+        let hit = self.get("/api/v1/models");
+        let half = self.with(&format!("X: {}", "x".repeat(15_000)));
+        let kinds: [(&str, &[u8], bool); 4] = [
+            ("one that sent nothing", b"", false),
+            ("one that had a hit", &hit, true),
+            ("one with 15 KiB of a head that goes on", &half[..half.len() - 4], false),
+            (
+                "one with 31 KiB of a head that goes on",
+                &[&half[..half.len() - 4], &half[200..half.len() - 4]].concat(),
+                false,
+            ),
+        ];
+        let mut of_hit = None;
+        for (name, bytes, waits) in kinds {
+            let before = self.resident();
+            let held: Vec<TcpStream> = (0..connections)
+                .map(|_| {
+                    let mut open = TcpStream::connect(self.address).unwrap();
+                    open.write_all(bytes).unwrap();
+                    if waits {
+                        answered(&mut open);
+                    }
+                    open
+                })
+                .collect();
+            // What was sent last has been read once another is answered.
+            self.costs(&hit, 20);
+            let each = (self.resident().saturating_sub(before)) as f64 / connections as f64;
+            println!("{name:<52} {:>9.1} KiB", each / 1_024.0);
+            if waits {
+                of_hit = Some(each);
+            }
+            if let Some(of_hit) = of_hit.filter(|of_hit| *of_hit > 0.0 && connections >= 1_000) {
+                assert!(each / of_hit < BOUND, "{name}: {each} bytes");
+            }
+            drop(held);
+        }
+    }
+
+    fn worked(&self) -> f64 {
+        let tasks = read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let nanos = tasks.filter_map(|task| {
+            let text = read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<f64>().ok()
+        });
+        nanos.sum::<f64>() / 1e9
+    }
+
+    fn resident(&self) -> u64 {
+        let status = read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn closing(request: &[u8]) -> Vec<u8> {
+    [&request[..request.len() - 2], b"Connection: close\r\n\r\n"].concat()
+}
+
+/// Reads an answer; whether the connection goes on.
+fn answered(open: &mut TcpStream) -> bool {
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 65_536]);
+    loop {
+        let read = open.read(&mut chunk).unwrap_or(0);
+        bytes.extend_from_slice(&chunk[..read]);
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+            let length = length.map_or(0, |length| length.parse().unwrap());
+            if bytes.len() >= end + 4 + length {
+                return !head.contains("connection: close") && head.contains("x-request-id");
+            }
+        }
+        if read == 0 {
+            return false;
+        }
+    }
+}
+
+/// A backend that knows one answer, of the size of a real one.
+fn backend() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut items = String::new();
+    for number in 0..60 {
+        items.push_str(&format!(
+            "{}{{\"id\":\"model-{number}\",\"name\":\"Model {number}\",\"provider\":\"p{number}\",\"currentScore\":{number}.25,\
+             \"trend\":\"up\",\"status\":\"good\",\"lastUpdated\":\"2026-11-21T12:00:00Z\"}}",
+            if number == 0 { "" } else { "," }
+        ));
+    }
+    let body = format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{items}]}}");
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, answer) = (stream.unwrap(), answer.clone());
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while let Some(Ok(line)) = lines.next() {
+                    if line.is_empty() && stream.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
