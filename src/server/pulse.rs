@@ -212,15 +212,18 @@ impl Pulse {
 impl State {
     fn next(&self, deadlines: &Deadlines) -> (Mono, Overdue) {
         let oldest = self.requests.iter().map(|(_, since)| *since).min();
+        // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
+        // for having been idle long enough.
+        let last = self.retiring.filter(|_| oldest.is_none() && self.phase != Phase::Head);
+        let last = last.map(|told| (told.max(self.since).plus(LAST_REQUEST), Overdue::Idle));
         let work = match (oldest, self.phase) {
             (Some(since), _) => (since.plus(deadlines.request), Overdue::Request),
             (None, Phase::Opening | Phase::Head) => (self.since.plus(deadlines.head), Overdue::Head),
-            (None, Phase::Idle | Phase::Streams) => (self.since.plus(deadlines.idle), Overdue::Idle),
+            (None, Phase::Idle | Phase::Streams) => {
+                last.unwrap_or((self.since.plus(deadlines.idle), Overdue::Idle))
+            }
         };
         let write = self.blocked.map(|since| (since.plus(deadlines.write), Overdue::Write));
-        // One that is to end, and has no request, gets no more time than for one that is under way.
-        let last = self.retiring.filter(|_| oldest.is_none() && self.phase != Phase::Head);
-        let last = last.map(|told| (told.max(self.since).plus(LAST_REQUEST), Overdue::Idle));
         [Some(work), write, last].into_iter().flatten().min_by_key(|(end, _)| *end).unwrap_or(work)
     }
 }
@@ -332,6 +335,19 @@ mod tests {
         pass(1);
         drop(second);
         assert_eq!(next(&pulse), (60, Overdue::Idle));
+    }
+
+    #[test]
+    fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
+        let (pulse, _hand, pass) = pulse();
+        pulse.speaks_http2();
+        pass(60);
+        assert_eq!(next(&pulse), (0, Overdue::Idle));
+        pulse.retire();
+        assert_eq!(next(&pulse), (1, Overdue::Idle));
+        drop(pulse.ticket());
+        pass(1);
+        assert_eq!(next(&pulse), (0, Overdue::Idle));
     }
 
     #[test]
