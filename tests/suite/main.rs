@@ -45,6 +45,7 @@ mod faults;
 mod forwarded;
 mod framing;
 mod freshness;
+mod http2;
 mod keepsakes;
 mod keys_import;
 mod keys_side;
