@@ -152,7 +152,6 @@ impl Gateway {
         let now = self.clock.now();
         let circumstances = Circumstances {
             method: &head.method,
-            version: head.version,
             headers: &head.headers,
             guard: &self.guard,
             realm: &self.notice.realm,

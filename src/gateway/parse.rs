@@ -100,7 +100,8 @@ fn one_host(head: &Parts, is_connect: bool) -> Result<(), Refusal> {
         (Some(host), Some(authority)) => host.as_bytes() == authority.as_bytes() && is_host(host.as_bytes()),
         (Some(host), None) => is_host(host.as_bytes()),
         (None, Some(authority)) => is_host(authority.as_bytes()),
-        (None, None) => head.version <= Version::HTTP_10,
+        // On HTTP/2 what CONNECT names is its target.
+        (None, None) => head.version <= Version::HTTP_10 || (is_connect && head.version == Version::HTTP_2),
     };
     if second.is_some() || !agreed { Err(Refusal::BadRequest(Doubt::Host)) } else { Ok(()) }
 }

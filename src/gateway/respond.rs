@@ -9,7 +9,7 @@ use http::header::{
     CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER,
     STRICT_TRANSPORT_SECURITY, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
 use crate::cache::{Form, Representation, freshness};
@@ -126,8 +126,6 @@ fn matches(headers: &HeaderMap, etag: &HeaderValue) -> bool {
 pub(super) struct Circumstances<'r> {
     /// The request's method.
     pub(super) method: &'r Method,
-    /// Its version.
-    pub(super) version: Version,
     /// Its headers.
     pub(super) headers: &'r HeaderMap,
     /// The guard of addresses.
@@ -285,7 +283,8 @@ fn error(
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
         headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
     }
-    if refusal.closes() && at.version < Version::HTTP_2 {
+    // On HTTP/2 the server takes this off again and says it to the connection.
+    if refusal.closes() {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response

@@ -31,6 +31,13 @@ pub struct Deadlines {
 /// cut off.
 pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 
+/// So many bytes may arrive on HTTP/2 between the beginnings and ends of requests: a head and what a window holds of a
+/// body nobody wants, twice over. PINGs, SETTINGS and the like ask for nothing, are answered all the same, and would
+/// otherwise go on for ever.
+const UNASKED: usize = 128 * 1_024;
+/// For so many bytes sent one more may arrive: whoever reads a large answer has to make room for the rest of it.
+const SENT_FOR_ONE: usize = 4;
+
 /// What was not done in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overdue {
@@ -63,6 +70,8 @@ struct State {
     blocked: Option<Mono>,
     retiring: Option<Mono>,
     cut: bool,
+    /// On HTTP/2: the bytes that arrived since a request began or ended.
+    unasked: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +103,7 @@ impl Pulse {
             blocked: None,
             retiring: None,
             cut: false,
+            unasked: 0,
         };
         Self { clock, state: Mutex::new(state), nudge: Notify::new() }
     }
@@ -109,12 +119,16 @@ impl Pulse {
         (state.phase, state.since) = (Phase::Streams, self.clock.mono());
     }
 
-    /// Bytes arrived.
-    pub(super) fn heard(&self) {
+    /// So many bytes arrived. Answers whether to go on: not if nothing was asked for in far too many of them.
+    pub(super) fn heard(&self, bytes: usize) -> bool {
         let mut state = self.state();
         if state.phase == Phase::Idle && state.requests.is_empty() {
             (state.phase, state.since) = (Phase::Head, self.clock.mono());
         }
+        if state.phase == Phase::Streams {
+            state.unasked += bytes;
+        }
+        state.unasked <= UNASKED
     }
 
     /// A request's head is there, on HTTP/1.1. Its time runs since its first byte, but for what opened the connection.
@@ -150,6 +164,7 @@ impl Pulse {
         state.next = number.wrapping_add(1);
         let since = self.clock.mono();
         state.requests.push((number, since));
+        state.unasked = 0;
         Ticket { pulse: Arc::clone(self), number }
     }
 
@@ -161,9 +176,10 @@ impl Pulse {
         }
     }
 
-    /// The client took something.
-    pub(super) fn took(&self) {
+    /// The client took so many bytes.
+    pub(super) fn took(&self, bytes: usize) {
         let mut state = self.state();
+        state.unasked = state.unasked.saturating_sub(bytes / SENT_FOR_ONE);
         if state.blocked.is_some() {
             state.blocked = None;
         }
@@ -212,15 +228,18 @@ impl Pulse {
 impl State {
     fn next(&self, deadlines: &Deadlines) -> (Mono, Overdue) {
         let oldest = self.requests.iter().map(|(_, since)| *since).min();
+        // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
+        // for having been idle long enough.
+        let last = self.retiring.filter(|_| oldest.is_none() && self.phase != Phase::Head);
+        let last = last.map(|told| (told.max(self.since).plus(LAST_REQUEST), Overdue::Idle));
         let work = match (oldest, self.phase) {
             (Some(since), _) => (since.plus(deadlines.request), Overdue::Request),
             (None, Phase::Opening | Phase::Head) => (self.since.plus(deadlines.head), Overdue::Head),
-            (None, Phase::Idle | Phase::Streams) => (self.since.plus(deadlines.idle), Overdue::Idle),
+            (None, Phase::Idle | Phase::Streams) => {
+                last.unwrap_or((self.since.plus(deadlines.idle), Overdue::Idle))
+            }
         };
         let write = self.blocked.map(|since| (since.plus(deadlines.write), Overdue::Write));
-        // One that is to end, and has no request, gets no more time than for one that is under way.
-        let last = self.retiring.filter(|_| oldest.is_none() && self.phase != Phase::Head);
-        let last = last.map(|told| (told.max(self.since).plus(LAST_REQUEST), Overdue::Idle));
         [Some(work), write, last].into_iter().flatten().min_by_key(|(end, _)| *end).unwrap_or(work)
     }
 }
@@ -229,6 +248,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut state = self.pulse.state();
         state.requests.retain(|(number, _)| *number != self.number);
+        state.unasked = 0;
         if state.requests.is_empty() {
             state.since = self.pulse.clock.mono();
         }
@@ -265,7 +285,7 @@ mod tests {
         let (pulse, _hand, pass) = pulse();
         assert_eq!(next(&pulse), (10, Overdue::Head));
         pass(4);
-        pulse.heard();
+        pulse.heard(1);
         assert_eq!(next(&pulse), (6, Overdue::Head));
     }
 
@@ -277,9 +297,9 @@ mod tests {
         pulse.flushed();
         pass(30);
         assert_eq!(next(&pulse), (30, Overdue::Idle));
-        pulse.heard();
+        pulse.heard(1);
         pass(3);
-        pulse.heard();
+        pulse.heard(1);
         assert_eq!(next(&pulse), (7, Overdue::Head), "one that drips gets no more time");
         pulse.begun();
         assert_eq!(next(&pulse), (47, Overdue::Request));
@@ -313,7 +333,7 @@ mod tests {
         pulse.answered();
         pulse.blocked();
         assert_eq!(next(&pulse), (13, Overdue::Write));
-        pulse.took();
+        pulse.took(1);
         assert_eq!(next(&pulse), (43, Overdue::Request));
     }
 
@@ -321,7 +341,7 @@ mod tests {
     fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
         let (pulse, _hand, pass) = pulse();
         pulse.speaks_http2();
-        pulse.heard();
+        pulse.heard(1);
         assert_eq!(next(&pulse), (60, Overdue::Idle));
         let first = pulse.ticket();
         pass(5);
@@ -335,6 +355,33 @@ mod tests {
     }
 
     #[test]
+    fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
+        let (pulse, _hand, pass) = pulse();
+        pulse.speaks_http2();
+        pass(60);
+        assert_eq!(next(&pulse), (0, Overdue::Idle));
+        pulse.retire();
+        assert_eq!(next(&pulse), (1, Overdue::Idle));
+        drop(pulse.ticket());
+        pass(1);
+        assert_eq!(next(&pulse), (0, Overdue::Idle));
+    }
+
+    #[test]
+    fn on_http_2_only_so_much_may_arrive_in_which_nothing_is_asked() {
+        let (pulse, _hand, _pass) = pulse();
+        assert!(pulse.heard(10 * UNASKED), "before it is known what is spoken others watch");
+        pulse.speaks_http2();
+        assert!(pulse.heard(UNASKED) && !pulse.heard(1));
+        let ticket = pulse.ticket();
+        assert!(pulse.heard(UNASKED) && !pulse.heard(1));
+        pulse.took(SENT_FOR_ONE);
+        assert!(pulse.heard(0) && !pulse.heard(1));
+        drop(ticket);
+        assert!(pulse.heard(UNASKED) && !pulse.heard(1));
+    }
+
+    #[test]
     fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
         let (pulse, _hand, pass) = pulse();
         pulse.begun();
@@ -344,7 +391,7 @@ mod tests {
         pulse.flushed();
         assert_eq!(next(&pulse), (1, Overdue::Idle));
         pass(1);
-        pulse.heard();
+        pulse.heard(1);
         assert_eq!(next(&pulse), (10, Overdue::Head), "what begins to come is heard to its end");
         assert!(pulse.is_retiring());
     }

@@ -27,7 +27,7 @@ impl Watched {
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
         match written {
             Poll::Pending => self.pulse.blocked(),
-            Poll::Ready(Ok(bytes)) if *bytes > 0 => self.pulse.took(),
+            Poll::Ready(Ok(bytes)) if *bytes > 0 => self.pulse.took(*bytes),
             Poll::Ready(_) => {}
         }
     }
@@ -50,8 +50,10 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.pulse.heard();
+        let heard = buffer.filled().len() - before;
+        // Said here, and not by the watch: whoever never pauses would keep that from being asked.
+        if heard > 0 && !self.pulse.heard(heard) {
+            return Poll::Ready(Err(io::Error::other("so much arrived, and nothing was asked for")));
         }
         read
     }

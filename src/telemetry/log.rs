@@ -46,8 +46,11 @@ pub fn set_level(level: &str) {
     }
 }
 
+/// The codec warns of each frame that it did not ask for, which would let strangers write the log: what such a connection
+/// comes to is counted. Who wants to hear it says `h2=warn`.
 fn filter(level: &str) -> EnvFilter {
-    EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"))
+    let quiet = |level: &str| EnvFilter::try_new(format!("h2=error,{level}"));
+    quiet(level).or_else(|_| quiet("info")).unwrap_or_default()
 }
 
 /// Whether a text is a level or filter that we understand.

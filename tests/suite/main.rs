@@ -48,6 +48,7 @@ mod forwarded;
 mod framing;
 mod freshness;
 mod handover;
+mod http2;
 mod keepsakes;
 mod keys_import;
 mod keys_side;

@@ -1,0 +1,184 @@
+//! What is answered on HTTP/2 is what is answered on HTTP/1.1: the same statuses, headers, bodies, prices and limits.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+
+use super::visit::Visit;
+use crate::client::Answer;
+use crate::world::{World, good};
+
+const WIDE: &str = "guard.per_minute = 100000";
+
+/// What differs from one request to the next, on whatever protocol.
+const MOVING: &[&str] = &["date", "x-request-id", "ratelimit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
+/// Requests: method, target, whether with a key, and a header field more.
+#[rustfmt::skip]
+const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
+    ("GET", "/api/v1/models", true, ("accept", "*/*")),
+    ("HEAD", "/api/v1/models", true, ("accept", "*/*")),
+    ("GET", "/api/v1/models/atlas?period=7d", true, ("accept-encoding", "br")),
+    ("GET", "/api/v1/incidents?limit=7", true, ("accept-encoding", "gzip")),
+    ("GET", "/api/v1/models", true, ("if-none-match", "*")),
+    ("HEAD", "/api/v1/models", true, ("if-none-match", "*")),
+    ("GET", "/api/v1/me", true, ("accept", "*/*")),
+    ("OPTIONS", "/api/v1/models", false, ("accept", "*/*")),
+    ("GET", "/", false, ("accept", "text/html")),
+    ("GET", "/docs", false, ("accept-encoding", "gzip, br")),
+    ("GET", "/openapi.json", false, ("accept", "*/*")),
+    ("GET", "/healthz", false, ("accept", "*/*")),
+    ("GET", "/api/v1/models", false, ("accept", "*/*")),
+    ("GET", "/api/v1/models", false, ("x-api-key", "wrong")),
+    ("GET", "/api/v1/models", true, ("x-api-key", "another")),
+    ("GET", "/api/v1/models", false, ("accept", "application/problem+json")),
+    ("GET", "/api/v1/models?period=7D", true, ("accept", "*/*")),
+    ("GET", "/api/v1/incidents?limit=0", true, ("accept", "application/problem+json")),
+    ("GET", "/api/v1/models/%00", true, ("accept", "*/*")),
+    ("GET", "/api/v1/nothing", true, ("accept", "*/*")),
+    ("GET", "/api/v1/models/nobody", true, ("accept", "*/*")),
+    ("HEAD", "/api/v1/nothing", true, ("accept", "*/*")),
+    ("DELETE", "/api/v1/models", true, ("accept", "*/*")),
+    ("POST", "/api/v1/models", false, ("accept", "*/*")),
+    ("POST", "/api/v1/models", true, ("content-length", "0")),
+    ("GET", "/api/v1/models", true, ("content-length", "0")),
+    ("GET", "/api/v1/models", true, ("range", "bytes=0-9")),
+    ("GET", "/api/v1/models", true, ("te", "trailers")),
+    ("GET", "/api/v1/models", true, ("expect", "100-continue")),
+];
+
+/// The headers of an answer, but for what moves and what belongs to a connection.
+fn lasting(answer: &Answer) -> BTreeMap<&str, Vec<&str>> {
+    let mut lasting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, value) in answer.headers.iter().filter(|(name, _)| name != "connection") {
+        let value = if MOVING.contains(&&**name) { "" } else { value };
+        lasting.entry(name).or_default().push(value);
+    }
+    lasting
+}
+
+/// The body of an answer, but for the request that it names and what moves in `/me`.
+fn said(answer: &Answer) -> String {
+    let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(&answer.body) else {
+        return answer.body.escape_ascii().to_string();
+    };
+    if let Some(body) = body.as_object_mut() {
+        body.retain(|name, _| name != "request_id" && name != "instance");
+    }
+    body.to_string()
+}
+
+#[tokio::test]
+async fn http2_is_answered_what_http_1_1_is_answered() {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("pro").await.key;
+    // Both are answered from the store, and what is not there both have asked for once.
+    for (method, target, _, (name, value)) in ASKED {
+        world.ask(method, target).key(&key).header(name, value).send().await;
+    }
+    let asked = world.backend.received().len();
+    let visit = world.visit().await;
+    for (method, target, with_key, (name, value)) in ASKED {
+        let (mut plain, mut headers) = (world.ask(method, target).header(name, value), vec![(*name, *value)]);
+        let bearer = format!("Bearer {key}");
+        if *with_key {
+            plain = plain.key(&key);
+            headers.push(("authorization", &bearer));
+        }
+        let plain = plain.send().await;
+        let told = world.over(&visit, method, target, &headers).await;
+        let row = format!("{method} {target} {name}: {value}");
+        assert_eq!(told.status, plain.status, "{row}");
+        assert_eq!(lasting(&told), lasting(&plain), "{row}");
+        assert_eq!(said(&told), said(&plain), "{row}");
+        assert_eq!(told.header("connection"), "", "{row}");
+    }
+    assert_eq!(world.backend.received().len(), asked);
+}
+
+#[tokio::test]
+async fn http2_an_error_of_entitlement_is_the_same_as_well() {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("free").await.key;
+    let visit = world.visit().await;
+    let target = "/api/v1/models?period=latest";
+    let told = world.over(&visit, "GET", target, &[("x-api-key", &key)]).await;
+    let plain = world.get(target).header("X-API-Key", &key).send().await;
+    assert_eq!((told.status, told.code()), (403, "latest_requires_plan".into()));
+    assert_eq!((said(&told), lasting(&told)), (said(&plain), lasting(&plain)));
+}
+
+#[tokio::test]
+async fn http2_the_limits_of_a_key_are_one_for_both_protocols() {
+    let world = World::new().await;
+    let key = world.customer("free").await.key;
+    let visit = world.visit().await;
+    let remaining = |told: Answer| told.number("x-ratelimit-remaining");
+    let me = world.over(&visit, "GET", "/api/v1/me", &[("x-api-key", &key)]).await;
+    let day = remaining(me);
+    let told = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+    assert_eq!((told.status, remaining(told)), (200, day - 1));
+    world.pass(std::time::Duration::from_mins(2));
+    let visit = world.visit().await;
+    let plain = world.get("/api/v1/models").key(&key).send().await;
+    assert_eq!((plain.status, remaining(plain)), (200, day - 2));
+    // A free key has one request a minute: the other protocol hears of it too.
+    let told = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+    assert_eq!((told.status, told.code()), (429, "rate_limit_exceeded".into()));
+    assert_eq!(told.header("x-ratelimit-resource"), "minute");
+    assert!(!visit.is_over());
+}
+
+#[tokio::test]
+async fn http2_a_hundred_requests_are_under_way_at_once_on_one_connection() {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("enterprise").await.key;
+    let visit = world.visit().await;
+    world.over(&visit, "GET", "/healthz", &[]).await;
+    world.backend.hold();
+    let ask = |number: usize| {
+        let (world, visit, key) = (&world, &visit, &key);
+        async move {
+            let target = format!("/api/v1/incidents?limit={}", 1 + number % 100);
+            world.over(visit, "GET", &target, &[("x-api-key", key)]).await.status
+        }
+    };
+    let (told, ()) = tokio::join!(join_all((0..100).map(ask)), async {
+        world.backend.has_received(2).await;
+        world.backend.open();
+    });
+    assert_eq!(told, [200; 100]);
+    assert_eq!(world.backend.received().len(), 100);
+    assert_eq!(world.counted("scoregate_connections").await, 1);
+}
+
+#[tokio::test]
+async fn http2_too_many_refusals_end_the_connection() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    let visit = world.visit().await;
+    assert_eq!(world.over(&visit, "GET", "/x", &[]).await.code(), "api_key_required");
+    assert_eq!(world.over(&visit, "GET", "/x", &[]).await.code(), "too_many_refusals");
+    is_over(&visit).await;
+    assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 1);
+}
+
+#[tokio::test]
+async fn http2_a_body_is_refused_and_ends_the_connection() {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("pro").await.key;
+    for method in ["GET", "POST", "OPTIONS", "HEAD"] {
+        let visit = world.visit().await;
+        let told = visit.sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello").await.unwrap();
+        world.check(method, "/api/v1/models", &told);
+        assert_eq!(told.status, 400, "{method}");
+        is_over(&visit).await;
+    }
+    assert!(world.backend.received().is_empty());
+}
+
+/// Waits until a connection takes no more requests.
+async fn is_over(visit: &Visit) {
+    while !visit.is_over() {
+        tokio::task::yield_now().await;
+    }
+}

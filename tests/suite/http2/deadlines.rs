@@ -1,0 +1,177 @@
+//! How long a connection of HTTP/2 may do what, by the hand-driven clock: what a client leaves unsaid, unread or
+//! unacknowledged holds nothing for longer.
+
+use std::time::Duration;
+
+use super::{DATA, GOAWAY, HEADERS, PREFACE, Told, Wire, block, code, frame, get, request};
+use crate::world::{World, good};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MOMENT: Duration = Duration::from_millis(1);
+const MINUTE_LESS_A_MOMENT: Duration = Duration::from_millis(59_999);
+const INITIAL_WINDOW: u16 = 4;
+
+impl World {
+    async fn ended(&self, why: &str) -> u32 {
+        self.counted(&format!("scoregate_connections_total{{closed=\"{why}\"}}")).await
+    }
+
+    /// How many connections were noticed, those that have ended included.
+    async fn has_met(&self) -> u64 {
+        let scrape = self.scrape().await;
+        let values = scrape.lines().filter(|line| line.starts_with("scoregate_connections"));
+        values.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+}
+
+#[tokio::test]
+async fn http2_half_a_preface_is_cut_off_after_ten_seconds() {
+    let world = World::new().await;
+    let before = world.has_met().await;
+    let mut wires = Vec::new();
+    for length in [1, 3, 14, 16, 18, 23] {
+        let mut wire = Wire::bare(world.address()).await;
+        wire.send(&PREFACE[..length]).await;
+        wires.push(wire);
+    }
+    while world.has_met().await < before + 6 {
+        tokio::task::yield_now().await;
+    }
+    world.pass(Duration::from_millis(9_999));
+    assert_eq!(world.ended("head").await, 0);
+    world.pass(MOMENT);
+    for wire in &mut wires {
+        assert_eq!(wire.rest().await, []);
+    }
+    assert_eq!(world.ended("head").await, 6);
+}
+
+#[tokio::test]
+async fn http2_an_idle_connection_is_told_and_a_second_later_closed_whatever_it_acknowledges() {
+    let world = World::new().await;
+    let mut wire = Wire::open(world.address()).await;
+    wire.polite = false;
+    wire.settled().await;
+    world.pass(MINUTE_LESS_A_MOMENT);
+    wire.settled().await;
+    world.pass(MOMENT);
+    let told = wire.find(GOAWAY).await;
+    assert_eq!(code(&told.payload[4..]), 0);
+    // What it asks now, without having heard, is answered still.
+    wire.send(&request(1, &get("/healthz", &[]))).await;
+    assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+    world.pass(SECOND);
+    world.pass(SECOND);
+    wire.rest().await;
+    assert_eq!(world.ended("idle").await, 1);
+}
+
+#[tokio::test]
+async fn http2_whoever_says_only_the_preface_is_idle() {
+    let world = World::new().await;
+    let mut wire = Wire::bare(world.address()).await;
+    wire.polite = false;
+    wire.send(PREFACE).await;
+    wire.find(super::SETTINGS).await;
+    world.pass(60 * SECOND);
+    wire.find(GOAWAY).await;
+    world.pass(SECOND);
+    wire.rest().await;
+    assert_eq!(world.ended("idle").await, 1);
+}
+
+#[tokio::test]
+async fn http2_pings_keep_no_connection_alive() {
+    let world = World::new().await;
+    let mut wire = Wire::open(world.address()).await;
+    wire.settled().await;
+    for _ in 0..59 {
+        world.pass(SECOND);
+        wire.settled().await;
+    }
+    world.pass(SECOND);
+    wire.find(GOAWAY).await;
+    wire.rest().await;
+}
+
+#[tokio::test]
+async fn http2_a_client_that_leaves_its_stream_no_room_is_cut_off_with_the_request() {
+    let world = World::new().await;
+    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    wire.send(&request(1, &get("/docs", &[]))).await;
+    wire.find(HEADERS).await;
+    world.pass(MINUTE_LESS_A_MOMENT);
+    wire.settled().await;
+    assert_eq!(world.ended("request").await, 0);
+    world.pass(MOMENT);
+    assert!(wire.rest().await.iter().all(|read| read.kind != DATA));
+    assert_eq!(world.ended("request").await, 1);
+}
+
+#[tokio::test]
+async fn http2_a_client_that_leaves_the_connection_no_room_is_cut_off_with_the_request() {
+    let world = World::new().await;
+    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0x7fff_ffff)]).await;
+    let asked: Vec<u8> =
+        (0..20).flat_map(|number| request(2 * number + 1, &get("/openapi.json", &[]))).collect();
+    wire.send(&asked).await;
+    let mut read = 0;
+    while read < 65_535 {
+        read += wire.find(DATA).await.payload.len();
+    }
+    world.pass(MINUTE_LESS_A_MOMENT);
+    wire.settled().await;
+    assert_eq!(world.ended("request").await, 0);
+    world.pass(MOMENT);
+    wire.rest().await;
+    assert_eq!((read, world.ended("request").await), (65_535, 1));
+}
+
+#[tokio::test]
+async fn http2_a_head_that_never_goes_on_is_cut_off_as_if_nothing_had_come() {
+    let world = World::new().await;
+    let mut wire = Wire::open(world.address()).await;
+    wire.polite = false;
+    wire.settled().await;
+    let block = block(&get("/healthz", &[]));
+    wire.send(&frame(HEADERS, super::END_STREAM, 1, &block[..10])).await;
+    world.pass(60 * SECOND);
+    wire.find(GOAWAY).await;
+    world.pass(SECOND);
+    wire.rest().await;
+    assert_eq!(world.ended("idle").await, 1);
+}
+
+#[tokio::test]
+async fn http2_a_stop_lets_the_requests_finish_that_are_under_way() {
+    let world = World::new().await;
+    let key = world.customer("pro").await.key;
+    world.backend.hold();
+    let mut wire = Wire::open(world.address()).await;
+    wire.send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)]))).await;
+    world.backend.has_received(1).await;
+    let World { running, backend, hand: _hand, .. } = world;
+    let (stopped, ()) = tokio::join!(running.stop(), async {
+        assert_eq!(code(&wire.find(GOAWAY).await.payload[4..]), 0);
+        backend.open();
+        assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+        wire.rest().await;
+    });
+    assert!(stopped.all_finished);
+}
+
+#[tokio::test]
+async fn http2_a_connection_ends_with_what_it_asks_last_within_a_second_of_its_hour() {
+    let world = World::with("server.idle_timeout = \"1d\"", good).await;
+    let mut wire = Wire::open(world.address()).await;
+    wire.polite = false;
+    wire.settled().await;
+    world.pass(Duration::from_hours(1));
+    wire.find(GOAWAY).await;
+    wire.send(&request(1, &get("/healthz", &[]))).await;
+    assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+    world.pass(SECOND);
+    world.pass(SECOND);
+    wire.rest().await;
+    assert_eq!(world.counted("scoregate_connections").await, 0);
+}

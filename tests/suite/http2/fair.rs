@@ -1,0 +1,85 @@
+//! One connection of HTTP/2 with all its streams takes no more from others than as many connections of HTTP/1.1 do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use tokio::task::JoinSet;
+
+use super::visit::Visit;
+use crate::balances::own;
+use crate::client::Connection;
+use crate::world::{World, good};
+
+/// How many ask at once.
+const CROWD: usize = 100;
+/// How long each crowd is measured.
+const WHILE: Duration = Duration::from_millis(600);
+
+/// Asks on a connection of HTTP/1.1 for as long as it may; the times that took.
+async fn neighbour(world: &World, hit: &[u8]) -> Duration {
+    let (clock, mut connection) = (Clock::system(), Connection::open(world.address()).await);
+    let (begun, mut times) = (clock.now().mono, Vec::new());
+    loop {
+        let asked_at = clock.now().mono;
+        connection.write(hit).await;
+        assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+        let now = clock.now().mono;
+        times.push(now.since(asked_at));
+        if now.since(begun) > WHILE {
+            times.sort();
+            return times[times.len() / 2];
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_a_hundred_streams_cost_a_neighbour_no_more_than_a_hundred_connections() {
+    let world = World::with("", good).await;
+    let key = world.customer_with("enterprise", own(4_000_000, 4_000_000)).await.key;
+    let hit =
+        format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n").into_bytes();
+    let alone = neighbour(&world, &hit).await;
+    let (over, visit) = (Arc::new(AtomicBool::new(false)), Visit::to(world.address()).await);
+    let answered = Arc::new(AtomicUsize::new(0));
+    let mut streams = JoinSet::new();
+    for _ in 0..CROWD {
+        let (over, visit, key, answered) =
+            (Arc::clone(&over), visit.clone(), key.clone(), Arc::clone(&answered));
+        streams.spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                let told = visit.asks("GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+                assert_eq!(told.expect("an answer").status, 200);
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let beside_streams = neighbour(&world, &hit).await;
+    over.store(true, Ordering::Relaxed);
+    streams.join_all().await;
+    assert!(
+        answered.load(Ordering::Relaxed) > 10 * CROWD,
+        "the streams asked for next to nothing: {answered:?}"
+    );
+    over.store(false, Ordering::Relaxed);
+    let mut connections = JoinSet::new();
+    for _ in 0..CROWD {
+        let (over, hit, mut connection) =
+            (Arc::clone(&over), hit.clone(), Connection::open(world.address()).await);
+        connections.spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                connection.write(&hit).await;
+                assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+            }
+        });
+    }
+    let beside_connections = neighbour(&world, &hit).await;
+    over.store(true, Ordering::Relaxed);
+    connections.join_all().await;
+    let measured = format!(
+        "{alone:?} alone, {beside_streams:?} beside streams, {beside_connections:?} beside connections"
+    );
+    let bound = 2 * beside_connections + Duration::from_millis(5);
+    assert!(beside_streams <= bound, "{measured}");
+}

@@ -1,0 +1,246 @@
+//! Frames without end that ask for little or nothing: each flood ends the connection within its bound, and before that
+//! it costs the backend nothing.
+
+use super::{
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
+    SETTINGS, Told, WINDOW_UPDATE, Wire, block, code, fields, frame, get, opening, request,
+};
+use crate::world::World;
+
+/// The bounds that were asked for, in frames.
+const FEW: usize = 2_500;
+const MORE: usize = 5_000;
+/// What twice 128 KiB of the shortest frames are, and some more for what is sent in reply to them.
+const MOST: usize = 40_000;
+
+/// A flood.
+pub struct Flood {
+    pub name: &'static str,
+    /// What comes first, once.
+    pub first: Vec<u8>,
+    /// The frames that come again and again, for the so-manieth time.
+    pub again: Box<dyn Fn(u32) -> Vec<Vec<u8>> + Send>,
+    /// What makes sense of it in the end.
+    pub last: Vec<u8>,
+    /// Within so many frames it has to be over.
+    pub most: usize,
+}
+
+fn flood(name: &'static str, most: usize, again: impl Fn(u32) -> Vec<Vec<u8>> + Send + 'static) -> Flood {
+    Flood { name, first: Vec::new(), again: Box::new(again), last: Vec::new(), most }
+}
+
+impl Flood {
+    fn after(mut self, first: Vec<u8>) -> Self {
+        self.first = first;
+        self
+    }
+
+    fn before(mut self, last: Vec<u8>) -> Self {
+        self.last = last;
+        self
+    }
+}
+
+fn one(frame: Vec<u8>) -> impl Fn(u32) -> Vec<Vec<u8>> + Send {
+    move |_| vec![frame.clone()]
+}
+
+fn number(of: u32) -> u32 {
+    2 * of + 1
+}
+
+/// Every flood. Those on a stream that is open hold one with this request, which has to be under way for as long.
+pub fn floods(held: &[u8]) -> Vec<Flood> {
+    let plain = get("/healthz", &[]);
+    let small = block(&fields(&[("x", "y")]));
+    let of_heads = plain.clone();
+    let mut all = vec![
+        flood("rapid reset", FEW, move |of| {
+            vec![request(number(of), &of_heads), frame(RST_STREAM, 0, number(of), &[0, 0, 0, 8])]
+        }),
+        flood("continuations", FEW, one(frame(CONTINUATION, 0, 1, &small)))
+            .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
+            .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
+        flood("empty continuations", FEW, one(frame(CONTINUATION, 0, 1, &[])))
+            .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
+            .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
+        flood("empty data", MORE, one(frame(DATA, 0, 1, &[]))).after(opening(1, &plain, 0)),
+        flood("padded empty data", MORE, one(frame(DATA, PADDED, 1, &[0]))).after(opening(1, &plain, 0)),
+        flood("data of an octet", MORE, one(frame(DATA, 0, 1, b"x"))).after(opening(1, &plain, 0)),
+    ];
+    all.extend(resets(held));
+    all.extend(idle_talk(held));
+    all
+}
+
+/// What a client does to have its streams reset by us.
+fn resets(held: &[u8]) -> Vec<Flood> {
+    let plain = get("/healthz", &[]);
+    let (broken, more) = (fields(&[(":method", "GET"), ("connection", "close")]), plain.clone());
+    let (padded, depends, overflows) = (plain.clone(), plain.clone(), plain.clone());
+    vec![
+        flood("streams reset for their heads", FEW, move |of| vec![request(number(of), &broken)]),
+        flood("empty heads with padding", FEW, |of| {
+            vec![frame(
+                HEADERS,
+                END_STREAM | END_HEADERS | PADDED,
+                number(of),
+                &[9, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            )]
+        }),
+        flood("a window update of 0", FEW, move |of| {
+            vec![opening(number(of), &more, 0), frame(WINDOW_UPDATE, 0, number(of), &[0; 4])]
+        }),
+        flood("a window beyond 2^31", FEW, move |of| {
+            vec![
+                opening(number(of), &overflows, 0),
+                frame(WINDOW_UPDATE, 0, number(of), &[127, 255, 255, 255]),
+            ]
+        }),
+        flood("data on a stream that is half closed", FEW, move |of| {
+            vec![request(number(of), &padded), frame(DATA, END_STREAM, number(of), b"x")]
+        }),
+        flood("a stream that depends on itself", FEW, move |of| {
+            let depends_on_itself = [&number(of).to_be_bytes()[..], &[0]].concat();
+            vec![opening(number(of), &depends, 0), frame(PRIORITY, 0, number(of), &depends_on_itself)]
+        }),
+        flood("streams beyond the most", FEW, {
+            let plain = plain.clone();
+            move |of| vec![opening(number(of + 1), &plain, 0)]
+        })
+        .after(held.to_vec()),
+        flood("heads on a stream that is closed", FEW, one(request(1, &plain))).after(request(1, &plain)),
+    ]
+}
+
+/// What is no request and no part of one.
+fn idle_talk(held: &[u8]) -> Vec<Flood> {
+    let window = |size: u8| [0, 4, 0, 0, size, 0];
+    vec![
+        flood("settings", MOST, one(frame(SETTINGS, 0, 0, &[]))),
+        flood("settings that move every window", MOST, move |of| {
+            vec![frame(SETTINGS, 0, 0, &window(u8::try_from(of % 200).unwrap()))]
+        })
+        .after(held.to_vec()),
+        flood("tables that grow and shrink", MOST, |of| {
+            vec![frame(SETTINGS, 0, 0, &[0, 1, 0, 0, u8::try_from(of % 2 * 16).unwrap(), 0])]
+        }),
+        flood("pings", MOST, one(frame(PING, 0, 0, b"12345678"))),
+        flood("answers to pings that nobody sent", MOST, one(frame(PING, ACK, 0, b"12345678"))),
+        flood("pings beside a request", MOST, one(frame(PING, 0, 0, b"12345678"))).after(held.to_vec()),
+        flood("priorities", MOST, one(frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9]))),
+        flood("windows of the connection", MOST, one(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
+        flood("windows of a stream", MOST, one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])))
+            .after(held.to_vec()),
+        flood("windows of a stream that is closed", MOST, one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])))
+            .after(request(1, &get("/healthz", &[]))),
+        flood("resets of a stream that is closed", MOST, one(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])))
+            .after(request(1, &get("/healthz", &[]))),
+        flood("frames of no known kind", MOST, one(frame(0x42, 0, 0, &[]))),
+        flood("farewells", MOST, one(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 0]))),
+    ]
+}
+
+impl Flood {
+    /// Floods until it is over. How many frames were sent until then; none if it could have gone on.
+    pub async fn run(&self, wire: &mut Wire) -> Option<usize> {
+        wire.polite = false;
+        wire.send(&self.first).await;
+        let (mut sent, mut times, mut batch) = (0, 0, Vec::new());
+        while sent < self.most {
+            let frames = (self.again)(times);
+            (sent, times) = (sent + frames.len(), times + 1);
+            batch.extend(frames.concat());
+            if times % 16 == 0 {
+                if !wire.send(&batch).await || wire.is_sent_away() {
+                    return Some(sent);
+                }
+                batch.clear();
+            }
+        }
+        wire.send(&[&batch[..], &self.last, &frame(PING, 0, 0, b"the end!")].concat()).await;
+        while let Some(read) = wire.read().await {
+            if read.kind == PING && read.flags & ACK != 0 && read.payload == b"the end!" {
+                return None;
+            }
+            if read.kind == GOAWAY && code(&read.payload[4..]) != 0 {
+                break;
+            }
+        }
+        Some(sent)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_every_flood_ends_the_connection_within_its_bound() {
+    let world = World::new().await;
+    let key = world.customer("pro").await.key;
+    world.backend.hold();
+    let held = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
+    let mut endless = Vec::new();
+    for flood in floods(&held) {
+        let mut wire = Wire::open(world.address()).await;
+        let over = flood.run(&mut wire).await;
+        if over.is_none() {
+            endless.push(flood.name);
+        }
+        assert_eq!(world.tells(&get("/healthz", &[])).await, Told::Answer(200, String::new()));
+    }
+    assert!(endless.is_empty(), "{endless:#?}");
+    assert!(world.backend.received().len() <= 1);
+}
+
+#[tokio::test]
+async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered() {
+    let world = World::new().await;
+    let key = world.customer("enterprise").await.key;
+    world.backend.hold();
+    let mut wire = Wire::open(world.address()).await;
+    let fields = get("/api/v1/index", &[("x-api-key", &key)]);
+    let asked: Vec<u8> = (0..110).flat_map(|of| request(number(of), &fields)).collect();
+    wire.send(&asked).await;
+    for of in 100..110 {
+        let refused = wire.find(RST_STREAM).await;
+        assert_eq!((refused.stream, code(&refused.payload)), (number(of), 7));
+    }
+    world.backend.open();
+    let mut answered = 0;
+    while answered < 100 {
+        let read = wire.find(DATA).await;
+        answered += u32::from(read.flags & END_STREAM != 0);
+    }
+    assert_eq!(world.backend.received().len(), 1);
+}
+
+#[tokio::test]
+async fn http2_a_head_that_unfolds_to_megabytes_is_no_request() {
+    let world = World::new().await;
+    let mut wire = Wire::open(world.address()).await;
+    // A field of 4 KB goes into the table, and is named 16,000 times by an octet each.
+    let mut bomb = vec![0x40, 1, b'x', 127, 0xb1, 0x1e];
+    bomb.extend(vec![b'y'; 127 + 0x31 + 128 * 0x1e]);
+    bomb.extend(vec![0xbe; 16_384 - bomb.len()]);
+    wire.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)).await;
+    let told = wire.told(1).await;
+    assert!(matches!(told, Told::Gone(_) | Told::Reset(_) | Told::Closed | Told::Answer(431, _)), "{told:?}");
+    assert_eq!(world.tells(&get("/healthz", &[])).await, Told::Answer(200, String::new()));
+}
+
+#[tokio::test]
+async fn http2_a_client_that_reads_much_and_asks_little_is_no_flood() {
+    let world = World::new().await;
+    let mut wire = Wire::open(world.address()).await;
+    let asked: Vec<u8> = (0..100).flat_map(|of| request(number(of), &get("/openapi.json", &[]))).collect();
+    wire.send(&asked).await;
+    let mut ended = 0;
+    while ended < 100 {
+        // It makes room for the stream and the connection with every frame, as some libraries do.
+        let read = wire.find(DATA).await;
+        ended += u32::from(read.flags & END_STREAM != 0);
+        let room = u32::try_from(read.payload.len()).unwrap().max(1).to_be_bytes();
+        let both = [frame(WINDOW_UPDATE, 0, 0, &room), frame(WINDOW_UPDATE, 0, read.stream, &room)];
+        assert!(wire.send(&both.concat()).await);
+    }
+    wire.settled().await;
+}

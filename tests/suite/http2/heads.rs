@@ -1,0 +1,381 @@
+//! Heads as attackers write them on HTTP/2: what could be read in two ways is refused, by the stream, by the connection
+//! or by us, and nothing of it reaches the backend.
+
+use super::{
+    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Told, Wire, block, code, fields, frame, get, opening,
+    request,
+};
+use crate::world::{World, good};
+
+const WIDE: &str = "guard.per_minute = 100000";
+
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
+async fn wide() -> (World, String) {
+    let world = World::with(WIDE, good).await;
+    let key = world.customer("pro").await.key;
+    (world, key)
+}
+
+/// A GET of these pseudo-fields and a key.
+fn pseudo(parts: &[(&str, &str)], key: &str) -> Fields {
+    fields(&[parts, &[("x-api-key", key)]].concat())
+}
+
+fn models(key: &str, name: &[u8], value: &[u8]) -> Fields {
+    let mut fields = get("/api/v1/models", &[("x-api-key", key)]);
+    fields.push((name.to_vec(), value.to_vec()));
+    fields
+}
+
+/// Field lines that no request may have on HTTP/2. The stream or the connection ends, and no request is seen.
+const FORBIDDEN: &[(&[u8], &[u8])] = &[
+    (b"connection", b"close"),
+    (b"connection", b"x-api-key"),
+    (b"keep-alive", b"timeout=5"),
+    (b"proxy-connection", b"close"),
+    (b"transfer-encoding", b"chunked"),
+    (b"transfer-encoding", b"identity"),
+    (b"upgrade", b"websocket"),
+    (b"te", b"gzip"),
+    (b"te", b"trailers, gzip"),
+    (b"X-Api-Key", b"upper"),
+    (b"hosT", b"localhost"),
+    (b"", b"empty"),
+    (b"a b", b"blank"),
+    (b"a:b", b"colon"),
+    (b"a\0b", b"nul"),
+    (b"a\r\nb", b"line"),
+    (b"\xc3\xa4", b"letter"),
+    (b"x", b"a\rb"),
+    (b"x", b"a\nb"),
+    (b"x", b"a\r\nhost: evil.example"),
+    (b"x", b"a\0b"),
+    (b"x", b"a\x7fb"),
+    (b":path", b"/api/v1/me"),
+    (b":method", b"GET"),
+    (b":authority", b"localhost"),
+    (b":status", b"200"),
+    (b":evil", b"1"),
+    (b":", b"1"),
+];
+
+#[tokio::test]
+async fn http2_what_no_request_may_have_ends_the_stream_or_the_connection() {
+    let (world, key) = wide().await;
+    let mut wrong = Vec::new();
+    for (name, value) in FORBIDDEN {
+        let told = world.tells(&models(&key, name, value)).await;
+        if !told.is_error() {
+            wrong.push(format!("{}: {}: {told:?}", name.escape_ascii(), value.escape_ascii()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(world.backend.received().is_empty());
+    assert_eq!(world.running.gateway.larder.documents(), 0);
+}
+
+#[tokio::test]
+async fn http2_the_fields_that_make_a_request_are_there_once_and_first() {
+    let (world, key) = wide().await;
+    let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
+    let authority = (":authority", "localhost");
+    let plain = pseudo(&[method, scheme, authority, path], &key);
+    assert_eq!(world.tells(&plain).await, Told::Answer(200, String::new()));
+    let asked = world.backend.received().len();
+    let mut late = fields(&[method, scheme, authority, ("x-api-key", &key)]);
+    late.extend(fields(&[path]));
+    let broken = [
+        ("no method", pseudo(&[scheme, authority, path], &key)),
+        ("no scheme", pseudo(&[method, authority, path], &key)),
+        ("no path", pseudo(&[method, scheme, authority], &key)),
+        ("an empty method", pseudo(&[(":method", ""), scheme, authority, path], &key)),
+        ("a method with a blank", pseudo(&[(":method", "GET /x"), scheme, authority, path], &key)),
+        ("an empty path", pseudo(&[method, scheme, authority, (":path", "")], &key)),
+        ("a path late", late),
+        ("a path twice", pseudo(&[method, scheme, authority, path, path], &key)),
+        ("a method twice", pseudo(&[method, method, scheme, authority, path], &key)),
+        ("nothing", Vec::new()),
+        ("a path with a blank", pseudo(&[method, scheme, authority, (":path", "/a b")], &key)),
+        ("a path with a line", pseudo(&[method, scheme, authority, (":path", "/a\r\nx: y")], &key)),
+        ("an authority with a blank", pseudo(&[method, scheme, (":authority", "a b"), path], &key)),
+        ("an extended GET", pseudo(&[method, scheme, authority, path, (":protocol", "websocket")], &key)),
+    ];
+    for (name, fields) in broken {
+        let told = world.tells(&fields).await;
+        assert!(told.is_error(), "{name}: {told:?}");
+    }
+    assert_eq!(world.backend.received().len(), asked);
+}
+
+#[tokio::test]
+async fn http2_any_doubt_about_who_is_asked_for_what_is_a_400() {
+    let (world, key) = wide().await;
+    let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
+    let (authority, host) = ((":authority", "localhost"), ("host", "localhost"));
+    let doubtful = [
+        ("no host at all", pseudo(&[method, scheme, path], &key)),
+        ("two hosts", pseudo(&[method, scheme, path, host, host], &key)),
+        ("two hosts and an authority", pseudo(&[method, scheme, authority, path, host, host], &key)),
+        ("another host", pseudo(&[method, scheme, authority, path, ("host", "evil.example")], &key)),
+        ("another port", pseudo(&[method, scheme, authority, path, ("host", "localhost:81")], &key)),
+        ("an empty host", pseudo(&[method, scheme, path, ("host", "")], &key)),
+        ("a host with a user", pseudo(&[method, scheme, (":authority", "me@localhost"), path], &key)),
+        ("an asterisk", pseudo(&[method, scheme, authority, (":path", "*")], &key)),
+        ("a length", pseudo(&[method, scheme, authority, path, ("content-length", "00")], &key)),
+        (
+            "two lengths",
+            pseudo(
+                &[method, scheme, authority, path, ("content-length", "0"), ("content-length", "0")],
+                &key,
+            ),
+        ),
+    ];
+    for (name, fields) in doubtful {
+        let told = world.tells(&fields).await;
+        assert_eq!(told, Told::Answer(400, "bad_request".into()), "{name}");
+    }
+    assert!(world.backend.received().is_empty());
+    for fine in [
+        pseudo(&[method, scheme, path, host], &key),
+        pseudo(&[method, scheme, authority, path, host], &key),
+        pseudo(&[method, scheme, authority, path, ("content-length", "0")], &key),
+        pseudo(&[method, (":scheme", "https"), authority, path], &key),
+    ] {
+        assert_eq!(world.tells(&fine).await, Told::Answer(200, String::new()));
+    }
+}
+
+#[tokio::test]
+async fn http2_targets_that_are_no_path_here_are_no_success() {
+    let (world, key) = wide().await;
+    let bad = |status: u16, code: &str| Told::Answer(status, code.into());
+    let (lost, id) = (bad(404, "not_found"), bad(400, "invalid_model_id"));
+    for (path, expected) in [
+        ("//api/v1/models", Some(&lost)),
+        ("//evil.example/api/v1/models", Some(&lost)),
+        ("/api/v1/../v1/models", Some(&lost)),
+        ("/api/v1/models/", Some(&lost)),
+        ("/api/v1%2fmodels", Some(&lost)),
+        ("/api/v1/me;.js", Some(&lost)),
+        ("/api/v1/me%00.css", Some(&lost)),
+        ("/API/v1/models", Some(&lost)),
+        ("/metrics", Some(&lost)),
+        ("/api/v1/models/%2e%2e%2fme", Some(&id)),
+        ("/api/v1/models/%252e%252e", Some(&id)),
+        ("/api/v1/models/%00", Some(&id)),
+        ("/api/v1/models/a%", Some(&id)),
+        // What is no path at all is refused by whoever sees it first.
+        ("http://localhost/api/v1/models", None),
+        ("http://evil.example/api/v1/models", None),
+        ("localhost", None),
+        ("localhost:80", None),
+        ("api/v1/models", None),
+        ("?period=24h", None),
+        ("/api/v1/models/\u{e4}tlas", None),
+        ("/api/v1/models/<a>", None),
+        ("\\api\\v1\\models", None),
+    ] {
+        let told = world.tells(&get(path, &[("x-api-key", &key)])).await;
+        match expected {
+            Some(expected) => assert_eq!(told, *expected, "{path}"),
+            None => assert!(told.is_error() || matches!(told, Told::Answer(400, _)), "{path}: {told:?}"),
+        }
+    }
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn http2_a_fragment_is_cut_off_by_the_codec_and_reaches_nothing() {
+    let (world, key) = wide().await;
+    let told = world.tells(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
+    assert!(told.is_error() || told == Told::Answer(200, String::new()), "{told:?}");
+    let heard = world.backend.received();
+    assert!(
+        heard.iter().all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
+        "{heard:?}"
+    );
+}
+
+#[tokio::test]
+async fn http2_a_connect_is_a_405_or_no_request_and_opens_no_tunnel() {
+    let (world, key) = wide().await;
+    for authority in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
+        let connect = [(":method", "CONNECT"), (":authority", authority), ("host", authority)];
+        let connect = pseudo(&connect, &key);
+        let mut wire = Wire::open(world.address()).await;
+        // What a tunnel would carry comes behind.
+        wire.send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat()).await;
+        assert_eq!(wire.told(1).await, Told::Answer(405, "method_not_allowed".into()), "{authority}");
+    }
+    let all = [(":method", "CONNECT"), (":scheme", "http"), (":authority", "localhost"), (":path", "/chat")];
+    for extended in [&[(":protocol", "websocket")][..], &[(":protocol", "connect-udp")], &[]] {
+        let told = world.tells(&pseudo(&[&all[..], extended].concat(), &key)).await;
+        assert!(told.is_error() || told == Told::Answer(405, "method_not_allowed".into()), "{told:?}");
+    }
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn http2_a_connect_needs_no_host_to_be_a_405() {
+    let (world, key) = wide().await;
+    let connect = pseudo(&[(":method", "CONNECT"), (":authority", "backend.example:443")], &key);
+    assert_eq!(world.tells(&connect).await, Told::Answer(405, "method_not_allowed".into()));
+}
+
+/// Requests with a body, or what could be one.
+fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let plain = get("/api/v1/models", &[("x-api-key", key)]);
+    let long = get("/api/v1/models", &[("x-api-key", key), ("content-length", "5")]);
+    let body = |flags| frame(DATA, flags, 1, b"hello");
+    let trailers = |fields: &Fields| frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(fields));
+    vec![
+        ("a body", [opening(1, &plain, 0), body(END_STREAM)].concat()),
+        ("a body that never comes", opening(1, &plain, 0)),
+        ("a body without end", [opening(1, &plain, 0), body(0)].concat()),
+        ("a body of its length", [opening(1, &long, 0), body(END_STREAM)].concat()),
+        ("trailers", [opening(1, &plain, 0), trailers(&fields(&[("x-api-key", "another")]))].concat()),
+    ]
+}
+
+#[tokio::test]
+async fn http2_a_request_with_a_body_is_a_400_however_it_goes_on() {
+    let (world, key) = wide().await;
+    for (name, bytes) in bodies(&key) {
+        let mut wire = Wire::open(world.address()).await;
+        wire.send(&bytes).await;
+        assert_eq!(wire.told(1).await, Told::Answer(400, "bad_request".into()), "{name}");
+    }
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn http2_a_request_with_a_body_ends_the_connection() {
+    let (world, key) = wide().await;
+    for (name, bytes) in bodies(&key) {
+        let mut wire = Wire::open(world.address()).await;
+        wire.send(&bytes).await;
+        assert_eq!(wire.told(1).await, Told::Answer(400, "bad_request".into()), "{name}");
+        let gone: Vec<u32> = wire.rest().await.iter().filter_map(goes).collect();
+        assert!(!gone.is_empty() && gone.iter().all(|code| *code == 0), "{name}: {gone:?}");
+    }
+}
+
+/// The code of a GOAWAY.
+fn goes(read: &super::Frame) -> Option<u32> {
+    (read.kind == GOAWAY).then(|| code(&read.payload[4..]))
+}
+
+#[tokio::test]
+async fn http2_a_length_that_is_not_the_body_s_is_no_request() {
+    let (world, key) = wide().await;
+    let of = |length: &str| get("/api/v1/models", &[("x-api-key", &key), ("content-length", length)]);
+    for length in ["5", "1", "-1", "0x0", "18446744073709551616", "", "0, 0"] {
+        let told = world.tells(&of(length)).await;
+        let is_refused = told.is_error() || told == Told::Answer(400, "bad_request".into());
+        assert!(is_refused, "{length:?} without a body: {told:?}");
+    }
+    for (length, body) in [("0", "hello"), ("4", "hello"), ("9", "hello")] {
+        let mut wire = Wire::open(world.address()).await;
+        let body = frame(DATA, END_STREAM, 1, body.as_bytes());
+        wire.send(&[opening(1, &of(length), 0), body].concat()).await;
+        let told = wire.told(1).await;
+        let is_refused = told.is_error() || told == Told::Answer(400, "bad_request".into());
+        assert!(is_refused, "{length:?} with a body: {told:?}");
+    }
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn http2_a_target_has_at_most_2_kib() {
+    let (world, key) = wide().await;
+    for (length, expected) in [
+        (2_047, Told::Answer(200, String::new())),
+        (2_048, Told::Answer(200, String::new())),
+        (2_049, Told::Answer(414, "uri_too_long".into())),
+        (8_192, Told::Answer(414, "uri_too_long".into())),
+    ] {
+        let start = "/api/v1/models?x=";
+        let target = format!("{start}{}", "x".repeat(length - start.len()));
+        assert_eq!(world.tells(&get(&target, &[("x-api-key", &key)])).await, expected, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
+    let (world, key) = wide().await;
+    let large = Told::Answer(431, "headers_too_large".into());
+    let fine = Told::Answer(200, String::new());
+    for (size, expected) in [(15_000, &fine), (16_500, &large), (30_000, &large)] {
+        let told =
+            world.tells(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+        assert_eq!(told, *expected, "{size}");
+    }
+    for (count, expected) in [(63, &fine), (64, &fine), (65, &large), (127, &large)] {
+        let more: Vec<String> = (1..count).map(|number| format!("x{number}")).collect();
+        let more = more.iter().map(|name| (name.as_str(), "1"));
+        let all: Vec<(&str, &str)> = std::iter::once(("x-api-key", key.as_str())).chain(more).collect();
+        assert_eq!(world.tells(&get("/api/v1/models", &all)).await, *expected, "{count}");
+    }
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 4);
+    // Beyond what the codec keeps it is the codec that refuses: nobody has seen such a head whole.
+    for size in [40_000, 200_000] {
+        let told =
+            world.tells(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+        assert_ne!(told, fine, "{size}");
+    }
+}
+
+#[tokio::test]
+async fn http2_key_headers_twice_are_a_401() {
+    let (world, key) = wide().await;
+    let bearer = format!("Bearer {key}");
+    for more in [
+        &[("x-api-key", key.as_str()), ("x-api-key", key.as_str())][..],
+        &[("authorization", &bearer), ("authorization", &bearer)],
+        &[("authorization", &bearer), ("x-api-key", "another")],
+    ] {
+        let told = world.tells(&get("/api/v1/models", more)).await;
+        assert_eq!(told, Told::Answer(401, "invalid_api_key".into()));
+    }
+    let told = world.tells(&get("/api/v1/models", &[("authorization", &bearer), ("x-api-key", &key)])).await;
+    assert_eq!(told, Told::Answer(200, String::new()));
+}
+
+/// What frames may not be, or not here.
+#[tokio::test]
+async fn http2_frames_that_make_no_sense_end_the_connection() {
+    let (world, key) = wide().await;
+    let plain = get("/api/v1/models", &[("x-api-key", &key)]);
+    let whole = block(&plain);
+    let broken = [
+        ("a head on stream 0", frame(HEADERS, END_HEADERS | END_STREAM, 0, &whole)),
+        ("a head on an even stream", request(2, &plain)),
+        ("data on an idle stream", frame(DATA, END_STREAM, 1, b"x")),
+        ("a push", frame(super::PUSH_PROMISE, END_HEADERS, 1, &[&[0, 0, 0, 2], &whole[..]].concat())),
+        ("a continuation of nothing", frame(super::CONTINUATION, END_HEADERS, 1, &whole)),
+        ("padding beyond the frame", frame(HEADERS, END_HEADERS | super::PADDED, 1, &[255, 1])),
+        ("settings of five octets", frame(super::SETTINGS, 0, 0, b"12345")),
+        ("settings on a stream", frame(super::SETTINGS, 0, 1, b"")),
+        ("a window beyond 2^31", frame(super::SETTINGS, 0, 0, &[0, 4, 255, 255, 255, 255])),
+        ("a ping of seven octets", frame(super::PING, 0, 0, b"1234567")),
+        ("a ping on a stream", frame(super::PING, 0, 1, b"12345678")),
+        ("a reset of an idle stream", frame(super::RST_STREAM, 0, 1, &[0, 0, 0, 8])),
+        ("a frame too long", frame(DATA, 0, 1, &vec![0; 16_385])),
+        ("an index beyond the table", frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0xff, 0xff, 0xff, 0x0f])),
+        ("an index of 0", frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x80])),
+        ("a table too large", frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x3f, 0xff, 0xff, 0x03])),
+        ("half a field", frame(HEADERS, END_HEADERS | END_STREAM, 1, &whole[..whole.len() - 3])),
+        (
+            "another frame within a head",
+            [frame(HEADERS, END_STREAM, 1, &whole), frame(super::PING, 0, 0, b"12345678")].concat(),
+        ),
+    ];
+    for (name, bytes) in broken {
+        let mut wire = Wire::open(world.address()).await;
+        wire.send(&bytes).await;
+        let told = wire.told(1).await;
+        assert!(matches!(told, Told::Gone(_) | Told::Closed), "{name}: {told:?}");
+    }
+    assert!(world.backend.received().is_empty());
+}

@@ -1,0 +1,60 @@
+//! What the floods cost the real program: no memory that stays, and nobody else's time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+
+use super::floods::floods;
+use super::visit::Visit;
+use super::{Wire, get, request};
+use crate::client::Connection;
+use crate::shell::{BUILT_IN, Keys, Program};
+
+const MEGABYTE: u64 = 1 << 20;
+/// How much more memory the program may hold after all of them.
+const AT_MOST: u64 = 8 * MEGABYTE;
+const SOON: Duration = Duration::from_secs(1);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_no_flood_costs_memory_that_stays_or_anybody_else_a_second() {
+    let directory = TempDir::new().unwrap();
+    let (_, key) = Keys(directory.path()).create("enterprise");
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let address = program.public();
+    let asked = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
+    // What a program holds that has worked already, before anything is measured.
+    for _ in 0..20 {
+        let visit = Visit::to(address).await;
+        assert_eq!(visit.asks("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status, 200);
+    }
+    let before = program.resident();
+    let over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&over);
+    let neighbour = tokio::spawn(async move {
+        let (clock, mut slowest, mut connection) =
+            (Clock::system(), Duration::ZERO, Connection::open(address).await);
+        while !until.load(Ordering::Relaxed) {
+            let asked_at = clock.now().mono;
+            connection.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+            assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+            slowest = slowest.max(clock.now().mono.since(asked_at));
+        }
+        slowest
+    });
+    for _ in 0..3 {
+        for flood in floods(&asked) {
+            let mut wire = Wire::open(address).await;
+            assert!(flood.run(&mut wire).await.is_some(), "{}", flood.name);
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    let slowest = neighbour.await.unwrap();
+    let peak = program.most_resident();
+    assert!(peak <= before + AT_MOST, "{before} bytes before, and at some time {peak}");
+    assert!(slowest < SOON, "{slowest:?}");
+    let ended = program.stop().with(0);
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+}

@@ -1,0 +1,75 @@
+//! A well-behaved client of HTTP/2, whose answers look like those of the client of HTTP/1.1.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+
+use crate::client::Answer;
+use crate::world::World;
+
+/// A connection on which any number of requests may be under way.
+#[derive(Clone)]
+pub struct Visit(SendRequest<Full<Bytes>>);
+
+impl Visit {
+    /// Opens one.
+    pub async fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        // It ends with the gateway's side, and how is what the next request is told.
+        tokio::spawn(async move { drop(connection.await) });
+        Self(sender)
+    }
+
+    /// Asks; none if the connection ended first.
+    pub async fn asks(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Option<Answer> {
+        self.sends(method, target, headers, b"").await
+    }
+
+    /// Asks with a body.
+    pub async fn sends(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &'static [u8],
+    ) -> Option<Answer> {
+        let uri = format!("http://localhost{target}");
+        let mut request = http::Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from_static(body))).unwrap();
+        let (head, body) = self.0.clone().send_request(request).await.ok()?.into_parts();
+        let body = body.collect().await.ok()?.to_bytes().to_vec();
+        let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+            (name.as_str().to_owned(), value.to_str().unwrap().to_owned())
+        };
+        let headers = head.headers.iter().map(field).collect();
+        let fingerprint = String::new(); // two protocols are compared field by field
+        Some(Answer { status: head.status.as_u16(), headers, body, fingerprint })
+    }
+
+    /// Whether the connection takes no more requests.
+    pub fn is_over(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+impl World {
+    /// Asks on a connection, and holds the answer against what is true of all.
+    pub async fn over(&self, visit: &Visit, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+        let told = visit.asks(method, target, headers).await.expect("an answer");
+        self.check(method, target, &told);
+        told
+    }
+
+    /// Opens a connection of HTTP/2.
+    pub async fn visit(&self) -> Visit {
+        Visit::to(self.address()).await
+    }
+}
