@@ -9,6 +9,9 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::format_push_string,
+    clippy::format_collect,
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
     reason = "a bench prints what it measured, and may end where something is not as it should be"
 )]
 
@@ -273,7 +276,7 @@ fn closing(request: &[u8]) -> Vec<u8> {
 
 /// Reads an answer; whether the connection goes on.
 fn answered(open: &mut TcpStream) -> bool {
-    let (mut bytes, mut chunk) = (Vec::new(), [0; 65_536]);
+    let (mut bytes, mut chunk) = (Vec::new(), vec![0; 65_536]);
     loop {
         let read = open.read(&mut chunk).unwrap_or(0);
         bytes.extend_from_slice(&chunk[..read]);

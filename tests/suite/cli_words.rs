@@ -7,11 +7,12 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 26] = [
     &["demo"],
     &["serve"],
     &["check"],
     &["completions"],
+    &["reload"],
     &["cache"],
     &["cache", "list"],
     &["cache", "purge"],
