@@ -56,6 +56,7 @@ pub(super) fn parse(head: &Parts, has_body: bool) -> Result<Ask<'_>, Refusal> {
     let wants = match head.method {
         Method::GET | Method::HEAD => Wants::Answer,
         Method::OPTIONS => Wants::Options,
+        Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
     Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers: &head.headers, wants })
@@ -172,9 +173,6 @@ mod tests {
             Err(Refusal::BadRequest(Doubt::Target))
         );
         assert_eq!(parsed(|request| request.method("PUT")), Err(Refusal::MethodNotAllowed));
-        assert_eq!(
-            parsed(|request| request.uri("host:443").method("CONNECT")),
-            Err(Refusal::MethodNotAllowed)
-        );
+        assert_eq!(parsed(|request| request.uri("host:443").method("CONNECT")), Err(Refusal::TunnelRefused));
     }
 }
