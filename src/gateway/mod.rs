@@ -9,6 +9,7 @@ mod admit;
 mod authenticate;
 mod capacity;
 mod client;
+mod copies;
 mod cors;
 mod counted;
 mod errand;
