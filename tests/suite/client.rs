@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use scoregate::routes::headers::{HEADERS, Value};
 use serde_json::Value as Json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// Headers of the transport, which the documents need not mention.
@@ -168,8 +168,8 @@ impl Ask {
 }
 
 /// A connection that several requests can go over.
-pub struct Connection {
-    stream: TcpStream,
+pub struct Connection<S = TcpStream> {
+    stream: S,
     buffer: Vec<u8>,
 }
 
@@ -186,6 +186,18 @@ impl Connection {
         Self { stream: socket.connect(address).await.unwrap(), buffer: Vec::new() }
     }
 
+    /// Ends it by a reset, as a machine does whose client has died.
+    pub fn reset(self) {
+        self.stream.set_zero_linger().unwrap();
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// One over a stream that is open.
+    pub fn over(stream: S) -> Self {
+        Self { stream, buffer: Vec::new() }
+    }
+
     /// Sends a request and reads its answer.
     pub async fn ask(&mut self, ask: Ask) -> Answer {
         self.stream.write_all(&ask.bytes()).await.unwrap();
@@ -197,6 +209,11 @@ impl Connection {
     /// Sends bytes as they are.
     pub async fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// Sends nothing more.
+    pub async fn finish(&mut self) {
+        self.stream.shutdown().await.unwrap();
     }
 
     /// Reads an answer. `None` if the connection was closed instead.
@@ -226,11 +243,6 @@ impl Connection {
         let steady = headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id");
         let fingerprint = format!("{status} {:?} {:?}", steady.collect::<Vec<_>>(), body);
         Some(Answer { status, headers, body, fingerprint })
-    }
-
-    /// Ends it by a reset, as a machine does whose client has died.
-    pub fn reset(self) {
-        self.stream.set_zero_linger().unwrap();
     }
 
     /// Whether the other side closes the connection and sends nothing more.

@@ -2,7 +2,7 @@
 //!
 //! `world` starts a whole gateway on port 0 with a hand-driven clock; `backend` is a backend that does what a test
 //! tells it; `client` refuses every answer that breaks a rule which holds for all; `raw` is for requests that only bytes
-//! can say, and `queries` is a table of them; `balances` looks at what is left of a customer's limits. `shell` runs the
+//! can say, `raw_bytes` the tables of them, and `queries` is a table of them; `balances` looks at what is left of a customer's limits. `shell` runs the
 //! real program, `disk` fails under it, and `crowd` counts what it delivers. No sleeps, no fixed ports, no order.
 
 #![expect(
@@ -68,6 +68,7 @@ mod purge;
 mod queries;
 mod races;
 mod raw;
+mod raw_bytes;
 mod refreshing;
 mod request_ids;
 mod retirement;
