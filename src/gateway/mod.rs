@@ -18,6 +18,8 @@ mod exchange;
 mod fetch;
 mod guard;
 mod hops;
+#[doc(hidden)]
+pub mod inspected;
 mod keeping;
 mod keepsake;
 mod keepsakes;
