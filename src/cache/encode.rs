@@ -147,8 +147,9 @@ struct Wishes {
 impl Wishes {
     fn hear(&mut self, item: &str) {
         let mut parts = item.split(';').map(str::trim);
-        let name = parts.next().unwrap_or("");
-        let Some(quality) = parts.next().map_or(Some(1_000), quality) else { return };
+        let (name, weight, more) = (parts.next().unwrap_or(""), parts.next(), parts.next());
+        let quality = weight.map_or(Some(1_000), quality).filter(|_| more.is_none());
+        let Some(quality) = quality else { return };
         let place = if name.eq_ignore_ascii_case("br") {
             &mut self.brotli
         } else if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") {
@@ -232,6 +233,14 @@ mod tests {
         ] {
             assert_eq!(chosen(header), expected, "{header}");
         }
+    }
+
+    #[test]
+    fn an_encoding_with_more_than_a_quality_is_malformed_and_passed_over() {
+        for header in ["br;q=1;q=0", "gzip;q=1;x", "gzip;q=1;"] {
+            assert_eq!(chosen(header), Encoding::Identity, "{header}");
+        }
+        assert_eq!(chosen("br;q=1;x, gzip"), Encoding::Gzip);
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) fn presented_prefix(headers: &HeaderMap) -> &str {
 }
 
 /// The key that was sent: in either header, or the same in both.
-fn presented(headers: &HeaderMap) -> Result<&str, Refusal> {
+pub(super) fn presented(headers: &HeaderMap) -> Result<&str, Refusal> {
     let bearer = sole(headers.get_all(AUTHORIZATION).iter())?.map(bearer_token).transpose()?.flatten();
     let plain =
         sole(headers.get_all("x-api-key").iter())?.map(text).transpose()?.filter(|key| !key.is_empty());

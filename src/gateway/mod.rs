@@ -9,6 +9,7 @@ mod admit;
 mod authenticate;
 mod capacity;
 mod client;
+mod copies;
 mod cors;
 mod counted;
 mod errand;
@@ -17,6 +18,8 @@ mod exchange;
 mod fetch;
 mod guard;
 mod hops;
+#[doc(hidden)]
+pub mod inspected;
 mod keeping;
 mod keepsake;
 mod keepsakes;

@@ -3,6 +3,8 @@
 //! Stricter than the codec, and the only place that looks at the request as received. It checks; it repairs nothing.
 //! Not for: keys, routes or parameters.
 
+use std::net::Ipv6Addr;
+
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Method, Version};
@@ -56,6 +58,7 @@ pub(super) fn parse(head: &Parts, has_body: bool) -> Result<Ask<'_>, Refusal> {
     let wants = match head.method {
         Method::GET | Method::HEAD => Wants::Answer,
         Method::OPTIONS => Wants::Options,
+        Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
     Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers: &head.headers, wants })
@@ -106,10 +109,29 @@ fn one_host(head: &Parts, is_connect: bool) -> Result<(), Refusal> {
     if second.is_some() || !agreed { Err(Refusal::BadRequest(Doubt::Host)) } else { Ok(()) }
 }
 
-/// The characters of a host and a port; no user information, no list, no space.
+/// A name or an address, with or without a port. No user information, no list, no escape, no zone: whoever looked at it
+/// before us has read the same.
 fn is_host(host: &[u8]) -> bool {
-    !host.is_empty()
-        && host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(byte))
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let (is_known, port) = if let Some(rest) = host.strip_prefix('[') {
+        let Some((address, rest)) = rest.split_once(']') else { return false };
+        let port = if rest.is_empty() { Some(rest) } else { rest.strip_prefix(':') };
+        (address.parse::<Ipv6Addr>().is_ok(), port)
+    } else {
+        let (name, port) = host.split_once(':').unwrap_or((host, ""));
+        (is_name(name), Some(port))
+    };
+    is_known && port.is_some_and(is_port)
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(&byte))
+}
+
+/// A colon may stand without one.
+fn is_port(port: &str) -> bool {
+    port.bytes().all(|byte| byte.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 #[cfg(test)]
@@ -149,9 +171,18 @@ mod tests {
     fn exactly_one_valid_host() {
         let host = Err(Refusal::BadRequest(Doubt::Host));
         assert_eq!(parsed(|request| request.header("host", "localhost:8080")), host);
-        for bad in ["", "a b", "a,b", "user@host", "a/b", "a\tb"] {
+        let mut bad = vec!["", "a b", "a,b", "user@host", "a/b", "a\tb", "a%2e", "é"];
+        bad.extend([
+            "a:b", "a:1:2", "a:65536", "a:+1", ":1", ":", "::1", "[::1", "[::1]1", "[a]", "[]", "[::1%1]",
+        ]);
+        for bad in bad {
             let (head, ()) = Request::builder().uri("/x").header("host", bad).body(()).unwrap().into_parts();
             assert_eq!(parse(&head, false).map(|ask| ask.wants), host, "{bad}");
+        }
+        for good in ["a", "a:", "a:65535", "A.b_c.", "127.0.0.1:80", "[::1]", "[::1]:", "[2001:db8::1]:8080"]
+        {
+            let (head, ()) = Request::builder().uri("/x").header("host", good).body(()).unwrap().into_parts();
+            assert_eq!(parse(&head, false).map(|ask| ask.wants), Ok(Wants::Answer), "{good}");
         }
     }
 
@@ -173,9 +204,6 @@ mod tests {
             Err(Refusal::BadRequest(Doubt::Target))
         );
         assert_eq!(parsed(|request| request.method("PUT")), Err(Refusal::MethodNotAllowed));
-        assert_eq!(
-            parsed(|request| request.uri("host:443").method("CONNECT")),
-            Err(Refusal::MethodNotAllowed)
-        );
+        assert_eq!(parsed(|request| request.uri("host:443").method("CONNECT")), Err(Refusal::TunnelRefused));
     }
 }

@@ -21,6 +21,8 @@ pub enum Refusal {
     HeadersTooLarge,
     /// Its method is none of ours.
     MethodNotAllowed,
+    /// It asks for a tunnel: what its client sends behind it, without waiting, is no request.
+    TunnelRefused,
     /// It carries no key.
     KeyMissing,
     /// Its key is not in force. The caller is told no more.
@@ -104,6 +106,7 @@ impl Refusal {
             Self::UriTooLong                 => nature(Code::UriTooLong,          Fault::Caller,   true,  true),
             Self::HeadersTooLarge            => nature(Code::HeadersTooLarge,     Fault::Caller,   true,  true),
             Self::MethodNotAllowed           => nature(Code::MethodNotAllowed,    Fault::Caller,   true,  false),
+            Self::TunnelRefused              => nature(Code::MethodNotAllowed,    Fault::Caller,   true,  true),
             Self::KeyMissing                 => nature(Code::ApiKeyRequired,      Fault::Caller,   true,  false),
             Self::KeyInvalid                 => nature(Code::InvalidApiKey,       Fault::Caller,   true,  false),
             Self::NotFound                   => nature(Code::NotFound,            Fault::Caller,   true,  false),
@@ -202,6 +205,7 @@ impl Refusal {
             Self::UriTooLong
             | Self::HeadersTooLarge
             | Self::MethodNotAllowed
+            | Self::TunnelRefused
             | Self::KeyMissing
             | Self::KeyInvalid
             | Self::NotFound

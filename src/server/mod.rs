@@ -18,5 +18,8 @@ mod watched;
 pub use certificates::{BadCertificate, CertificateFiles, Certificates};
 pub use connection::ConnectionConfig;
 pub use listener::{Manners, PublicPort, Server, ServerConfig, bind};
+/// For the fuzz targets below `tests/fuzz/` alone.
+#[doc(hidden)]
+pub use proxy_header::{Reading, read as read_proxy_header};
 pub use pulse::Deadlines;
 pub use tls::{NoTls, Tls};

@@ -167,40 +167,35 @@ impl Ask {
     }
 }
 
-/// What a connection goes over.
-pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {
-    /// The socket below.
-    fn socket(&self) -> &TcpStream;
-}
-
-impl Wire for TcpStream {
-    fn socket(&self) -> &TcpStream {
-        self
-    }
-}
-
 /// A connection that several requests can go over.
-pub struct Connection {
-    stream: Box<dyn Wire>,
+pub struct Connection<S = TcpStream> {
+    stream: S,
     buffer: Vec<u8>,
 }
 
 impl Connection {
     /// Opens one.
     pub async fn open(address: SocketAddr) -> Self {
-        Self::over(TcpStream::connect(address).await.unwrap())
-    }
-
-    /// One over this.
-    pub fn over(wire: impl Wire + 'static) -> Self {
-        Self { stream: Box::new(wire), buffer: Vec::new() }
+        Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new() }
     }
 
     /// Opens one from a local address.
     pub async fn open_from(local: IpAddr, address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(local, 0)).unwrap();
-        Self::over(socket.connect(address).await.unwrap())
+        Self { stream: socket.connect(address).await.unwrap(), buffer: Vec::new() }
+    }
+
+    /// Ends it by a reset, as a machine does whose client has died.
+    pub fn reset(self) {
+        self.stream.set_zero_linger().unwrap();
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// One over a stream that is open.
+    pub fn over(stream: S) -> Self {
+        Self { stream, buffer: Vec::new() }
     }
 
     /// Sends a request and reads its answer.
@@ -214,6 +209,11 @@ impl Connection {
     /// Sends bytes as they are.
     pub async fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// Sends nothing more.
+    pub async fn finish(&mut self) {
+        self.stream.shutdown().await.unwrap();
     }
 
     /// Reads an answer. `None` if the connection was closed instead.
@@ -243,11 +243,6 @@ impl Connection {
         let steady = headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id");
         let fingerprint = format!("{status} {:?} {:?}", steady.collect::<Vec<_>>(), body);
         Some(Answer { status, headers, body, fingerprint })
-    }
-
-    /// Ends it by a reset, as a machine does whose client has died.
-    pub fn reset(self) {
-        self.stream.socket().set_zero_linger().unwrap();
     }
 
     /// Whether the other side closes the connection and sends nothing more.

@@ -156,20 +156,19 @@ async fn framing_every_other_method_is_one_405() {
 }
 
 #[tokio::test]
-async fn framing_a_connect_is_a_405_and_opens_no_tunnel() {
+async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_answers_nothing_that_was_meant_for_one() {
     let (world, key) = wide().await;
+    // A client need not wait for the answer: what it sends at once is for the other end of a tunnel, if it ever was.
     for target in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let inner = INNER.replace("KEY", &key);
-        let mut connection = Connection::open(world.address()).await;
         let bytes = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{inner}");
-        connection.write(bytes.as_bytes()).await;
-        let told = connection.read(false).await.unwrap();
+        let (told, after) = exchange(&world, bytes.as_bytes()).await;
         assert_eq!((told.status, told.code().as_str()), (405, "method_not_allowed"), "{target}");
-        // The method was refused like any other, so what follows is the next request, not something for a tunnel.
-        assert_eq!(connection.read(false).await.unwrap().status, 200, "{target}");
+        assert_eq!(after, After::Closed, "{target}");
+        world.check("CONNECT", "/", &told);
     }
-    let asked: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
-    assert_eq!(asked, ["GET /api/v1/models/smuggled HTTP/1.1"]);
+    assert!(world.backend.received().is_empty());
+    assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 3);
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 //!
 //! `world` starts a whole gateway on port 0 with a hand-driven clock; `backend` is a backend that does what a test
 //! tells it; `client` refuses every answer that breaks a rule which holds for all; `raw` is for requests that only bytes
-//! can say, and `queries` is a table of them; `balances` looks at what is left of a customer's limits. `shell` runs the
-//! real program, `disk` fails under it, and `crowd` counts what it delivers. No sleeps, no fixed ports, no order.
+//! can say, with tables of them in `raw_bytes` and `queries`; `balances` looks at what is left of a customer's limits.
+//! `shell` runs the real program, `disk` fails under it, and `crowd` counts what it delivers. No sleeps, no fixed
+//! ports, no order.
 
 #![expect(
     unreachable_pub,
@@ -71,10 +72,12 @@ mod purge;
 mod queries;
 mod races;
 mod raw;
+mod raw_bytes;
 mod refreshing;
 mod reloading;
 mod request_ids;
 mod retirement;
+mod seeds;
 mod shell;
 mod sigterm;
 mod strangers;

@@ -22,7 +22,7 @@ async fn pages_need_no_key_and_cost_nothing() {
             assert_eq!(told.number("x-ratelimit-remaining"), 1, "{page}");
         }
     }
-    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 13);
+    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 12);
     assert!(world.backend.received().is_empty());
 }
 

@@ -14,18 +14,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::client::{Connection, Wire};
+use crate::client::Connection;
 use crate::shell::run;
 use crate::world::{World, good};
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LOOK: Duration = Duration::from_secs(10);
-
-impl Wire for TlsStream<TcpStream> {
-    fn socket(&self) -> &TcpStream {
-        self.get_ref().0
-    }
-}
 
 /// Somebody whom clients trust to say who is who.
 struct Authority {
@@ -104,7 +98,7 @@ fn stored(path: &Path) -> Vec<u8> {
     CertificateDer::from_pem_file(path).unwrap().to_vec()
 }
 
-async fn health(connection: &mut Connection) -> u16 {
+async fn health(connection: &mut Connection<TlsStream<TcpStream>>) -> u16 {
     connection.write(HEALTH).await;
     connection.read(false).await.unwrap().status
 }

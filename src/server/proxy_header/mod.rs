@@ -21,7 +21,7 @@ pub(super) const LONGEST: usize = 536;
 
 /// What the bytes so far are. Once decided, further bytes change nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub enum Reading {
     /// The beginning of a header, so far without a mistake.
     Incomplete,
     /// A whole header.
@@ -51,7 +51,7 @@ pub(super) enum NoHeader {
 }
 
 /// Reads the beginning of a connection. Which version it is, the first byte says.
-pub(super) fn read(bytes: &[u8]) -> Reading {
+pub fn read(bytes: &[u8]) -> Reading {
     match bytes.first() {
         None => Reading::Incomplete,
         Some(b'P') => text::read(bytes),

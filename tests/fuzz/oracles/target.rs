@@ -1,0 +1,153 @@
+//! Request targets, one a line, from a Free and from a paid caller: each is refused with the code, or means the document,
+//! that the contract says, by a reading that does everything the long way; and two mean the same document only if that
+//! reading calls them the same.
+
+use http::{Request, Uri};
+use scoregate::gateway::inspected;
+use scoregate::keys::Rights;
+use scoregate::routes::DocumentKey;
+use scoregate::routes::codes::Code;
+
+/// The paths below `/api/v1`, and the parameters that each takes.
+const ENDPOINTS: [(&[&str], &[&str]); 13] = [
+    (&["models"], &["period", "sortBy"]),
+    (&["models", ":id"], &[]),
+    (&["models", ":id", "history"], &["period"]),
+    (&["index"], &[]),
+    (&["alerts"], &[]),
+    (&["incidents"], &["period", "limit"]),
+    (&["providers"], &[]),
+    (&["analytics", "degradations"], &["period"]),
+    (&["analytics", "recommendations"], &["period"]),
+    (&["analytics", "provider-reliability"], &["period"]),
+    (&["analytics", "transparency"], &["period"]),
+    (&["drift", ":id"], &[]),
+    (&["me"], &[]),
+];
+
+/// Fails if the program reads one of these targets otherwise.
+pub fn check(bytes: &[u8]) {
+    let mut meant: Vec<(DocumentKey, String)> = Vec::new();
+    for target in bytes.split(|byte| *byte == b'\n').take(8) {
+        let Ok(uri) = Uri::try_from(target) else { continue };
+        for (rights, is_paid) in [(Rights::Free, false), (Rights::paid(), true)] {
+            let request = Request::builder().uri(uri.clone()).header("host", "a").body(()).unwrap();
+            let found =
+                inspected::document(&request.into_parts().0, rights).map_err(|refusal| refusal.code());
+            let expected = read(target, is_paid);
+            let shown = String::from_utf8_lossy(target);
+            assert_eq!(found.clone().map(|key| key.address()), expected, "{shown}");
+            if let (Ok(key), Ok(address)) = (found, expected) {
+                assert_eq!(DocumentKey::at(&address).as_ref(), Some(&key), "{shown}");
+                meant.push((key, address));
+            }
+        }
+    }
+    for (key, address) in &meant {
+        for (other, other_address) in &meant {
+            assert_eq!(key == other, address == other_address, "{address} {other_address}");
+        }
+    }
+}
+
+/// The address of the one document that a target means, or the code that it is refused with.
+fn read(target: &[u8], is_paid: bool) -> Result<String, Code> {
+    let target = target.split(|byte| *byte == b'#').next().unwrap();
+    if target.first() != Some(&b'/') {
+        // An address or a host may be long as well as out of place; how long its path is, is not worth a second parser.
+        let is_long = Uri::try_from(target)
+            .is_ok_and(|uri| uri.path_and_query().is_some_and(|p| p.as_str().len() > 2_048));
+        return Err(if is_long { Code::UriTooLong } else { Code::BadRequest });
+    }
+    if target.len() > 2_048 {
+        return Err(Code::UriTooLong);
+    }
+    let target =
+        std::str::from_utf8(target).ok().filter(|target| target.is_ascii()).ok_or(Code::BadRequest)?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let segments: Vec<&str> = path.split('/').collect();
+    let ["", "api", "v1", below @ ..] = segments.as_slice() else { return Err(Code::NotFound) };
+    let matches = |pattern: &[&str]| {
+        pattern.len() == below.len()
+            && pattern.iter().zip(below).all(|(word, segment)| match *word {
+                ":id" => !["", ".", ".."].contains(segment),
+                word => decoded(segment, false).is_some_and(|text| text == word.as_bytes()),
+            })
+    };
+    let (pattern, takes) = ENDPOINTS.into_iter().find(|row| matches(row.0)).ok_or(Code::NotFound)?;
+    let mut address = "/api/v1".to_owned();
+    for (word, segment) in pattern.iter().zip(below) {
+        let word = if *word == ":id" { id(segment)? } else { (*word).to_owned() };
+        address += &format!("/{word}");
+    }
+    let mut values = Vec::new();
+    for name in takes {
+        values.push((*name, value(query, name, is_paid)?));
+    }
+    if !is_paid && values.contains(&("period", "latest".into())) {
+        return Err(Code::LatestRequiresPlan);
+    }
+    let pairs: Vec<String> = values.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    Ok(if pairs.is_empty() { address } else { format!("{address}?{}", pairs.join("&")) })
+}
+
+fn id(segment: &str) -> Result<String, Code> {
+    let bytes = decoded(segment, false).ok_or(Code::InvalidModelId)?;
+    let text = String::from_utf8(bytes).map_err(|_| Code::InvalidModelId)?;
+    let may_stand = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    (begins_well && text.len() <= 128 && text.chars().all(may_stand))
+        .then_some(text)
+        .ok_or(Code::InvalidModelId)
+}
+
+/// The value that a parameter has in the end.
+fn value(query: &str, name: &str, is_paid: bool) -> Result<String, Code> {
+    let limits: Vec<String> = (1..=100).map(|number: u8| number.to_string()).collect();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let (allowed, unsaid, code) = match name {
+        "period" => (
+            words(&["latest", "24h", "7d", "1m"]),
+            if is_paid { "latest" } else { "24h" },
+            Code::InvalidPeriod,
+        ),
+        "sortBy" => (
+            words(&["combined", "reasoning", "speed", "price", "coding", "7axis", "tooling"]),
+            "combined",
+            Code::InvalidSortBy,
+        ),
+        _ => (limits, "50", Code::InvalidLimit),
+    };
+    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let given: Vec<&str> = pairs
+        .filter(|(known, _)| decoded(known, true).is_some_and(|known| known == name.as_bytes()))
+        .map(|(_, value)| value)
+        .collect();
+    match given.as_slice() {
+        [] => Ok(unsaid.into()),
+        [one] => {
+            let text = decoded(one, true).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(code)?;
+            allowed.contains(&text).then_some(text).ok_or(code)
+        }
+        _ => Err(code),
+    }
+}
+
+/// One percent-decoding, of the whole or not at all.
+fn decoded(text: &str, plus_is_space: bool) -> Option<Vec<u8>> {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        match (first, behind) {
+            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                let digits = [*high, *low];
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
+                rest = behind;
+            }
+            (b'%', _) => return None,
+            (b'+', _) if plus_is_space => bytes.push(b' '),
+            (other, _) => bytes.push(*other),
+        }
+    }
+    Some(bytes)
+}

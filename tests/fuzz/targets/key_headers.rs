@@ -1,0 +1,7 @@
+//! The fuzzer's way to the oracle of the same name.
+#![no_main]
+
+#[path = "../oracles/key_headers.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| oracle::check(bytes));

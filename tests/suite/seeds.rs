@@ -1,0 +1,41 @@
+//! What the fuzzer begins with, as ordinary tests: every seed of every target, judged by the fuzzer's own oracle.
+
+use std::path::Path;
+
+#[path = "../fuzz/oracles/mod.rs"]
+mod oracles;
+
+/// Lets an oracle judge the seeds of a target.
+fn judged(target: &str, least: usize, check: fn(&[u8])) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds").join(target);
+    let seeds: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for seed in &seeds {
+        check(&std::fs::read(seed).unwrap());
+    }
+    assert!(seeds.len() >= least, "{} seeds", seeds.len());
+}
+
+#[test]
+fn seeds_of_targets_mean_what_the_contract_says() {
+    judged("target", 20, oracles::target::check);
+}
+
+#[test]
+fn seeds_of_key_headers_hold_the_key_that_the_contract_says() {
+    judged("key_headers", 12, oracles::key_headers::check);
+}
+
+#[test]
+fn seeds_of_accept_encoding_are_answered_with_what_was_liked_best() {
+    judged("accept_encoding", 12, oracles::accept_encoding::check);
+}
+
+#[test]
+fn seeds_of_if_none_match_are_current_only_where_the_tag_stands_there() {
+    judged("if_none_match", 10, oracles::if_none_match::check);
+}
+
+#[test]
+fn seeds_of_the_proxy_header_are_decided_once_and_for_all() {
+    judged("proxy_header", 20, oracles::proxy_header::check);
+}
