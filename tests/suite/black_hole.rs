@@ -69,10 +69,16 @@ impl Hole {
 
     /// The program is stopped and started again, and its callers come back.
     async fn restarts(self) -> Self {
-        let Self { world, backend, mut patrons, now } = self;
+        let Self { world, backend, patrons, now } = self;
+        // Their connections are gone first: a stop waits a second for each, and nobody moves the clock meanwhile.
+        let known =
+            patrons.into_iter().map(|Patron { customer, documents, every, .. }| (customer, documents, every));
+        let known: Vec<_> = known.collect();
         let world = world.restarted_whatever_is_lost().await;
-        for patron in &mut patrons {
-            patron.connection = Connection::open(world.address()).await;
+        let mut patrons = Vec::new();
+        for (customer, documents, every) in known {
+            let connection = Connection::open(world.address()).await;
+            patrons.push(Patron { customer, connection, documents, every });
         }
         Self { world, backend, patrons, now }
     }

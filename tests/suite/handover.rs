@@ -171,9 +171,10 @@ fn scene(scale: &Scale) -> String {
         [&heard.answered, &heard.failed, &heard.connections].map(|count| count.load(Ordering::Relaxed));
     assert_eq!((answered, failed), (scale.requests, 0), "{:?}", heard.why.lock().unwrap());
     assert!(connections > CALLERS, "everybody came over to another process");
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     format!(
         "# The process and its settings change under load\n\n\
-         `SCOREGATE_FULL=1 cargo test --release --test suite handover::`: {CALLERS} callers ask {} times a second in all; \
+         `SCOREGATE_FULL=1 cargo test --test suite handover::` on 2 cores shared with the callers, {build} build: {CALLERS} callers ask {} times a second in all; \
          meanwhile the settings are read again and a new process takes over by the socket, by turns, {} times.\n\n\
          {answered} requests answered, {failed} refused, cut off or answered with anything but 200, over {connections} \
          connections.\n",
