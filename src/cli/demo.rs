@@ -52,7 +52,9 @@ pub(super) fn run(place: &Where) -> Exit {
 async fn demonstrate(config: Config) -> anyhow::Result<(Exit, Stopped)> {
     let mut signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
-    let running = app::start(config, Clock::system()).await?;
+    let mut running = app::start(config, Clock::system()).await?;
+    // There is no file that could be read again: whoever asks for that is told so.
+    running.reloads.close();
     let exit = tell(&running, &data_dir).await.map(|text| printer::data(&text));
     if exit.is_ok() {
         printer::say("serving; stop with Ctrl-C");

@@ -137,10 +137,17 @@ impl Server {
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                accepted = shared.accept(&port.listener) => accepted,
+                accepted = port.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => shared.open(stream, peer, &stop),
+                Ok((stream, peer)) => {
+                    // Others wait in the kernel's queue meanwhile.
+                    tokio::select! {
+                        () = shared.manners.places.room(&shared.host.clock) => {}
+                        () = stop.cancelled() => {}
+                    }
+                    shared.open(stream, peer, &stop);
+                }
                 Err(error) => {
                     shared.failures.increment(1);
                     shared.say(&mut said, &error);
@@ -162,11 +169,6 @@ impl Server {
 }
 
 impl Shared {
-    async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-        self.manners.places.room().await;
-        listener.accept().await
-    }
-
     fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: &CancellationToken) {
         let pulse = Arc::new(Pulse::new(self.host.clock.clone()));
         let place = self.manners.places.take(&pulse);

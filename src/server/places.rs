@@ -1,15 +1,17 @@
-//! Places for connections: so many in all, so many for each address, and one is always made free for who comes next.
+//! Places for connections: so many in all, so many for each address.
 //!
-//! Where all are taken the connection that has been idle for longest gives way: whoever opens connections and says
-//! nothing keeps nobody out. An IPv6 address counts with its /64. Not for: requests (`gateway` has limits of its own).
+//! Where all are taken and somebody comes, the connection that has been idle for longest gives way: whoever opens
+//! connections and says nothing keeps nobody out. An IPv6 address counts with its /64. Not for: requests (`gateway` has limits of its own).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::clock::{Clock, Mono};
 use crate::gateway::network;
 
 use super::pulse::Pulse;
@@ -20,6 +22,19 @@ pub(super) struct Places {
     most_per_address: AtomicUsize,
     crowd: Mutex<Crowd>,
     freed: Notify,
+}
+
+/// So long nobody gives way: who has just come is about to ask, and who was just answered may ask again.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
+/// How it stands with the places.
+enum Standing {
+    Room,
+    /// This one can give way.
+    Idle(Arc<Pulse>),
+    /// One can from then on, if it is idle still.
+    Soon(Mono),
+    Busy,
 }
 
 /// Who is there.
@@ -56,23 +71,35 @@ impl Places {
         self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is a place. Cuts the connection that has been idle for longest if there is none.
-    pub(super) async fn room(&self) {
+    /// Waits until there is a place for somebody who has come. Cuts the connection that has been idle for longest if there
+    /// is none. While all of them are being answered, or have only just come, others wait.
+    pub(super) async fn room(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
-            let idle = {
-                let crowd = self.crowd();
-                if crowd.open.len() < self.most.load(Ordering::Relaxed) {
-                    return;
+            match self.standing(clock.mono()) {
+                Standing::Room => return,
+                Standing::Idle(pulse) => {
+                    pulse.cut();
+                    freed.await;
                 }
-                let idle = crowd.open.values().filter_map(|pulse| Some((pulse.idle_since()?, pulse)));
-                idle.min_by_key(|(since, _)| *since).map(|(_, pulse)| Arc::clone(pulse))
-            };
-            // While all of them are being answered, whoever comes waits in the kernel's queue.
-            if let Some(pulse) = idle {
-                pulse.cut();
+                Standing::Soon(end) => {
+                    tokio::select! { () = freed => {}, () = clock.sleep_until(end) => {} }
+                }
+                Standing::Busy => freed.await,
             }
-            freed.await;
+        }
+    }
+
+    fn standing(&self, now: Mono) -> Standing {
+        let crowd = self.crowd();
+        if crowd.open.len() < self.most.load(Ordering::Relaxed) {
+            return Standing::Room;
+        }
+        let idle = crowd.open.values().filter_map(|pulse| Some((pulse.idle_since()?, pulse)));
+        match idle.min_by_key(|(since, _)| *since) {
+            Some((since, pulse)) if since.plus(A_MOMENT) <= now => Standing::Idle(Arc::clone(pulse)),
+            Some((since, _)) => Standing::Soon(since.plus(A_MOMENT)),
+            None => Standing::Busy,
         }
     }
 
@@ -120,12 +147,10 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::clock::{Clock, Wall};
+    use crate::clock::Wall;
 
     #[test]
     fn an_address_has_its_places_and_a_network_of_ipv6_shares_its_own() {
@@ -147,30 +172,36 @@ mod tests {
     }
 
     #[test]
-    fn where_all_are_taken_the_one_that_is_idle_for_longest_gives_way() {
+    fn where_all_are_taken_the_one_that_is_idle_for_longest_gives_way_after_a_moment() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let places = Places::new(3, 9);
         let come = || {
-            hand.advance(Duration::from_secs(1));
+            hand.advance(A_MOMENT / 10);
             let pulse = Arc::new(Pulse::new(clock.clone()));
             (places.take(&pulse), pulse)
         };
         let (first, second, third) = (come(), come(), come());
         first.1.begun();
-        assert!(places.room().now_or_never().is_none());
-        assert_eq!([&first, &second, &third].map(|one| one.1.is_cut()), [false, true, false]);
+        let pulses = [&first, &second, &third].map(|one| Arc::clone(&one.1));
+        let are_cut = || [0, 1, 2].map(|one: usize| pulses[one].is_cut());
+        assert!(places.room(&clock).now_or_never().is_none());
+        assert_eq!(are_cut(), [false; 3], "they have only just come");
+        hand.advance(A_MOMENT);
+        assert!(places.room(&clock).now_or_never().is_none());
+        assert_eq!(are_cut(), [false, true, false]);
         drop(second);
-        assert!(places.room().now_or_never().is_some());
+        assert!(places.room(&clock).now_or_never().is_some());
         drop((first, third));
     }
 
     #[test]
     fn nobody_gives_way_who_is_being_answered() {
-        let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let (places, pulse) = (Places::new(1, 1), Arc::new(Pulse::new(clock)));
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (places, pulse) = (Places::new(1, 1), Arc::new(Pulse::new(clock.clone())));
         let place = places.take(&pulse);
         pulse.begun();
-        let mut room = Box::pin(places.room());
+        hand.advance(A_MOMENT);
+        let mut room = Box::pin(places.room(&clock));
         assert!(room.as_mut().now_or_never().is_none() && !pulse.is_cut());
         drop(place);
         assert!(room.now_or_never().is_some());

@@ -106,6 +106,16 @@ async fn a_named_directory_keeps_the_demo_s_applications_and_ends_its_old_keys()
 }
 
 #[test]
+fn a_demo_has_no_settings_to_read_again_and_says_so() {
+    let directory = TempDir::new().unwrap();
+    let program = demo(Some(directory.path()));
+    program.prints("state ");
+    let refused = run(&["reload", "--data-dir", directory.path().to_str().unwrap()]).with(1);
+    assert!(refused.err.contains("it was started without"), "{}", refused.err);
+    program.stop().with(0);
+}
+
+#[test]
 fn a_second_demo_on_the_same_directory_refuses_and_says_why() {
     let directory = TempDir::new().unwrap();
     let first = demo(Some(directory.path()));

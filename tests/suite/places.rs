@@ -1,0 +1,77 @@
+//! Who may stay connected where places are few: so many of one address, and whoever is idle gives way to who asks.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use crate::client::Connection;
+use crate::world::{World, good};
+
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A connection from an address of this machine.
+async fn from(world: &World, last: u8) -> Connection {
+    Connection::open_from(Ipv4Addr::new(127, 0, 0, last).into(), world.address()).await
+}
+
+/// Whether it is answered.
+async fn asks(connection: &mut Connection) -> bool {
+    connection.write(HEALTH).await;
+    connection.read(false).await.is_some_and(|answer| answer.status == 200)
+}
+
+async fn ended(world: &World, how: &str) -> u32 {
+    world.counted(&format!("scoregate_connections_total{{closed=\"{how}\"}}")).await
+}
+
+#[tokio::test]
+async fn an_address_has_its_places_and_no_more() {
+    let world = World::with("server.max_connections_per_address = 2", good).await;
+    let (mut first, mut second) = (from(&world, 1).await, from(&world, 1).await);
+    assert!(asks(&mut first).await && asks(&mut second).await);
+    assert!(from(&world, 1).await.is_closed().await);
+    assert!(asks(&mut from(&world, 2).await).await, "another address has its own");
+    assert_eq!(ended(&world, "refused").await, 1);
+    assert!(asks(&mut first).await && asks(&mut second).await);
+    drop(first);
+    world.reaches("scoregate_connections_total{closed=\"done\"}", 2).await;
+    assert!(asks(&mut from(&world, 1).await).await);
+}
+
+#[tokio::test]
+async fn proxies_that_are_listed_have_as_many_as_they_need() {
+    let settings = "server.max_connections_per_address = 1\nproxies.trusted = [\"127.0.0.1\"]";
+    let world = World::with(settings, good).await;
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        let mut connection = from(&world, 1).await;
+        assert!(asks(&mut connection).await);
+        held.push(connection);
+    }
+    let mut stranger = from(&world, 2).await;
+    assert!(asks(&mut stranger).await);
+    assert!(from(&world, 2).await.is_closed().await);
+}
+
+#[tokio::test]
+async fn where_all_places_are_taken_who_is_idle_for_longest_gives_way_to_who_comes() {
+    let world = World::with("server.max_connections = 3", good).await;
+    let mut held = Vec::new();
+    for last in 1..=3 {
+        let mut connection = from(&world, last).await;
+        assert!(asks(&mut connection).await);
+        held.push(connection);
+        world.pass(SECOND);
+    }
+    for connection in &mut held {
+        assert!(asks(connection).await, "nobody has come yet");
+        world.pass(SECOND);
+    }
+    let mut next = from(&world, 4).await;
+    assert!(asks(&mut next).await);
+    assert!(held.remove(0).is_closed().await);
+    assert_eq!(ended(&world, "displaced").await, 1);
+    for connection in &mut held {
+        assert!(asks(connection).await);
+    }
+}

@@ -1,0 +1,92 @@
+//! Behind a proxy that only passes bytes on: whom it speaks for is whom the gateway deals with, and nobody else is believed.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use crate::client::{Answer, Connection};
+use crate::world::{World, good};
+
+const SETTINGS: &str = "proxies.protocol = [\"127.0.0.1\"]\nguard.per_minute = 3";
+const ASK: &str = "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// A header of version 2 for this client.
+fn binary(client: [u8; 4]) -> Vec<u8> {
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+    header.extend_from_slice(&client);
+    header.extend_from_slice(&[127, 0, 0, 1, 0x30, 0x39, 0x1f, 0x90]);
+    header
+}
+
+/// The answer to a request behind this, from an address of this machine; none if the connection is closed.
+async fn ask(world: &World, from: u8, header: &[u8]) -> Option<Answer> {
+    let local = IpAddr::V4(Ipv4Addr::new(127, 0, 0, from));
+    let mut connection = Connection::open_from(local, world.address()).await;
+    connection.write(&[header, ASK.as_bytes()].concat()).await;
+    connection.read(false).await
+}
+
+async fn left(world: &World, from: u8, header: &[u8]) -> u64 {
+    ask(world, from, header).await.unwrap().number("x-ratelimit-remaining")
+}
+
+#[tokio::test]
+async fn each_client_behind_a_listed_proxy_has_a_guard_of_its_own_in_both_versions() {
+    let world = World::with(SETTINGS, good).await;
+    let text = b"PROXY TCP4 192.0.2.1 127.0.0.1 12345 8080\r\n";
+    assert_eq!(left(&world, 1, text).await, 2);
+    assert_eq!(left(&world, 1, &binary([192, 0, 2, 1])).await, 1, "the same client, told otherwise");
+    assert_eq!(left(&world, 1, &binary([192, 0, 2, 2])).await, 2);
+    assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n").await, 2);
+    assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::2 ::1 1 2\r\n").await, 1, "its network counts");
+    // The proxy for itself, which is how it looks whether we are there.
+    assert_eq!(left(&world, 1, b"PROXY UNKNOWN\r\n").await, 2);
+    assert_eq!(left(&world, 1, b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0").await, 1);
+}
+
+#[tokio::test]
+async fn a_header_holds_for_all_requests_of_its_connection() {
+    let world = World::with(SETTINGS, good).await;
+    let mut connection = Connection::open(world.address()).await;
+    connection.write(&binary([192, 0, 2, 9])).await;
+    for left in [2, 1, 0] {
+        connection.write(ASK.as_bytes()).await;
+        assert_eq!(connection.read(false).await.unwrap().number("x-ratelimit-remaining"), left);
+    }
+}
+
+#[tokio::test]
+async fn a_listed_proxy_that_says_nothing_of_its_client_is_closed_and_nobody_else_may_say_anything() {
+    let world = World::with(SETTINGS, good).await;
+    assert!(ask(&world, 1, b"").await.is_none(), "no header");
+    assert!(ask(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
+    assert_eq!(world.counted("scoregate_connections_total{closed=\"failed\"}").await, 2);
+    let stranger = ask(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n").await.unwrap();
+    assert_eq!((stranger.status, stranger.body.len()), (400, 0), "no HTTP");
+    assert_eq!(left(&world, 2, b"").await, 2, "and without it an address like any other");
+    assert!(world.backend.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_header_that_does_not_end_is_waited_for_as_long_as_a_head() {
+    let world = World::with(SETTINGS, good).await;
+    let mut half = Connection::open(world.address()).await;
+    half.write(b"PROXY TCP4 192.0.2.1 ").await;
+    world.reaches("scoregate_connections", 1).await;
+    world.pass(Duration::from_secs(9));
+    assert!(half.is_closed().await);
+    assert_eq!(world.counted("scoregate_connections_total{closed=\"head\"}").await, 1);
+}
+
+#[tokio::test]
+async fn the_places_of_an_address_are_its_clients_and_not_the_proxy_s() {
+    let settings = format!("{SETTINGS}\nserver.max_connections_per_address = 1");
+    let world = World::with(&settings, good).await;
+    let hold = async |client: u8| {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(&[&binary([192, 0, 2, client])[..], ASK.as_bytes()].concat()).await;
+        (connection.read(false).await.is_some(), connection)
+    };
+    let (first, second) = (hold(1).await, hold(2).await);
+    assert!(first.0 && second.0);
+    assert!(!hold(1).await.0, "it has one already");
+}
