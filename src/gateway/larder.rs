@@ -106,25 +106,24 @@ impl Larder {
 
     /// What is stored for a request, and what it is good for at `now`.
     pub(super) fn find(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
-        let stored = self.cache.get(key)?;
-        stored.used();
-        let keeping = self.keeping.load();
-        let life = keeping.life(key.route);
-        let due = life.due(&stored, self.refreshes.seen_at());
-        Some(Found { stored, due, verdict: verdict(due, &life.windows, now) })
+        self.see(key, now).inspect(|found| found.stored.used())
     }
 
     /// Whether a request for a document is answered from what is stored, without anybody waiting for the backend. To ask is
     /// no use of it.
     pub(super) fn is_at_hand(&self, key: &DocumentKey, now: Mono) -> bool {
-        self.cache.get(key).is_some_and(|stored| {
-            let keeping = self.keeping.load();
-            let life = keeping.life(key.route);
-            match verdict(life.due(&stored, self.refreshes.seen_at()), &life.windows, now) {
-                Verdict::Fresh | Verdict::UsableWhileRefreshed => true,
-                Verdict::UsableOnError | Verdict::Gone => false,
-            }
+        self.see(key, now).is_some_and(|found| match found.verdict {
+            Verdict::Fresh | Verdict::UsableWhileRefreshed => true,
+            Verdict::UsableOnError | Verdict::Gone => false,
         })
+    }
+
+    fn see(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
+        let stored = self.cache.get(key)?;
+        let keeping = self.keeping.load();
+        let life = keeping.life(key.route);
+        let due = life.due(&stored, self.refreshes.seen_at());
+        Some(Found { stored, due, verdict: verdict(due, &life.windows, now) })
     }
 
     /// When the refresh of a document is due, or was.

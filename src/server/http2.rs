@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::gateway::Peer;
 
 use super::connection::{Closed, Host};
-use super::pulse::{Pulse, Ticket};
+use super::pulse::{Overdue, Pulse, Ticket};
 use super::watch::{Told, Watch};
 
 /// Requests that a client may have open at once on one connection.
@@ -81,7 +81,7 @@ where
             told = watch.told() => told,
         };
         // One that is idle is told before it is left: what it sent meanwhile is answered.
-        if told == Told::Retire || (Closed::from(told) == Closed::Idle && !pulse.is_retiring()) {
+        if told == Told::Retire || (told == Told::Overdue(Overdue::Idle) && !pulse.is_retiring()) {
             pulse.retire();
             connection.as_mut().graceful_shutdown();
             continue;

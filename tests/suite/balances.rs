@@ -78,6 +78,18 @@ impl World {
         }
     }
 
+    /// How many connections have ended so.
+    pub async fn ended(&self, how: &str) -> u32 {
+        self.counted(&format!("scoregate_connections_total{{closed=\"{how}\"}}")).await
+    }
+
+    /// How many connections were noticed, those that have ended included.
+    pub async fn has_met(&self) -> u64 {
+        let scrape = self.scrape().await;
+        let values = scrape.lines().filter(|line| line.starts_with("scoregate_connections"));
+        values.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
     /// Waits until so many calls of the backend have ended, and what they brought is stored.
     pub async fn fetched(&self, calls: u32) {
         self.reaches("scoregate_upstream_duration_seconds_count", calls).await;

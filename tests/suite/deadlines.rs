@@ -15,24 +15,13 @@ const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 impl World {
     /// A connection that the gateway has noticed and that has sent this.
     async fn caller(&self, bytes: &[u8]) -> Connection {
-        let before = self.arrived().await;
+        let before = self.has_met().await;
         let mut connection = Connection::open(self.address()).await;
-        while self.arrived().await == before {
+        while self.has_met().await == before {
             tokio::task::yield_now().await;
         }
         connection.write(bytes).await;
         connection
-    }
-
-    /// How many connections were noticed, those that have ended included.
-    async fn arrived(&self) -> u64 {
-        let scrape = self.scrape().await;
-        let values = scrape.lines().filter(|line| line.starts_with("scoregate_connections"));
-        values.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
-    }
-
-    async fn closed(&self, why: &str) -> u32 {
-        self.counted(&format!("scoregate_connections_total{{closed=\"{why}\"}}")).await
     }
 }
 
@@ -67,7 +56,7 @@ async fn whoever_sends_no_whole_head_is_cut_off_after_nine_seconds_and_not_befor
     for (mut connection, bytes) in cut {
         assert!(connection.is_closed().await, "{bytes:?}");
     }
-    assert_eq!(world.closed("head").await, 7);
+    assert_eq!(world.ended("head").await, 7);
     assert_eq!(in_time.status(HEALTH).await, 200);
 }
 
@@ -85,7 +74,7 @@ async fn a_head_that_drips_gets_no_more_time_for_it() {
         world.pass(SECOND + MOMENT);
     }
     assert!(connection.is_closed().await);
-    assert_eq!(world.closed("head").await, 1);
+    assert_eq!(world.ended("head").await, 1);
 }
 
 #[tokio::test]
@@ -98,7 +87,7 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
     world.pass(MOMENT);
     assert!(idle.is_closed().await);
     assert_eq!(busy.status(HEALTH).await, 200);
-    assert_eq!(world.closed("idle").await, 1);
+    assert_eq!(world.ended("idle").await, 1);
 }
 
 #[tokio::test]
@@ -114,11 +103,11 @@ async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_
     world.backend.has_received(1).await;
     world.pass(MINUTE_LESS_A_MOMENT);
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
-    assert_eq!(world.closed("request").await, 0);
+    assert_eq!(world.ended("request").await, 0);
     world.pass(MOMENT);
     let told = connection.read(false).await;
     assert!(told.is_none(), "{told:?}");
-    assert_eq!((world.closed("request").await, world.counted("scoregate_clients_left_total").await), (1, 1));
+    assert_eq!((world.ended("request").await, world.counted("scoregate_clients_left_total").await), (1, 1));
 }
 
 #[tokio::test]
@@ -132,7 +121,7 @@ async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
     }
-    assert_eq!(world.closed("unread").await, 1);
+    assert_eq!(world.ended("unread").await, 1);
     let mut answers = 0;
     while connection.read(false).await.is_some() {
         answers += 1;
@@ -178,5 +167,5 @@ async fn a_body_that_never_comes_is_not_waited_for() {
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
     }
-    assert_eq!(world.closed("done").await, 1);
+    assert_eq!(world.ended("done").await, 1);
 }

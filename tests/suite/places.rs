@@ -20,10 +20,6 @@ async fn asks(connection: &mut Connection) -> bool {
     connection.read(false).await.is_some_and(|answer| answer.status == 200)
 }
 
-async fn ended(world: &World, how: &str) -> u32 {
-    world.counted(&format!("scoregate_connections_total{{closed=\"{how}\"}}")).await
-}
-
 #[tokio::test]
 async fn an_address_has_its_places_and_no_more() {
     let world = World::with("server.max_connections_per_address = 2", good).await;
@@ -31,7 +27,7 @@ async fn an_address_has_its_places_and_no_more() {
     assert!(asks(&mut first).await && asks(&mut second).await);
     assert!(from(&world, 1).await.is_closed().await);
     assert!(asks(&mut from(&world, 2).await).await, "another address has its own");
-    assert_eq!(ended(&world, "refused").await, 1);
+    assert_eq!(world.ended("refused").await, 1);
     assert!(asks(&mut first).await && asks(&mut second).await);
     drop(first);
     world.reaches("scoregate_connections_total{closed=\"done\"}", 2).await;
@@ -70,7 +66,7 @@ async fn where_all_places_are_taken_who_is_idle_for_longest_gives_way_to_who_com
     let mut next = from(&world, 4).await;
     assert!(asks(&mut next).await);
     assert!(held.remove(0).is_closed().await);
-    assert_eq!(ended(&world, "displaced").await, 1);
+    assert_eq!(world.ended("displaced").await, 1);
     for connection in &mut held {
         assert!(asks(connection).await);
     }

@@ -59,7 +59,7 @@ async fn a_listed_proxy_that_says_nothing_of_its_client_is_closed_and_nobody_els
     let world = World::with(SETTINGS, good).await;
     assert!(ask(&world, 1, b"").await.is_none(), "no header");
     assert!(ask(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
-    assert_eq!(world.counted("scoregate_connections_total{closed=\"failed\"}").await, 2);
+    assert_eq!(world.ended("failed").await, 2);
     let stranger = ask(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n").await.unwrap();
     assert_eq!((stranger.status, stranger.body.len()), (400, 0), "no HTTP");
     assert_eq!(left(&world, 2, b"").await, 2, "and without it an address like any other");
@@ -74,7 +74,7 @@ async fn a_header_that_does_not_end_is_waited_for_as_long_as_a_head() {
     world.reaches("scoregate_connections", 1).await;
     world.pass(Duration::from_secs(9));
     assert!(half.is_closed().await);
-    assert_eq!(world.counted("scoregate_connections_total{closed=\"head\"}").await, 1);
+    assert_eq!(world.ended("head").await, 1);
 }
 
 #[tokio::test]

@@ -11,19 +11,6 @@ const MOMENT: Duration = Duration::from_millis(1);
 const MINUTE_LESS_A_MOMENT: Duration = Duration::from_millis(59_999);
 const INITIAL_WINDOW: u16 = 4;
 
-impl World {
-    async fn ended(&self, why: &str) -> u32 {
-        self.counted(&format!("scoregate_connections_total{{closed=\"{why}\"}}")).await
-    }
-
-    /// How many connections were noticed, those that have ended included.
-    async fn has_met(&self) -> u64 {
-        let scrape = self.scrape().await;
-        let values = scrape.lines().filter(|line| line.starts_with("scoregate_connections"));
-        values.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
-    }
-}
-
 #[tokio::test]
 async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
     let world = World::new().await;
