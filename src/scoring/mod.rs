@@ -41,6 +41,7 @@ pub use method::METHOD_VERSION;
 pub use run::{
     Axis, BadRun, Failure, LONGEST_RUN, MOST_TRIALS, Model, Outcome, Record, Run, RunId, Suite, Trial,
 };
+pub use simulate::simulated_records;
 pub use snapshot::Source;
 
 /// A source that could not be read is left alone for so long.

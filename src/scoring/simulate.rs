@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::Wall;
 use crate::routes::ModelId;
 
 use super::catalogue::{CATALOGUE, Entry, Habit};
 use super::hour::{Hour, Stretch};
-use super::run::{Failure, Model, Outcome, Run, Suite, Trial};
+use super::run::{Failure, Model, Outcome, Record, Run, RunId, Suite, Trial};
 
 /// Trials of one run.
 const TRIALS: usize = 5;
@@ -33,15 +34,44 @@ pub(super) struct Simulated {
 
 /// All simulated models of a seed.
 pub(super) fn models(seed: u64) -> Vec<Simulated> {
+    models_named(seed, "")
+}
+
+/// Runs of that many models over the hours before the one that `until` lies in, by hour: what a load test imports. Beyond
+/// the catalogue its models come again, under other names and with other luck.
+pub fn simulated_records(
+    seed: u64,
+    models: usize,
+    until: Wall,
+    hours: u64,
+) -> impl Iterator<Item = Record> + Send {
+    let again = (0_u64..).flat_map(move |turn| {
+        let ending = if turn == 0 { String::new() } else { format!("-{turn}") };
+        models_named(seed + turn, &ending)
+    });
+    let models: Vec<Simulated> = again.take(models).collect();
+    let of_hour = move |hour: Hour| {
+        let rounds: Vec<Vec<Run>> = models.iter().map(|model| model.round(hour)).collect();
+        rounds.into_iter().flatten()
+    };
+    Hour::of(until).last(hours).hours().flat_map(of_hour).map(|run| {
+        let id = format!("{}-{}-{}", run.model().id(), run.suite().word(), run.at().seconds());
+        let id = RunId::new(&id).expect("its parts are short and visible");
+        Record { id, run, detail: None }
+    })
+}
+
+fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
     // One shift for all keeps the order of the habits, which is hand-picked.
     let shift = Random::new(&[seed]).below(10_000);
     CATALOGUE
         .into_iter()
         .map(|entry| {
-            let id = ModelId::new(entry.id)
+            let id = ModelId::new(&format!("{}{ending}", entry.id))
                 .expect("the catalogue's identifiers are well-formed: a test walks them");
             let (input, output) = entry.prices;
-            let model = Model::new(id, entry.name, entry.provider, Some(input), Some(output));
+            let name = format!("{}{}", entry.name, ending.replace('-', " "));
+            let model = Model::new(id, &name, entry.provider, Some(input), Some(output));
             let model = Arc::new(model.expect("the catalogue's models are valid: a test walks them"));
             let mut own = Random::new(&[seed]);
             let seed =
@@ -193,9 +223,10 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::statistics::Tally;
     use super::*;
-    use crate::clock::Wall;
 
     fn noon() -> Hour {
         Hour::of(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap())
@@ -208,6 +239,17 @@ mod tests {
             let half: Vec<Run> = simulated.runs(noon().last(24)).collect();
             assert!(whole.ends_with(&half), "{}", simulated.entry.id);
         }
+    }
+
+    #[test]
+    fn a_load_has_as_many_models_as_wanted_and_every_run_an_identifier_of_its_own() {
+        let records: Vec<Record> = simulated_records(1, 40, noon().start(), 24).collect();
+        let ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
+        assert_eq!(ids.len(), records.len());
+        let models: BTreeSet<_> = records.iter().map(|record| record.run.model().id()).collect();
+        // Of the previews, some are away.
+        assert!((34..=40).contains(&models.len()), "{}", models.len());
+        assert!(records.is_sorted_by_key(|record| Hour::of(record.run.at())));
     }
 
     #[test]
