@@ -1,8 +1,8 @@
 /* A disk that fails on command: put before the program by LD_PRELOAD, built by `disk.rs`.
  *
- * What the program does to the store's file and its log passes through here; orders come from the file that
- * FAILING_DISK_ORDERS names, read again at every call: "3 torn-write 2" is the third order, for the second write from
- * now on. None, an empty file or a word not known here: everything passes.
+ * What the program does to the store, the archive of runs and their logs passes through here; orders come from the
+ * file that FAILING_DISK_ORDERS names, read again at every call: "3 torn-write 2" is the third order, for the second
+ * write from now on. None, an empty file or a word not known here: everything passes.
  *
  * Limits: what was written stays written, as after the death of a process; the loss of what was never synced, as after
  * a power cut, is not acted out. "enospc" refuses overwriting too, as a file system that copies on write does. What is
@@ -56,7 +56,7 @@ static int is_the_store(int fd) {
     if (length < 0)
         return 0;
     path[length] = 0;
-    return strstr(path, "scoregate.db") && !strstr(path, "scoregate.db-shm");
+    return (strstr(path, "scoregate.db") || strstr(path, "runs.db")) && !strstr(path, ".db-shm");
 }
 
 static struct order read_order(void) {

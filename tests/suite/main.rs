@@ -79,6 +79,8 @@ mod refreshing;
 mod reloading;
 mod request_ids;
 mod retirement;
+mod scoring_import;
+mod scoring_kills;
 mod seeds;
 mod shell;
 mod sigterm;

@@ -52,6 +52,20 @@ pub fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
     Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
+/// Runs it to its end with this on its standard input.
+pub fn run_fed(arguments: &[&str], input: &[u8]) -> Ended {
+    let mut command = command(arguments, &[]);
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_vec());
+    // It may end before it has read all of it.
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
 /// What an operator does to the store of a data directory by hand, and reads there.
 pub fn sqlite3(data_dir: &Path, statements: &str) -> String {
     let file = data_dir.join(scoregate::store::Embedded::FILE_NAME);
@@ -261,16 +275,7 @@ impl Keys<'_> {
     /// Runs one that reads this.
     pub fn fed(&self, arguments: &[&str], input: &[u8]) -> Ended {
         let place = ["--data-dir", self.0.to_str().unwrap()];
-        let mut command = command(&[&["keys"], arguments, &place].concat(), &[]);
-        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = piped.spawn().unwrap();
-        let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_vec());
-        // It may end before it has read all of it.
-        let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
-        let output = child.wait_with_output().unwrap();
-        feeder.join().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        run_fed(&[&["keys"], arguments, &place].concat(), input)
     }
 
     /// Creates an application: its id and its key.

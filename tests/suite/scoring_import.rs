@@ -1,0 +1,161 @@
+//! Benchmark runs come in: by the real program, from files good and bad, and into a server that is running.
+//!
+//! Not for: kills in the middle (`scoring_kills`), nor for every way a line can be wrong (its reader's own tests).
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use scoregate::clock::Wall;
+use scoregate::scoring::simulated_records;
+use tempfile::TempDir;
+
+use crate::shell::{Ended, run, run_fed};
+use crate::world::{NOON, World, good};
+
+/// The lines of what so many simulated models did in the hours before noon.
+pub fn lines(models: usize, hours: u64) -> String {
+    let noon = Wall::parse_rfc3339(NOON).unwrap();
+    simulated_records(7, models, noon, hours).map(|record| record.write() + "\n").collect()
+}
+
+/// The archive of a directory, as an argument.
+pub fn archive(place: &Path) -> String {
+    place.join("runs.db").to_str().unwrap().to_owned()
+}
+
+fn file(place: &TempDir, name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = place.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut packing = GzEncoder::new(Vec::new(), Compression::fast());
+    packing.write_all(text.as_bytes()).unwrap();
+    packing.finish().unwrap()
+}
+
+fn import(place: &TempDir, files: &[&str]) -> Ended {
+    run(&[&["scoring", "import", "--archive", &archive(place.path())], files].concat())
+}
+
+fn export(place: &TempDir) -> Vec<String> {
+    let exported = run(&["scoring", "export", "--archive", &archive(place.path())]).with(0).out;
+    let mut lines: Vec<String> = exported.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn counted(taken: usize, already_there: usize, refused: usize) -> String {
+    format!("{taken} taken, {already_there} already there, {refused} refused\n")
+}
+
+#[test]
+fn scoring_import_takes_plain_and_packed_files_once_and_export_gives_back_the_same_lines() {
+    let (place, text) = (TempDir::new().unwrap(), lines(5, 30));
+    let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
+    let plain = file(&place, "first.jsonl", first);
+    // Packed in two pieces, as one appends to such a file; its name does not say so.
+    let (one, two) = second.split_at(second[..second.len() / 2].rfind('\n').unwrap() + 1);
+    let gzip = file(&place, "second", [packed(one), packed(two)].concat());
+    let (of_first, of_both) = (first.lines().count(), text.lines().count());
+    assert_eq!(import(&place, &[&plain]).with(0).out, counted(of_first, 0, 0));
+    assert_eq!(import(&place, &[&plain, &gzip]).with(0).out, counted(of_both - of_first, of_first, 0));
+    let archive = archive(place.path());
+    let fed = run_fed(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
+    assert_eq!(fed.json(), serde_json::json!({"taken": 0, "already_there": of_both, "refused": 0}));
+    assert_eq!(fed.err, "", "no bar where there is no terminal");
+
+    let mut expected: Vec<&str> = text.lines().collect();
+    expected.sort_unstable();
+    assert_eq!(export(&place), expected);
+}
+
+#[test]
+fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_would_do() {
+    let place = TempDir::new().unwrap();
+    let text = lines(2, 2);
+    let good: Vec<&str> = text.lines().collect();
+    let bad = |from: &str, to: &str| {
+        let line = good.iter().find(|line| line.contains(from)).unwrap();
+        line.replacen(from, to, 1).replacen("\"id\":\"", "\"id\":\"bad-", 1)
+    };
+    let score = good[0].split("\"correctness\":").nth(1).unwrap().split(',').next().unwrap();
+    let score = format!("\"correctness\":{score}");
+    let rows = [
+        (bad(&score, "\"correctness\":NaN"), "trials[0].scores.correctness", "expected"),
+        (bad(&score, "\"correctness\":1.2"), "trials[0].scores.correctness", "a number from 0 to 1"),
+        (bad("\"time\":\"20", "\"time\":\"21"), "time", "in the future"),
+        (bad("\"coding\"", "\"chess\""), "suite", "write one of coding, reasoning, tooling"),
+        (
+            good[0].replacen("atlas-4-large\",\"name", "other\",\"name", 1),
+            "id",
+            "is there with other content",
+        ),
+        ("[1, 2]".into(), "line", "expected"),
+        ("\u{0}".repeat(2_000_000), "line", "is longer than 1048576 bytes"),
+    ];
+    let mut text = format!("{}\n\n", good.join("\n"));
+    let first = text.lines().count() + 1;
+    for (line, ..) in &rows {
+        text.push_str(&format!("{line}\n"));
+    }
+    let name = file(&place, "mixed.jsonl", text.trim_end());
+    let ended = import(&place, &[&name]).with(1);
+    assert_eq!(ended.out, counted(good.len(), 0, rows.len()));
+    let told: Vec<&str> = ended.err.lines().collect();
+    assert_eq!(told.len(), rows.len(), "{}", ended.err);
+    for (place, (told, (_, field, words))) in told.iter().zip(&rows).enumerate() {
+        let begins = format!("{name}:{}: {field}: ", first + place);
+        assert!(told.starts_with(&begins) && told.contains(words), "{begins}{words}\n{told}");
+    }
+    let mut expected = good;
+    expected.sort_unstable();
+    assert_eq!(export(&place), expected, "a bad line left something behind");
+}
+
+#[test]
+fn scoring_import_that_cannot_read_or_write_says_so_and_keeps_what_it_had() {
+    let (place, text) = (TempDir::new().unwrap(), lines(1, 2));
+    let good = file(&place, "good.jsonl", &text);
+    let missing = import(&place, &[&good, "no-such-file"]).with(1);
+    assert!(missing.err.contains("no-such-file cannot be read") && missing.out.is_empty(), "{}", missing.err);
+    let whole = packed(&text);
+    let cut = file(&place, "cut.gz", &whole[..whole.len() - 20]);
+    let broken = import(&place, &[&good, &cut]).with(1);
+    assert!(broken.err.contains("cut.gz cannot be read"), "{}", broken.err);
+    assert!(broken.out.starts_with(&format!("{} taken", text.lines().count())), "{}", broken.out);
+    assert_eq!(export(&place).len(), text.lines().count());
+
+    let theirs = file(&place, "theirs.db", "not an archive of anything at all");
+    let refused = run(&["scoring", "import", &good, "--archive", &theirs]).with(2);
+    assert!(refused.err.contains("no archive of runs: name another file"), "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "not an archive of anything at all");
+    let nothing = run(&["scoring", "export", "--archive", "/no/such/archive"]).with(1);
+    assert!(nothing.err.contains("there is no archive"), "{}", nothing.err);
+}
+
+#[tokio::test]
+async fn scoring_import_is_taken_up_by_a_running_server_at_its_next_refresh() {
+    let place = TempDir::new().unwrap();
+    let settings = format!("upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n", archive(place.path()));
+    let world = World::with(&settings, good).await;
+    let pro = world.customer("pro").await;
+    let models = async || world.get("/api/v1/models").key(&pro.key).send().await.json();
+    assert_eq!(models().await["count"], 0);
+    let name = file(&place, "runs.jsonl", lines(3, 30));
+    let imported = tokio::task::spawn_blocking(move || import(&place, &[&name]).with(0));
+    imported.await.unwrap();
+    assert_eq!(models().await["count"], 0, "it is the snapshot of the hour");
+    world.pass(Duration::from_secs(3_601));
+    assert_eq!(models().await["count"], 0, "overdue, and being refreshed");
+    world.settled().await;
+    let after = models().await;
+    assert_eq!((&after["count"], &after["generated_at"]), (&3.into(), &"2026-11-21T13:00:00Z".into()));
+    assert!(!after["license"].as_str().unwrap().contains("ynthetic"));
+    let transparency = world.get("/api/v1/analytics/transparency").key(&pro.key).send().await.json();
+    assert_eq!(transparency["data"][0]["synthetic"], false);
+}

@@ -1,0 +1,154 @@
+//! An import of runs that is killed: what it had stored is there whole, the same files again bring the rest and double
+//! nothing, and the scores are those of an import that nobody disturbed.
+//!
+//! At chosen points of what it does to its disk in every run; `SCOREGATE_FULL=1` kills it at many more moments of an
+//! import of a million trials, and leaves its figures in `tests/results/`. Not for: a power cut, which loses what was not
+//! synced; the death of a process does not.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use scoregate::clock::{Clock, Wall};
+use scoregate::scoring::{Archive, Question, Scoring, Source};
+use tempfile::TempDir;
+
+use crate::disk::{Disk, Order};
+use crate::scoring_import::{archive, lines};
+use crate::shell::{Program, run};
+use crate::world::NOON;
+
+/// What lies in the archive of a directory: runs, and how many numbers of trials.
+fn stored(place: &Path) -> (u64, u64) {
+    let ask = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
+    let output = Command::new("sqlite3").arg(archive(place)).arg(ask).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A program that was killed may not have made its tables yet.
+    let Some((runs, bytes)) = text.trim().split_once('|') else { return (0, 0) };
+    (runs.parse().unwrap(), bytes.parse().unwrap())
+}
+
+/// Every document of an archive that does not depend on when it is asked, as text.
+fn scores(place: &Path) -> String {
+    let noon = Wall::parse_rfc3339(NOON).unwrap();
+    let archive = Archive::open(Path::new(&archive(place)), noon).unwrap();
+    let scoring = Scoring::open(Source::Archive(archive), noon).unwrap();
+    let mut text = String::new();
+    for id in scoring.model_ids() {
+        for question in [Question::Model(id.clone()), Question::Drift(id.clone())] {
+            writeln!(text, "{:?}", scoring.answer(&question).unwrap().data).unwrap();
+        }
+    }
+    text
+}
+
+fn import(place: &Path, file: &str, disk: &Disk) -> Program {
+    Program::start(&["scoring", "import", file, "--archive", &archive(place)], &disk.environment())
+}
+
+/// Imports again, undisturbed, and holds what is there then against an import that was never killed.
+fn finish(place: &Path, file: &str, before: u64, undisturbed: &(u64, u64, String)) {
+    let (runs, numbers, expected) = undisturbed;
+    let ended = run(&["scoring", "import", file, "--archive", &archive(place)]).with(0);
+    let words = format!("{} taken, {before} already there, 0 refused\n", runs - before);
+    assert_eq!(ended.out, words);
+    assert_eq!(stored(place), (*runs, *numbers));
+    assert_eq!(&scores(place), expected);
+}
+
+fn undisturbed(file: &str) -> (u64, u64, String) {
+    let place = TempDir::new().unwrap();
+    run(&["scoring", "import", file, "--archive", &archive(place.path())]).with(0);
+    let (runs, numbers) = stored(place.path());
+    (runs, numbers, scores(place.path()))
+}
+
+#[test]
+fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothing_on_retry() {
+    let files = TempDir::new().unwrap();
+    let file = files.path().join("runs.jsonl");
+    std::fs::write(&file, lines(20, 200)).unwrap();
+    let file = file.to_str().unwrap();
+    let expected = undisturbed(file);
+    assert!(expected.0 > 2 * 4_096, "several batches: {}", expected.0);
+    let mut kept = Vec::new();
+    for order in [
+        Order::KillBeforeWrite(1),
+        Order::KillBeforeSync(1),
+        Order::KillAfterSync(5),
+        Order::KillBeforeSync(7),
+        Order::KillAfterSync(8),
+        Order::KillBeforeSync(9),
+        Order::KillAfterSync(10),
+        Order::KillBeforeSync(11),
+        Order::KillBeforeSync(13),
+        Order::TearWrite(100),
+        Order::TearWrite(300),
+        Order::TearWrite(1_500),
+    ] {
+        let (place, disk) = (TempDir::new().unwrap(), Disk::new());
+        disk.order(order);
+        let (ended, _) = import(place.path(), file, &disk).end();
+        assert_eq!(ended.code, None, "{order:?} was not met: {}{}", ended.out, ended.err);
+        let (runs, numbers) = stored(place.path());
+        // Whole batches: each run of it with all of its trials, which a score would be made of.
+        assert!(runs % 4_096 == 0 || runs == expected.0, "{order:?}: {runs}");
+        assert!((runs == 0) == (numbers == 0));
+        kept.push(runs);
+        let counted = scores_if_any(place.path());
+        assert!(counted.is_empty() || counted == expected.2, "{order:?}: half an import counts");
+        finish(place.path(), file, runs, &expected);
+    }
+    let some = |which: &dyn Fn(&u64) -> bool| kept.iter().any(which);
+    let (none, all) = (some(&|runs| *runs == 0), some(&|runs| *runs == expected.0));
+    let between = some(&|runs| (1..expected.0).contains(runs));
+    assert!(none && between && all, "kills before, between and after the batches: {kept:?}");
+}
+
+fn scores_if_any(place: &Path) -> String {
+    let is_made = std::fs::metadata(archive(place)).is_ok_and(|file| file.len() > 0);
+    if is_made { scores(place) } else { String::new() }
+}
+
+#[test]
+fn scoring_kills_at_random_moments_of_a_large_import() {
+    if std::env::var_os("SCOREGATE_FULL").is_none() {
+        // The small size is the test above.
+        return;
+    }
+    const KILLS: u32 = 25;
+    let files = TempDir::new().unwrap();
+    let file = files.path().join("runs.jsonl");
+    // A million trials and some.
+    std::fs::write(&file, lines(150, 470)).unwrap();
+    let file = file.to_str().unwrap();
+    let expected = undisturbed(file);
+    let place = TempDir::new().unwrap();
+    let (mut before, mut lives) = (0, Vec::new());
+    for kill in 0..KILLS {
+        let disk = Disk::new();
+        let program = import(place.path(), file, &disk);
+        // Each comes somewhat further than the last did.
+        let goal = expected.0 * u64::from(kill + 1) / u64::from(KILLS + 1);
+        while stored(place.path()).0 < goal {}
+        drop(program);
+        let (runs, _) = stored(place.path());
+        assert!(runs >= before && (runs % 4_096 == 0 || runs == expected.0), "{before} {runs}");
+        lives.push(runs);
+        before = runs;
+    }
+    finish(place.path(), file, before, &expected);
+    let today = Clock::system().now().wall.rfc3339();
+    let date = today.split('T').next().unwrap();
+    let report = format!(
+        "# An import of runs, killed over and over, {date}\n\n\
+         {} runs with {} trials from one file, killed with SIGKILL {KILLS} times on one archive and begun again each time;\n\
+         then once to its end. Runs stored after each kill: {lives:?}.\n\n\
+         Nothing stored was lost, nothing was there twice, and every model's detail and drift signature is, byte for\n\
+         byte, that of an import that was never killed.\n",
+        expected.0,
+        expected.1 / 72,
+    );
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results");
+    std::fs::write(results.join(format!("{date}-import-kills.md")), report).unwrap();
+}
