@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderValue;
 
 use crate::cache::Source;
@@ -37,15 +36,16 @@ impl Embedded {
         });
         let answer = answered.await.map_err(|error| Failure::Invalid(format!("it failed: {error}")))?;
         let Some(answer) = answer else { return Ok(Fetched::NoSuchModel) };
-        let etag = HeaderValue::try_from(answer.etag).ok();
+        let etag = HeaderValue::from_str(&answer.etag).ok();
         let source = Source { etag, last_modified: None };
         let next_refresh = Some(answer.next_refresh);
         if source.etag.is_some() && known.is_some_and(|known| known.etag == source.etag) {
             return Ok(Fetched::Unchanged { next_refresh });
         }
-        let body = Bytes::from(answer.data);
         let head = Head { source, dated: Some(answer.generated_at), next_refresh, now };
-        EndpointMapping::canonical(key.route.endpoint()).read(key, &body, head).map_err(Failure::Invalid)
+        EndpointMapping::canonical(key.route.endpoint())
+            .read(key, &answer.data, head)
+            .map_err(Failure::Invalid)
     }
 }
 
