@@ -14,6 +14,7 @@ mod losses;
 mod method;
 mod page_hinkley;
 mod portrait;
+mod question;
 mod run;
 mod series;
 mod simulate;
