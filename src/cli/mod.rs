@@ -10,6 +10,7 @@ mod exit;
 mod keys;
 mod printer;
 mod reload;
+mod scoring;
 mod serve;
 mod store;
 
@@ -74,6 +75,9 @@ enum Command {
     /// List and purge the documents that a running server has.
     #[command(after_help = cache::AFTER_HELP)]
     Cache(cache::CacheArgs),
+    /// Run the built-in backend by itself.
+    #[command(after_help = scoring::AFTER_HELP)]
+    Scoring(scoring::ScoringArgs),
     /// Have a running server read its settings and certificates again.
     #[command(after_help = reload::AFTER_HELP)]
     Reload(reload::ReloadArgs),
@@ -117,6 +121,7 @@ pub fn main() -> Exit {
         Command::Keys(args) => keys::run(args),
         Command::Store(args) => store::run(&args),
         Command::Cache(args) => cache::run(args),
+        Command::Scoring(args) => scoring::run(args),
         Command::Reload(args) => reload::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
