@@ -278,3 +278,26 @@ async fn alone_a_clock_that_is_set_back_or_was_asleep_is_followed_within_seconds
     hand.advance(Duration::from_secs(10));
     assert_eq!(alone.comes_to("2026-11-21T21:00:00Z").await.status, 200);
 }
+
+#[test]
+fn alone_no_request_waits_for_a_snapshot_that_is_being_made() {
+    let mut one_blocking_thread = tokio::runtime::Builder::new_current_thread();
+    let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (clock, hand) = Clock::hand_driven(noon());
+        let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+        let before = alone.get(MODELS).await;
+        // The one thread on which snapshots can be made has something else to do.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || held.recv());
+        hand.advance(HOUR);
+        for _ in 0..50 {
+            let meanwhile = alone.get(MODELS).await;
+            assert_eq!((meanwhile.status, meanwhile.header("cache-control")), (200, "no-cache"));
+            assert_eq!((&meanwhile.body, meanwhile.header("etag")), (&before.body, before.header("etag")));
+        }
+        release.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        alone.comes_to("2026-11-21T13:00:00Z").await;
+    });
+}
