@@ -2,12 +2,13 @@
 //!
 //! Not for: ports, tasks and signals (`app`).
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig};
 use crate::gateway::{
     AddressGuard, Capacity, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster,
@@ -16,7 +17,7 @@ use crate::gateway::{
 use crate::keys::KeyForm;
 use crate::pages::{Pages, PagesConfig};
 use crate::routes::API_VERSION;
-use crate::scoring::Scoring;
+use crate::scoring::{self, Archive, Scoring};
 use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
 use crate::telemetry::metrics::Registry;
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
@@ -46,7 +47,7 @@ pub(super) async fn build(
     let larder = Arc::new(Larder::new(
         config.cache_bytes,
         open_shelf(config, data_dir).await?,
-        Protected::new(upstream(config, clock)?, config.protection, clock.clone()),
+        Protected::new(upstream(config, clock).await?, config.protection, clock.clone()),
         config.keeping.clone(),
         TaskTracker::new(),
         clock.clone(),
@@ -138,9 +139,13 @@ async fn open_shelf(config: &Config, data_dir: &DataDir) -> anyhow::Result<Keeps
     })
 }
 
-fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>> {
+async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>> {
     Ok(match &config.upstream {
-        UpstreamConfig::BuiltIn { seed } => {
+        UpstreamConfig::BuiltIn { archive } => {
+            let scoring = open_scoring(archive.clone(), clock.now().wall).await?;
+            Arc::new(EmbeddedUpstream::new(Arc::new(scoring), clock.clone()))
+        }
+        UpstreamConfig::Simulated { seed } => {
             let scoring = Scoring::demo(*seed, clock.now().wall);
             Arc::new(EmbeddedUpstream::new(Arc::new(scoring), clock.clone()))
         }
@@ -149,6 +154,20 @@ fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>>
             Arc::new(backend.with_context(|| format!("upstream.url {}", http.base))?)
         }
     })
+}
+
+/// The built-in backend on its archive. Opening reads the runs of two months.
+async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
+    tokio::task::spawn_blocking(move || {
+        let archive = Archive::open(&archive, now)?;
+        if archive.is_empty()? {
+            let path = archive.path().display().to_string();
+            tracing::warn!(path, "the archive has no runs yet: `scoregate scoring import` brings them in");
+        }
+        Ok(Scoring::open(scoring::Source::Archive(archive), now)?)
+    })
+    .await
+    .context("opening the archive panicked")?
 }
 
 fn pages(config: &Config) -> Pages {

@@ -14,7 +14,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use crate::cache::is_current;
 use crate::clock::{Clock, Wall};
 use crate::routes::{DocumentKey, ModelId, Period, decode_query, find};
-use crate::scoring::{Question, Scoring};
+use crate::scoring::{ArchiveError, Question, Scoring};
 
 use super::refusal::Refusal;
 use super::sheet::{Parts, Sheet, Sheets};
@@ -51,12 +51,12 @@ impl Backend {
     }
 
     /// Makes the snapshot of `now`; true if there was none yet. Computes for a while: not on a thread that serves.
-    pub(super) fn refresh(&self, now: Wall) -> bool {
-        let is_new = self.scoring.refresh(now);
+    pub(super) fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
+        let is_new = self.scoring.refresh(now)?;
         if is_new {
             self.sheets.keep_current(|key| self.scoring.answer(&Question::of(key)?));
         }
-        is_new
+        Ok(is_new)
     }
 
     /// The answer to a request.

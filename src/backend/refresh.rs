@@ -39,13 +39,17 @@ async fn refresh(backend: &Arc<Backend>) -> bool {
     let worked = tokio::task::spawn_blocking(move || working.refresh(begun.wall)).await;
     let took = backend.clock().mono().since(begun.mono);
     match worked {
-        Ok(is_new) => {
-            tracing::info!(took_ms = took.as_millis(), is_new, next = %backend.next_refresh().rfc3339(), "refreshed");
-            is_new
+        Ok(Ok(is_new)) => {
+            if is_new {
+                let next = backend.next_refresh().rfc3339();
+                tracing::info!(took_ms = took.as_millis(), next, "there is a new snapshot");
+            }
+            return is_new;
         }
-        Err(error) => {
-            tracing::error!(%error, "the refresh broke off; the snapshot before goes on being served");
-            false
+        Ok(Err(error)) => {
+            tracing::error!(%error, "the scores could not be refreshed; the old ones are served");
         }
+        Err(error) => tracing::error!(%error, "the refresh broke off; the old scores are served"),
     }
+    false
 }

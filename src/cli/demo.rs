@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::app::{self, Running, Stopped};
 use crate::clock::Clock;
-use crate::config::{Config, resolve};
+use crate::config::{Config, UpstreamConfig, resolve};
 use crate::gateway::NewApplication;
 use crate::keys::standard_tiers;
 use crate::store::{OwnLimits, StoredApplication};
@@ -24,7 +24,7 @@ const WHO: &str = "demo";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
     service is required wherever the data is displayed.";
 
-pub(super) fn run(place: &Where) -> Exit {
+pub(super) fn run(place: &Where, seed: u64) -> Exit {
     let served = scratch(place).and_then(|scratch| {
         let mut written = place.written();
         written.set("upstream", "built-in");
@@ -38,7 +38,8 @@ pub(super) fn run(place: &Where) -> Exit {
         if let Some(scratch) = &scratch {
             written.set("data_dir", scratch.0.to_string_lossy().into_owned());
         }
-        let config = resolve(&written)?;
+        let mut config = resolve(&written)?;
+        config.upstream = UpstreamConfig::Simulated { seed };
         log::start(&config.log);
         let runtime = runtime(None)?;
         runtime.block_on(demonstrate(config))

@@ -8,6 +8,7 @@ mod control;
 mod demo;
 mod exit;
 mod keys;
+mod lines;
 mod printer;
 mod reload;
 mod scoring;
@@ -41,7 +42,13 @@ enum Command {
         Prints a key for each tier and a curl to paste, once everything is up. Stop it with Ctrl-C.\n\
         Without --data-dir its state lies in a temporary directory that is removed at the end."
     )]
-    Demo(Where),
+    Demo {
+        #[command(flatten)]
+        place: Where,
+        /// Which made-up data: the same seed gives the same.
+        #[arg(long, value_name = "NUMBER", default_value_t = 42)]
+        seed: u64,
+    },
     /// Run the gateway by a configuration: the production form.
     #[command(after_help = "Example:\n  scoregate serve --config scoregate.toml\n\n\
         Stops on SIGTERM or Ctrl-C: open requests are finished, leased quota is given back. SIGHUP reads the\n\
@@ -72,12 +79,12 @@ enum Command {
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
+    /// Bring benchmark runs to the built-in backend, or run it by itself.
+    #[command(after_help = scoring::AFTER_HELP)]
+    Scoring(scoring::ScoringArgs),
     /// List and purge the documents that a running server has.
     #[command(after_help = cache::AFTER_HELP)]
     Cache(cache::CacheArgs),
-    /// Run the built-in backend by itself.
-    #[command(after_help = scoring::AFTER_HELP)]
-    Scoring(scoring::ScoringArgs),
     /// Have a running server read its settings and certificates again.
     #[command(after_help = reload::AFTER_HELP)]
     Reload(reload::ReloadArgs),
@@ -115,13 +122,13 @@ pub fn main() -> Exit {
         }
     };
     match cli.command {
-        Command::Demo(place) => demo::run(&place),
+        Command::Demo { place, seed } => demo::run(&place, seed),
         Command::Serve { config, place } => serve::run(config.as_deref(), &place),
         Command::Check { config, sample } => check::run(config.as_deref(), sample),
         Command::Keys(args) => keys::run(args),
         Command::Store(args) => store::run(&args),
-        Command::Cache(args) => cache::run(args),
         Command::Scoring(args) => scoring::run(args),
+        Command::Cache(args) => cache::run(args),
         Command::Reload(args) => reload::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -223,7 +223,9 @@ mod tests {
             Err(problems) => Err(problems.0.iter().map(ToString::to_string).collect()),
             Ok(config) => match config.upstream {
                 UpstreamConfig::Http(http) => Ok(http.mapping),
-                UpstreamConfig::BuiltIn { .. } => panic!("it names a backend"),
+                UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => {
+                    panic!("it names a backend")
+                }
             },
         }
     }

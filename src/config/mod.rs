@@ -66,6 +66,8 @@ pub struct Config {
     pub guard_per_minute: u32,
     /// The backend.
     pub upstream: UpstreamConfig,
+    /// Where benchmark runs are kept, whether the built-in backend is asked or not.
+    pub archive: PathBuf,
     /// How it is protected.
     pub protection: Protection,
     /// How documents are kept.
@@ -93,8 +95,13 @@ pub struct Config {
 /// Which backend.
 #[derive(Clone, Debug)]
 pub enum UpstreamConfig {
-    /// The one inside, with simulated runs from this seed.
+    /// The one inside, which scores the runs of an archive.
     BuiltIn {
+        /// The archive.
+        archive: PathBuf,
+    },
+    /// The one inside, with simulated runs. No setting says so: only a demo invents its data.
+    Simulated {
         /// The seed.
         seed: u64,
     },
@@ -106,7 +113,8 @@ impl UpstreamConfig {
     /// What tells a backend from another, whose documents are of no use here: where it is, and how its answers are read.
     pub fn identity(&self) -> String {
         match self {
-            Self::BuiltIn { seed } => format!("built-in {seed}"),
+            Self::BuiltIn { archive } => format!("built-in {}", archive.display()),
+            Self::Simulated { seed } => format!("simulated {seed}"),
             Self::Http(http) => {
                 let mapping: [u8; 32] = Sha256::digest(format!("{:?}", http.mapping)).into();
                 let [a, b, c, d, ..] = mapping;

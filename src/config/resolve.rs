@@ -20,6 +20,9 @@ use super::tls::is_certificate_path;
 use super::words::{duration, nearest, size};
 use super::{Config, Problem, Problems, UpstreamConfig};
 
+/// The archive's name in the data directory.
+const ARCHIVE: &str = "runs.db";
+
 /// The most tiers: each is a label in the metrics.
 const MOST_TIERS: usize = 8;
 
@@ -45,6 +48,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         tiers,
         guard_per_minute: u32::try_from(reading.number("guard.per_minute")).unwrap_or(u32::MAX),
         upstream,
+        archive: reading.archive(),
         protection: reading.protection(),
         keeping: reading.keeping(),
         cache_bytes: reading.size("cache.max_bytes"),
@@ -219,7 +223,7 @@ impl<'w> Reading<'w> {
                 );
             }
             self.word("upstream");
-            return UpstreamConfig::BuiltIn { seed: self.number("built_in.seed") };
+            return UpstreamConfig::BuiltIn { archive: self.archive() };
         }
         if self.maybe("upstream.url").is_none() {
             self.problem("upstream", None, "name a backend: write [upstream] with its url, or upstream = \"built-in\" for the one inside");
@@ -238,6 +242,14 @@ impl<'w> Reading<'w> {
             self.problem("upstream.url", Some(value), error.to_string());
         }
         UpstreamConfig::Http(http)
+    }
+
+    /// Where the runs are kept: beside the rest of the state, unless it is said.
+    fn archive(&mut self) -> PathBuf {
+        if self.maybe("built_in.archive").is_some() {
+            return PathBuf::from(self.text("built_in.archive"));
+        }
+        PathBuf::from(self.text("data_dir")).join(ARCHIVE)
     }
 
     fn tiers(&mut self) -> Vec<Tier> {

@@ -85,7 +85,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("upstream.at_once", Number(1, 1_024), Some("2"), "How many questions the backend is asked at once; others wait, paid tiers first."),
     setting("upstream.max_body", Size, Some("\"8MiB\""), "The largest answer of the backend that is read."),
     setting("upstream.idle", Duration, Some("\"20s\""), "How long an idle connection to the backend is kept: below the backend's own limit."),
-    setting("built_in.seed", Number(0, u64::MAX), Some("42"), "The seed of the built-in backend's simulated runs."),
+    setting("built_in.archive", Path, None, "The archive of benchmark runs that the built-in backend scores; runs.db in the data directory, if nothing is said. `scoregate scoring import` fills it."),
     setting("freshness.refresh", Duration, Some("\"1h\""), "How often the backend refreshes, where it does not say."),
     setting("freshness.while_refreshed", Duration, Some("\"1d\""), "So long an overdue document is served at once while it is refreshed."),
     setting("freshness.on_error", Duration, Some("\"7d\""), "So long an overdue document is served if the backend fails."),

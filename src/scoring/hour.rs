@@ -30,6 +30,11 @@ impl Hour {
         Self(at.seconds() / SECONDS)
     }
 
+    /// The hour of that number.
+    pub(super) const fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+
     /// The instant it begins.
     pub(super) const fn start(self) -> Wall {
         Wall::from_seconds(self.0.saturating_mul(SECONDS))
@@ -67,9 +72,14 @@ impl Stretch {
         self.from.last(self.to.0.saturating_sub(self.from.0))
     }
 
+    /// Whether an hour lies in it.
+    pub(super) fn has(self, hour: Hour) -> bool {
+        (self.from..self.to).contains(&hour)
+    }
+
     /// Whether an instant lies in it.
     pub(super) fn holds(self, at: Wall) -> bool {
-        (self.from..self.to).contains(&Hour::of(at))
+        self.has(Hour::of(at))
     }
 
     /// Its hours, oldest first.

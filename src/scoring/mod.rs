@@ -5,7 +5,9 @@
 //! look-up. It speaks the vocabulary of [`crate::routes`] and knows nothing of gateways. Not for: keys, tiers, envelopes
 //! and HTTP, and not for leaving `latestScore` out: who may see what is the gateway's business.
 
+mod archive;
 mod catalogue;
+mod count;
 mod endpoints;
 mod figures;
 mod hour;
@@ -25,6 +27,7 @@ mod student;
 mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -35,9 +38,15 @@ use crate::routes::{Limit, ModelId, Period, SortBy};
 use endpoints::Answers;
 use hour::Hour;
 
+pub use archive::{Archive, ArchiveError, Taken};
 pub use method::METHOD_VERSION;
-pub use run::{Axis, BadRun, Failure, MOST_TRIALS, Model, Outcome, Run, Suite, Trial};
+pub use run::{
+    Axis, BadRun, Failure, LONGEST_RUN, MOST_TRIALS, Model, Outcome, Record, Run, RunId, Suite, Trial,
+};
 pub use snapshot::Source;
+
+/// A source that could not be read is left alone for so long.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// What can be asked: one for each endpoint that has data, with its parameters resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -77,39 +86,51 @@ pub struct Answer {
 pub struct Scoring {
     source: Source,
     answers: ArcSwap<Answers>,
-    refreshing: Mutex<()>,
+    /// Held by whoever refreshes. After a refresh that failed: when it is worth trying again.
+    refreshing: Mutex<Option<Wall>>,
 }
 
 impl Scoring {
     /// Opens a source and computes the snapshot of the hour that `now` lies in.
-    pub fn open(source: Source, now: Wall) -> Self {
+    pub fn open(source: Source, now: Wall) -> Result<Self, ArchiveError> {
         let source = source.in_order();
-        let answers = Answers::render(&source.snapshot(Hour::of(now)));
-        Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(()) }
+        let answers = Answers::render(&source.snapshot(Hour::of(now))?);
+        Ok(Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(None) })
     }
 
     /// A backend of simulated runs: the same seed and hour give the same bytes in every process.
     pub fn demo(seed: u64, now: Wall) -> Self {
-        Self::open(Source::Simulated { seed }, now)
+        Self::open(Source::Simulated { seed }, now).expect("only an archive can be unreadable")
     }
 
     /// Sees to it that the snapshot is not older than the hour `now` lies in; true if this call made a new one.
     ///
     /// However many call at once, one computes and the others wait for it; whoever only asks never waits. A clock that
-    /// jumped ahead is caught up with in one step; a clock that went back changes nothing. It computes for a noticeable
-    /// part of a second: call it where blocking is allowed.
-    pub fn refresh(&self, now: Wall) -> bool {
+    /// jumped ahead is caught up with in one step; a clock that went back changes nothing. If the source cannot be read
+    /// the old snapshot stays, and the next attempt comes after a pause. It computes for a noticeable part of a second:
+    /// call it where blocking is allowed.
+    pub fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
         let hour = Hour::of(now);
         if hour <= self.answers.load().hour() {
-            return false;
+            return Ok(false);
         }
-        // The lock guards no data, so that a panic under it leaves nothing behind that could be wrong.
-        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        if hour <= self.answers.load().hour() {
-            return false;
+        // What the lock guards is whole at any time: a panic under it leaves nothing behind that could be wrong.
+        let mut again = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_pause = again.is_some_and(|again| now < again && again.since(now) <= RETRY_AFTER);
+        if hour <= self.answers.load().hour() || is_pause {
+            return Ok(false);
         }
-        self.answers.store(Arc::new(Answers::render(&self.source.snapshot(hour))));
-        true
+        match self.source.snapshot(hour) {
+            Ok(snapshot) => {
+                self.answers.store(Arc::new(Answers::render(&snapshot)));
+                *again = None;
+                Ok(true)
+            }
+            Err(error) => {
+                *again = Some(now.plus(RETRY_AFTER));
+                Err(error)
+            }
+        }
     }
 
     /// The answer to a question; `None` if it names a model that there is not.

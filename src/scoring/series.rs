@@ -1,32 +1,14 @@
 //! The series of one model: its runs counted by hour and suite, and what any stretch of them says.
 //!
-//! Runs are counted and let go: an hour keeps sums, whatever the number of its trials. Not for: comparing models.
+//! Runs are counted and let go. Not for: what a count keeps (`count.rs`), nor for comparing models.
 
 use crate::clock::Wall;
 
+use super::count::Count;
 use super::hour::{Hour, Stretch};
 use super::method;
-use super::run::{Outcome, Run, Suite};
-use super::statistics::{Estimate, Tally, median};
-
-/// The combined score of a trial, then its axes in the order of `Axis::ALL`.
-type Marks<T> = [T; 8];
-
-/// Runs of one suite, counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
-    /// Runs made.
-    pub runs: u32,
-    /// Those that failed.
-    pub failed: u32,
-    /// Trials of the others.
-    pub trials: u32,
-    /// The newest run that did not fail.
-    pub last_scored: Option<Wall>,
-    cost: f64,
-    by_run: Marks<Tally>,
-    by_trial: Marks<Tally>,
-}
+use super::run::{Outcome, Run, Suite, Trial};
+use super::statistics::{Estimate, median};
 
 /// What a stretch says of a model.
 #[derive(Clone, Debug)]
@@ -51,29 +33,49 @@ pub(super) struct Round {
 pub(super) struct Series {
     window: Stretch,
     hours: Vec<Reading>,
-    latencies: Vec<(Hour, f64)>,
+    /// Of all trials, by hour.
+    latencies: Vec<f64>,
+    /// Where the latencies of each hour end, as far as there are hours with runs.
+    ends: Vec<usize>,
 }
 
 impl Series {
     /// A series of that window without a run.
     pub(super) fn new(window: Stretch) -> Self {
         let hours = window.hours().map(|_| Reading { suites: [Count::default(); 3] }).collect();
-        Self { window, hours, latencies: Vec::new() }
+        Self { window, hours, latencies: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Forgets every run, and keeps the room for the next.
+    pub(super) fn clear(&mut self) {
+        self.hours.fill(Reading { suites: [Count::default(); 3] });
+        self.latencies.clear();
+        self.ends.clear();
     }
 
     /// Counts a run. One that lies outside the window is not counted.
     pub(super) fn add(&mut self, run: &Run) {
-        let hour = Hour::of(run.at());
-        let Some(reading) = self.place(hour).and_then(|place| self.hours.get_mut(place)) else {
-            return;
+        let mut count = Count::default();
+        count.add(run);
+        let latencies: Vec<f64> = match run.outcome() {
+            Outcome::Scored(trials) => trials.iter().map(Trial::latency_ms).collect(),
+            Outcome::Failed(_) => Vec::new(),
         };
-        run.suite().of_mut(&mut reading.suites).add(run);
-        match run.outcome() {
-            Outcome::Scored(trials) => {
-                self.latencies.extend(trials.iter().map(|trial| (hour, trial.latency_ms())));
-            }
-            Outcome::Failed(_) => {}
+        self.put(Hour::of(run.at()), run.suite(), &count, &latencies);
+    }
+
+    /// Adds runs of one hour and suite that are counted already, with the latencies of their trials.
+    pub(super) fn put(&mut self, hour: Hour, suite: Suite, count: &Count, latencies: &[f64]) {
+        let Some(place) = self.place(hour) else { return };
+        let Some(reading) = self.hours.get_mut(place) else { return };
+        suite.of_mut(&mut reading.suites).merge(count);
+        if self.ends.len() <= place {
+            self.ends.resize(place + 1, self.latencies.len());
         }
+        // Mostly at the end: sources bring hours in order.
+        let at = self.ends.get(place).copied().unwrap_or_default();
+        self.latencies.splice(at..at, latencies.iter().copied());
+        self.ends.iter_mut().skip(place).for_each(|end| *end += latencies.len());
     }
 
     /// What a stretch says.
@@ -114,13 +116,18 @@ impl Series {
 
     /// The latencies of the trials of a stretch.
     pub(super) fn latencies_of(&self, stretch: Stretch) -> Vec<f64> {
-        let within = |hour: Hour| (stretch.from..stretch.to).contains(&hour);
-        self.latencies.iter().filter(|(hour, _)| within(*hour)).map(|(_, latency)| *latency).collect()
+        let (from, to) = (self.trials_before(stretch.from), self.trials_before(stretch.to));
+        self.latencies.get(from..to).unwrap_or_default().to_vec()
+    }
+
+    fn trials_before(&self, hour: Hour) -> usize {
+        let hours = hour.number().saturating_sub(self.window.from.number());
+        let Some(last) = usize::try_from(hours).unwrap_or(usize::MAX).checked_sub(1) else { return 0 };
+        self.ends.get(last).copied().unwrap_or(self.latencies.len())
     }
 
     fn place(&self, hour: Hour) -> Option<usize> {
-        let inside = (self.window.from..self.window.to).contains(&hour);
-        inside.then(|| usize::try_from(hour.number() - self.window.from.number()).ok())?
+        self.window.has(hour).then(|| usize::try_from(hour.number() - self.window.from.number()).ok())?
     }
 }
 
@@ -170,75 +177,14 @@ impl Reading {
     }
 
     fn mean(&self, mark: usize) -> Option<f64> {
-        let part = |(suite, weight): &(Suite, f64)| {
-            Some(weight * suite.of(&self.suites).by_run.get(mark)?.mean()? * 100.0)
-        };
+        let part = |(suite, weight): &(Suite, f64)| Some(weight * suite.of(&self.suites).mean(mark)? * 100.0);
         method::SUITE_WEIGHTS.iter().map(part).sum()
     }
 }
 
-impl Count {
-    /// Runs that carry a score.
-    pub(super) fn scored(&self) -> u32 {
-        self.runs - self.failed
-    }
-
-    /// The suite's score in points.
-    pub(super) fn score(&self) -> Option<Estimate> {
-        self.estimate(0)
-    }
-
-    /// Runs are the samples, because the trials of one run share its luck. Where there is only one run, its trials are
-    /// all that can be told of the spread.
-    fn estimate(&self, mark: usize) -> Option<Estimate> {
-        let samples = if self.scored() > 1 { &self.by_run } else { &self.by_trial };
-        samples.get(mark)?.estimate().map(|estimate| estimate.scaled(100.0))
-    }
-
-    fn add(&mut self, run: &Run) {
-        self.runs += 1;
-        match run.outcome() {
-            Outcome::Failed(_) => self.failed += 1,
-            Outcome::Scored(trials) => {
-                let mut of_run: Marks<Tally> = Marks::default();
-                for trial in trials {
-                    self.trials += 1;
-                    self.cost += trial.cost();
-                    for (tally, mark) in of_run.iter_mut().zip(marks(trial.scores())) {
-                        tally.add(mark);
-                    }
-                }
-                for ((by_run, by_trial), tally) in self.by_run.iter_mut().zip(&mut self.by_trial).zip(of_run)
-                {
-                    by_trial.merge(tally);
-                    tally.mean().into_iter().for_each(|mean| by_run.add(mean));
-                }
-                self.last_scored = self.last_scored.max(Some(run.at()));
-            }
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.runs += other.runs;
-        self.failed += other.failed;
-        self.trials += other.trials;
-        self.cost += other.cost;
-        self.last_scored = self.last_scored.max(other.last_scored);
-        self.by_run.iter_mut().zip(other.by_run).for_each(|(tally, other)| tally.merge(other));
-        self.by_trial.iter_mut().zip(other.by_trial).for_each(|(tally, other)| tally.merge(other));
-    }
-}
-
-fn marks(axes: &[f64; 7]) -> Marks<f64> {
-    let combined = method::AXIS_WEIGHTS.iter().zip(axes).map(|((_, weight), score)| weight * score).sum();
-    let mut marks = [combined; 8];
-    marks.iter_mut().skip(1).zip(axes).for_each(|(mark, score)| *mark = *score);
-    marks
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::run::{Failure, Model, Trial};
+    use super::super::run::{Failure, Model};
     use super::*;
     use crate::routes::ModelId;
     use std::sync::Arc;
@@ -307,6 +253,28 @@ mod tests {
             .map(|((_, w), axis)| w * axis.unwrap().mean)
             .sum();
         assert!((reading.score().unwrap().mean - from_axes).abs() < 1e-9);
+    }
+
+    #[test]
+    fn latencies_are_those_of_their_stretch_in_whatever_order_runs_come() {
+        let at = |hour: u64, latency: f64| {
+            let run = run(Suite::Coding, hour, None);
+            let trials = vec![Trial::new([0.5; 7], latency, 0.0).unwrap()];
+            Run::new(Arc::clone(run.model()), Suite::Coding, run.at(), Outcome::Scored(trials)).unwrap()
+        };
+        for order in [[2, 4, 4, 7], [7, 4, 2, 4]] {
+            let mut runs = series(&[]);
+            for hour in order {
+                runs.add(&at(hour, f64::from(u32::try_from(hour).unwrap())));
+            }
+            let of = |from: u64, to: u64| {
+                let first = Hour::of(Wall::default());
+                runs.latencies_of(Stretch { from: first.plus(from), to: first.plus(to) })
+            };
+            assert_eq!(of(0, 10), [2.0, 4.0, 4.0, 7.0]);
+            assert_eq!((of(0, 2), of(3, 5), of(5, 7)), (vec![], vec![4.0, 4.0], vec![]));
+            assert_eq!((of(7, 8), of(8, 30)), (vec![7.0], vec![]));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::routes::ModelId;
 
+use super::archive::{Archive, ArchiveError};
 use super::hour::{Hour, Stretch};
 use super::method;
 use super::portrait::Portrait;
@@ -16,7 +17,7 @@ use super::series::Series;
 use super::simulate;
 
 /// Where runs come from.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Source {
     /// Runs made from a seed: the same seed, the same runs, for ever.
     Simulated {
@@ -25,6 +26,8 @@ pub enum Source {
     },
     /// Runs that were measured. Those that lie in the future count when their hour is over.
     Runs(Vec<Run>),
+    /// Runs that were measured and are kept on disk, likewise.
+    Archive(Archive),
 }
 
 /// All models as they stand when an hour begins.
@@ -40,29 +43,39 @@ pub(super) struct Snapshot {
 
 impl Source {
     /// Puts runs into one order, so that sums of them do not depend on the order they came in.
-    pub(super) fn in_order(self) -> Self {
-        match self {
-            Self::Simulated { seed } => Self::Simulated { seed },
-            Self::Runs(mut runs) => {
+    pub(super) fn in_order(mut self) -> Self {
+        match &mut self {
+            // An archive keeps its own.
+            Self::Simulated { .. } | Self::Archive(_) => {}
+            Self::Runs(runs) => {
                 runs.sort_by(|a, b| {
                     let when = |run: &Run| (run.at(), run.suite(), run.model().id().clone());
                     when(a).cmp(&when(b)).then_with(|| content(a).cmp(&content(b)))
                 });
-                Self::Runs(runs)
             }
         }
+        self
     }
 
     /// What is known when `hour` begins. Runs must be in order.
-    pub(super) fn snapshot(&self, hour: Hour) -> Snapshot {
+    pub(super) fn snapshot(&self, hour: Hour) -> Result<Snapshot, ArchiveError> {
         let window = hour.last(method::WINDOW_HOURS);
         let (mut portraits, synthetic) = match self {
             Self::Simulated { seed } => (simulated(*seed, window), true),
             Self::Runs(runs) => (measured(runs, window), false),
+            Self::Archive(archive) => (archived(archive, window)?, false),
         };
         portraits.sort_by(|a, b| a.model.id().cmp(b.model.id()));
-        Snapshot { hour, portraits, synthetic }
+        Ok(Snapshot { hour, portraits, synthetic })
     }
+}
+
+fn archived(archive: &Archive, window: Stretch) -> Result<Vec<Portrait>, ArchiveError> {
+    let mut portraits = Vec::new();
+    archive.each_series(window, &mut |model, series| {
+        portraits.push(Portrait::draw(model, series, window.to));
+    })?;
+    Ok(portraits)
 }
 
 /// One model after the other, so that only one series is in memory at a time.
@@ -102,7 +115,8 @@ fn content(run: &Run) -> Vec<u64> {
         Outcome::Failed(failure) => vec![*failure as u64],
         Outcome::Scored(trials) => trials.iter().flat_map(trial_content).collect(),
     };
-    [text(model.name()), text(model.provider()), prices.to_vec(), outcome].concat()
+    let failed_trials = run.failed_trials().iter().map(|failure| *failure as u64).collect();
+    [text(model.name()), text(model.provider()), prices.to_vec(), outcome, failed_trials].concat()
 }
 
 fn trial_content(trial: &Trial) -> impl Iterator<Item = u64> {

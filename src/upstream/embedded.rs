@@ -31,7 +31,10 @@ impl Embedded {
         // A refresh computes for a while, so it must not sit on a thread that serves.
         let scoring = Arc::clone(&self.scoring);
         let answered = tokio::task::spawn_blocking(move || {
-            scoring.refresh(now);
+            if let Err(error) = scoring.refresh(now) {
+                // The snapshot before goes on being served, and is marked as overdue by its own next refresh.
+                tracing::error!(%error, "the scores could not be refreshed");
+            }
             scoring.answer(&question)
         });
         let answer = answered.await.map_err(|error| Failure::Invalid(format!("it failed: {error}")))?;

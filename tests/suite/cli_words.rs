@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 30] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -30,6 +30,8 @@ const COMMANDS: [&[&str]; 28] = [
     &["keys", "import"],
     &["keys", "export"],
     &["scoring"],
+    &["scoring", "import"],
+    &["scoring", "export"],
     &["scoring", "serve"],
     &["store"],
     &["store", "check"],

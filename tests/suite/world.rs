@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use scoregate::app::{self, InUse, Running};
 use scoregate::clock::{Clock, Hand, Wall};
-use scoregate::config::{Config, read_text, resolve};
+use scoregate::config::{Config, UpstreamConfig, read_text, resolve};
 use scoregate::gateway::NewApplication;
 use scoregate::keys::ApplicationId;
 use scoregate::store::OwnLimits;
@@ -19,6 +19,9 @@ use crate::client::{Answer, Ask, Connection, Rules, Sends};
 
 /// Noon of the day on which most tests play.
 pub const NOON: &str = "2026-11-21T12:00:00Z";
+
+/// The setting that asks for the built-in backend.
+const BUILT_IN: &str = "upstream = \"built-in\"";
 
 /// The world of a test.
 pub struct World {
@@ -102,10 +105,9 @@ impl World {
         Self::start(settings, backend, clock, hand, Arc::new(TempDir::new().unwrap())).await
     }
 
-    /// A world before the built-in backend.
+    /// A world before the built-in backend and its simulated runs.
     pub async fn built_in() -> Self {
-        let settings = "upstream = \"built-in\"\n";
-        Self::with(settings, good).await
+        Self::with(&format!("{BUILT_IN}\n"), good).await
     }
 
     async fn start(
@@ -129,7 +131,11 @@ impl World {
         // Most tests count what the backend is asked: what it is asked of our own accord has tests of its own.
         let probing = if settings.contains("freshness.probing") { "" } else { "freshness.probing = false\n" };
         let text = format!("{ports}data_dir = \"{state}\"\n{probing}{settings}\n{upstream}");
-        let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
+        let mut config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
+        if text.contains(BUILT_IN) {
+            // As the demo does: data that is always there, and always the same.
+            config.upstream = UpstreamConfig::Simulated { seed: 42 };
+        }
         let running = begin(config, &clock).await;
         let rules =
             Rules::of(&running.gateway().pages.find("/openapi.json").unwrap().body, Sends::of(settings));

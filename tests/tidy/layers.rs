@@ -34,7 +34,7 @@ const ENGINES: [(&str, &str, &[&str]); 4] = [
 /// Foreign crates, and the only places that may name them.
 const ROOMS: [(&str, &[&str]); 6] = [
     ("moka", &["src/cache/"]),
-    ("rusqlite", &["src/store/embedded/"]),
+    ("rusqlite", &["src/store/embedded/", "src/scoring/archive/"]),
     (
         "hyper",
         &[

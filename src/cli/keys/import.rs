@@ -16,13 +16,13 @@ use tokio::sync::mpsc;
 use crate::admin::{Command, ImportView, LineView, MOST_IN_A_BATCH, read_json};
 use crate::cli::control::{Missing, Place, Undone};
 use crate::cli::exit::Exit;
+use crate::cli::lines::{Line, Lines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
 use crate::config::Config;
 use crate::gateway::{BadField, KeyRecord};
 
 use super::csv::Columns;
-use super::lines::{Line, Lines};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys import keys.csv --data-dir DIR\n  \
@@ -43,6 +43,9 @@ pub(super) struct ImportArgs {
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
+
+/// The longest line: a key with the longest texts needs a tenth of it.
+const LONGEST_LINE: usize = 65_536;
 
 /// What the lines of a file are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -231,7 +234,7 @@ fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), Undone> {
 fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<Piece>) {
     let (mut columns, mut seen) = (None, HashSet::new());
     let (mut batch, mut bytes) = (Vec::with_capacity(MOST_IN_A_BATCH), 0);
-    for line in Lines::of(source) {
+    for line in Lines::of(source, LONGEST_LINE) {
         let Line { number, bytes: through, text } = match line {
             Ok(line) => line,
             Err(error) => {
@@ -241,6 +244,7 @@ fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<Piece
             }
         };
         bytes = through;
+        let text = text.map_err(|reason| BadField::new("line", reason));
         let record = match (format, &columns) {
             (Format::Jsonl, _) => text.and_then(|text| read_json(&text)),
             (Format::Csv, Some(columns)) => text.and_then(|text| Columns::record(columns, &text)),

@@ -3,7 +3,6 @@
 mod csv;
 mod export;
 mod import;
-mod lines;
 mod show;
 mod verb;
 

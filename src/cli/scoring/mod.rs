@@ -1,30 +1,60 @@
-//! `scoregate scoring`: the built-in backend by itself, one file a verb.
+//! `scoregate scoring`: the built-in backend's runs, and that backend by itself; one file a verb.
 //!
 //! Not for: the backend inside a gateway, which `serve` and `demo` start.
 
+mod export;
+mod import;
 mod serve;
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::exit::Exit;
+use super::printer;
+use super::serve::ServerArgs;
 
-pub(super) const AFTER_HELP: &str = "Example:\n  scoregate scoring serve --archive runs.archive";
+pub(super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate scoring import runs.jsonl.gz --data-dir DIR\n  \
+scoregate scoring export --archive runs.db > runs.jsonl\n  \
+scoregate scoring serve --archive runs.db\n\n\
+The archive is the file --archive names, else the one of --config FILE, else runs.db in --data-dir DIR.";
 
 #[derive(Debug, Args)]
 pub(super) struct ScoringArgs {
     #[command(subcommand)]
     verb: Verb,
+    /// The archive of runs.
+    #[arg(long, value_name = "FILE", global = true)]
+    archive: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Serve the results of an archive of runs over HTTP, for a gateway to ask.
+    /// Bring benchmark runs in; a running server takes them up at its next refresh.
+    #[command(after_help = import::AFTER_HELP)]
+    Import(import::ImportArgs),
+    /// Write every run as a line of JSON, as they can be imported elsewhere.
+    #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
+    Export,
+    /// Serve what the runs come to over HTTP, for gateways elsewhere.
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::ServeArgs),
 }
 
 pub(super) fn run(args: ScoringArgs) -> Exit {
+    let archive = match args.archive {
+        Some(archive) => archive,
+        None => match args.server.settings() {
+            Ok(config) => config.archive,
+            Err(problems) => return printer::input(&problems.to_string()),
+        },
+    };
     match args.verb {
-        Verb::Serve(args) => serve::run(args),
+        Verb::Import(args) => import::run(&archive, &args),
+        Verb::Export => export::run(&archive),
+        Verb::Serve(args) => serve::run(archive, args),
     }
 }

@@ -17,15 +17,16 @@ use crate::backend::{self, Backend};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{StopSignals, runtime};
-use crate::clock::Clock;
+use crate::clock::{Clock, Wall};
 use crate::routes::API_BASE;
-use crate::scoring::{Scoring, Source};
+use crate::scoring::{Archive, ArchiveError, Scoring, Source};
 use crate::telemetry::log::{self, LogConfig};
 
 pub(super) const AFTER_HELP: &str = "Example:\n  \
-scoregate scoring serve --archive runs.archive --listen 127.0.0.1:8090\n\n\
+scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\
 A gateway asks it with `upstream.url = \"http://127.0.0.1:8090/api/v1\"`. It knows no keys and no limits: keep its port\n\
-private. Stops on SIGTERM or Ctrl-C, after the answers that are under way.";
+private. Runs that are imported meanwhile are taken up at its next refresh. Stops on SIGTERM or Ctrl-C, after the\n\
+answers that are under way.";
 
 const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to the service is required wherever the \
     data is displayed.";
@@ -35,9 +36,6 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// The archive of runs.
-    #[arg(long, value_name = "FILE")]
-    archive: PathBuf,
     /// Where it listens.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
@@ -56,14 +54,10 @@ fn level(text: &str) -> Result<String, &'static str> {
     log::is_level(text).then(|| text.to_owned()).ok_or("use error, warn, info, debug or trace")
 }
 
-pub(super) fn run(args: ServeArgs) -> Exit {
+pub(super) fn run(archive: PathBuf, args: ServeArgs) -> Exit {
     log::start(&LogConfig { json: false, level: args.log_level.clone() });
-    let source = match source(&args.archive) {
-        Ok(source) => source,
-        Err(error) => return printer::input(&format!("{error:#}")),
-    };
     let served = runtime(None).and_then(|runtime| {
-        let served = runtime.block_on(serve(args, source));
+        let served = runtime.block_on(serve(archive, args));
         runtime.shutdown_timeout(LAST_WORDS);
         served
     });
@@ -73,16 +67,18 @@ pub(super) fn run(args: ServeArgs) -> Exit {
     }
 }
 
-/// The runs of an archive.
-fn source(archive: &Path) -> anyhow::Result<Source> {
-    std::fs::metadata(archive)
-        .with_context(|| format!("the archive {} cannot be opened", archive.display()))?;
-    // replaced when the archive is there
-    Ok(Source::Runs(Vec::new()))
+/// The runs of an archive, which is made if it is missing.
+fn source(archive: &Path, now: Wall) -> Result<Source, ArchiveError> {
+    let archive = Archive::open(archive, now)?;
+    if archive.is_empty()? {
+        let path = archive.path().display().to_string();
+        tracing::warn!(path, "the archive has no runs yet: `scoregate scoring import` brings them in");
+    }
+    Ok(Source::Archive(archive))
 }
 
 /// Serves until a stop signal.
-async fn serve(args: ServeArgs, source: Source) -> anyhow::Result<()> {
+async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
     // The port first: one that is taken is noticed before anything is computed.
     let listener = TcpListener::bind(args.listen).await;
@@ -92,8 +88,8 @@ async fn serve(args: ServeArgs, source: Source) -> anyhow::Result<()> {
     let most_connections = OpenFiles::raise().most_connections(wanted);
     let clock = Clock::system();
     let now = clock.now().wall;
-    let opening = tokio::task::spawn_blocking(move || Scoring::open(source, now));
-    let scoring = opening.await.context("the runs cannot be scored")?;
+    let opening = tokio::task::spawn_blocking(move || Scoring::open(source(&archive, now)?, now));
+    let scoring = opening.await.context("opening the archive panicked")??;
     tracing::info!(%address, models = scoring.model_ids().len(), "serving");
     printer::say(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
     let backend = Arc::new(Backend::new(Arc::new(scoring), args.license, clock));

@@ -56,7 +56,7 @@ fn equal_models_stand_by_identifier_whatever_the_key() {
             runs.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
         }
     }
-    let scoring = Scoring::open(Source::Runs(runs), now());
+    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
     for sort_by in SortBy::ALL {
         let ids: Vec<Value> =
             rankings(&scoring, Period::Latest, sort_by).into_iter().map(|item| item["id"].clone()).collect();
@@ -110,8 +110,10 @@ fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
             with.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
         }
     }
-    let (without, with) =
-        (Scoring::open(Source::Runs(without), now()), Scoring::open(Source::Runs(with), now()));
+    let (without, with) = (
+        Scoring::open(Source::Runs(without), now()).unwrap(),
+        Scoring::open(Source::Runs(with), now()).unwrap(),
+    );
     let mut items = rankings(&with, Period::Day, SortBy::Combined);
     let place = items.iter().position(|item| item["id"] == "gone").unwrap();
     let gone = items.remove(place);

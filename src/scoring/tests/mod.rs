@@ -156,7 +156,10 @@ fn the_order_in_which_runs_come_changes_nothing() {
     let mut mixed = runs.clone();
     mixed.sort_by_key(|run| (run.at().seconds() * 7_919) % 10_007);
     assert_ne!(runs, mixed);
-    let (one, other) = (Scoring::open(Source::Runs(runs), now()), Scoring::open(Source::Runs(mixed), now()));
+    let (one, other) = (
+        Scoring::open(Source::Runs(runs), now()).unwrap(),
+        Scoring::open(Source::Runs(mixed), now()).unwrap(),
+    );
     for (question, _) in every_question(&one) {
         assert_eq!(one.answer(&question), other.answer(&question), "{question:?}");
     }
@@ -181,19 +184,19 @@ fn a_refresh_swaps_once_an_hour_and_catches_up_in_one_step() {
     assert_eq!(stamp().generated_at.rfc3339(), "2026-11-21T12:00:00Z");
     assert_eq!(stamp().next_refresh.rfc3339(), "2026-11-21T13:00:00Z");
     assert_eq!(scoring.next_refresh(), stamp().next_refresh);
-    assert!(!scoring.refresh(now().plus(Duration::from_mins(25))));
+    assert!(!scoring.refresh(now().plus(Duration::from_mins(25))).unwrap());
     let later = now().plus(HOUR * 9);
     let swaps = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                swaps.fetch_add(u32::from(scoring.refresh(later)), Ordering::Relaxed);
+                swaps.fetch_add(u32::from(scoring.refresh(later).unwrap()), Ordering::Relaxed);
                 assert_eq!(stamp().generated_at.rfc3339(), "2026-11-21T21:00:00Z");
             });
         }
     });
     assert_eq!(swaps.into_inner(), 1);
-    assert!(!scoring.refresh(now()), "a clock that went back");
+    assert!(!scoring.refresh(now()).unwrap(), "a clock that went back");
     let fresh = Scoring::demo(7, later);
     for (question, _) in every_question(&fresh) {
         assert_eq!(scoring.answer(&question), fresh.answer(&question));
@@ -203,12 +206,12 @@ fn a_refresh_swaps_once_an_hour_and_catches_up_in_one_step() {
 #[test]
 fn a_run_of_the_running_hour_counts_when_the_hour_is_over() {
     let mut runs = measured();
-    let before = Scoring::open(Source::Runs(runs.clone()), now());
+    let before = Scoring::open(Source::Runs(runs.clone()), now()).unwrap();
     runs.extend(simulate::models(7).iter().flat_map(|model| model.round(Hour::of(now()))));
-    let scoring = Scoring::open(Source::Runs(runs), now());
+    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
     let models = Question::Models { period: Period::Day, sort_by: SortBy::Combined };
     assert_eq!(scoring.answer(&models), before.answer(&models));
-    assert!(scoring.refresh(now().plus(HOUR)));
+    assert!(scoring.refresh(now().plus(HOUR)).unwrap());
     assert_ne!(scoring.answer(&models).unwrap().etag, before.answer(&models).unwrap().etag);
 }
 
@@ -224,7 +227,7 @@ fn an_unknown_model_has_no_answer() {
 
 #[test]
 fn a_backend_without_runs_answers_with_empty_arrays() {
-    let scoring = Scoring::open(Source::Runs(vec![]), Wall::default());
+    let scoring = Scoring::open(Source::Runs(vec![]), Wall::default()).unwrap();
     for (question, fields) in every_question(&scoring) {
         for item in asked(&scoring, &question) {
             check_object(&item, fields, "empty");

@@ -26,8 +26,9 @@ fn data(answer: &Answer) -> String {
 async fn alone_behind_a_gateway_it_is_the_one_inside_to_the_byte() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(listener.local_addr().unwrap()).await;
-    let _alone = Alone::on(listener, known_at_noon(), &world.clock, 16);
-    let inside = World::with("upstream = \"built-in\"\nbuilt_in.seed = 7\n", good).await;
+    let of_the_same_runs = Arc::new(Scoring::demo(42, noon()));
+    let _alone = Alone::on(listener, of_the_same_runs, &world.clock, 16);
+    let inside = World::built_in().await;
     let (here, there) = (world.paid().await, inside.paid().await);
     for (_, target) in targets() {
         let (one, other) = (world.asks(&here, &target).await, inside.asks(&there, &target).await);

@@ -129,8 +129,7 @@ async fn alone_a_stop_does_not_wait_for_who_reads_nothing() {
 #[test]
 fn alone_the_program_serves_until_it_is_told_to_stop() {
     let place = TempDir::new().unwrap();
-    let archive = place.path().join("runs.archive");
-    std::fs::write(&archive, "").unwrap();
+    let archive = place.path().join("runs.db");
     let words = ["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", archive.to_str().unwrap()];
     let program = Program::start(&words, &[]);
     let said = program.says("serving on http://");
@@ -150,11 +149,10 @@ fn alone_the_program_serves_until_it_is_told_to_stop() {
 
 #[test]
 fn alone_what_cannot_be_served_is_said_and_is_an_exit_code() {
-    let missing = run(&["scoring", "serve", "--archive", "no/such.archive"]).with(1);
-    assert!(missing.err.contains("no/such.archive"), "{}", missing.err);
+    let missing = run(&["scoring", "serve", "--archive", "no/such.db", "--listen", "127.0.0.1:0"]).with(2);
+    assert!(missing.err.contains("no/such.db"), "{}", missing.err);
     let place = TempDir::new().unwrap();
-    let archive = place.path().join("runs.archive");
-    std::fs::write(&archive, "").unwrap();
+    let archive = place.path().join("runs.db");
     let with = |more: [&str; 2]| {
         run(&[&["scoring", "serve", "--archive", archive.to_str().unwrap()], &more[..]].concat())
     };

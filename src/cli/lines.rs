@@ -4,11 +4,6 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use crate::gateway::BadField;
-
-/// The longest line: a key with the longest texts needs a tenth of it.
-const LONGEST_LINE: usize = 65_536;
-
 /// A line that is not empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
@@ -17,39 +12,39 @@ pub(super) struct Line {
     /// How many bytes of the file end with it.
     pub(super) bytes: u64,
     /// What stands in it, or why that cannot be said.
-    pub(super) text: Result<String, BadField>,
+    pub(super) text: Result<String, String>,
 }
 
 /// Reads lines.
 pub(super) struct Lines<R> {
     from: R,
+    longest: usize,
     number: u64,
     bytes: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of this.
-    pub(super) fn of(from: R) -> Self {
-        Self { from, number: 0, bytes: 0 }
+    /// The lines of this, none of them longer than so many bytes.
+    pub(super) fn of(from: R, longest: usize) -> Self {
+        Self { from, longest, number: 0, bytes: 0 }
     }
 
     fn read(&mut self) -> io::Result<Option<Line>> {
-        let (mut raw, most) = (Vec::new(), LONGEST_LINE as u64 + 1);
+        let (mut raw, most) = (Vec::new(), self.longest as u64 + 1);
         let read = (&mut self.from).take(most).read_until(b'\n', &mut raw)?;
         if read == 0 {
             return Ok(None);
         }
         self.number += 1;
         self.bytes += read as u64;
-        let is_whole = raw.ends_with(b"\n") || raw.len() <= LONGEST_LINE;
+        let is_whole = raw.ends_with(b"\n") || raw.len() <= self.longest;
         if !is_whole {
             self.bytes += self.from.skip_until(b'\n')? as u64;
         }
-        let bad = |reason: String| Err(BadField::new("line", reason));
         let text = if is_whole {
-            String::from_utf8(raw).or_else(|_| bad("is not UTF-8".into()))
+            String::from_utf8(raw).map_err(|_| "is not UTF-8".to_owned())
         } else {
-            bad(format!("is longer than {LONGEST_LINE} bytes"))
+            Err(format!("is longer than {} bytes", self.longest))
         };
         let text = text.map(|text| {
             // Some programs begin a file with a mark of its encoding.
@@ -77,9 +72,11 @@ impl<R: BufRead> Iterator for Lines<R> {
 mod tests {
     use super::*;
 
+    const LONGEST: usize = 65_536;
+
     fn read(bytes: &[u8]) -> Vec<(u64, Result<String, String>)> {
-        let told = |line: Line| (line.number, line.text.map_err(|bad| bad.reason));
-        Lines::of(bytes).map(|line| told(line.unwrap())).collect()
+        let told = |line: Line| (line.number, line.text);
+        Lines::of(bytes, LONGEST).map(|line| told(line.unwrap())).collect()
     }
 
     #[test]
@@ -94,7 +91,7 @@ mod tests {
         let long = vec![b'x'; 1 << 20];
         let told = read(&[b"one\n\xff\xfe\n", &long[..], b"\nfour\n", &long[..]].concat());
         let words: Vec<_> = told.iter().map(|(number, line)| (*number, line.as_deref())).collect();
-        let too_long = format!("is longer than {LONGEST_LINE} bytes");
+        let too_long = format!("is longer than {LONGEST} bytes");
         assert_eq!(words[0], (1, Ok("one")));
         assert_eq!(words[1], (2, Err(&"is not UTF-8".to_owned())));
         assert_eq!(words[2], (3, Err(&too_long)));
@@ -104,9 +101,9 @@ mod tests {
 
     #[test]
     fn the_longest_line_is_read_and_its_bytes_are_counted() {
-        let text = [vec![b'x'; LONGEST_LINE], b"\nn".to_vec()].concat();
-        let lines: Vec<Line> = Lines::of(&text[..]).map(Result::unwrap).collect();
-        assert_eq!(lines[0].text.as_ref().map(String::len), Ok(LONGEST_LINE));
+        let text = [vec![b'x'; LONGEST], b"\nn".to_vec()].concat();
+        let lines: Vec<Line> = Lines::of(&text[..], LONGEST).map(Result::unwrap).collect();
+        assert_eq!(lines[0].text.as_ref().map(String::len), Ok(LONGEST));
         assert_eq!(lines[1].bytes, text.len() as u64);
     }
 }

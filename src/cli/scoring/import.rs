@@ -1,0 +1,285 @@
+//! `scoregate scoring import`: benchmark runs come in, line by line.
+//!
+//! A thread reads and checks lines while the batch before is being stored. What was counted is on the disk; runs begin to
+//! count when the import ends, whichever way. Not for: what a line may say, nor how runs are kept (`scoring`).
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Context as _;
+use clap::Args;
+use flate2::bufread::MultiGzDecoder;
+use tokio::sync::mpsc;
+
+use crate::cli::exit::Exit;
+use crate::cli::lines::{Line, Lines};
+use crate::cli::printer::{self, Progress};
+use crate::cli::serve::StopSignals;
+use crate::clock::{Clock, Mono};
+use crate::scoring::{Archive, BadRun, LONGEST_RUN, Record, Taken};
+
+pub(super) const AFTER_HELP: &str = r#"Examples:
+  scoregate scoring import runs.jsonl --data-dir DIR
+  scoregate scoring import monday.jsonl.gz tuesday.jsonl.gz --archive runs.db
+  my-benchmark | scoregate scoring import - --archive runs.db
+
+A line is one run, as a JSON object:
+  {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
+   "suite":"coding","time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,
+   "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
+Scores go from 0 to 1, prices are US dollars for a million tokens and may be left out, a cost is US dollars. A trial
+that failed has {"failure":{"reason":"timeout"}} in place of scores; a run that failed has that in place of trials.
+Suites are coding, reasoning and tooling; reasons are timeout, throttled, unreachable and unusable, and a run's may have
+a "detail" in words.
+
+A line that cannot be taken is told on standard error and the others are taken; then the exit code is 1. A run that is
+there is known by its id, so the same file can be imported again, also after an import that was broken off."#;
+
+/// Runs that are stored in one transaction.
+const BATCH: usize = 4_096;
+const READ_AT_ONCE: usize = 1 << 16;
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// The files, gzip or not; `-` is standard input.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the reading thread sends.
+enum Piece {
+    /// Lines of one file, read.
+    Lines(Arc<str>, Vec<(u64, Result<Record, BadRun>)>),
+    /// A file cannot be read any further.
+    Broken(Arc<str>, io::Error),
+}
+
+#[derive(Default)]
+struct Tally {
+    taken: u64,
+    already_there: u64,
+    refused: u64,
+}
+
+pub(super) fn run(archive: &Path, args: &ImportArgs) -> Exit {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime.context("the import cannot be started").and_then(|runtime| {
+        let done = runtime.block_on(import(archive, args));
+        // The reader may wait for a keyboard.
+        runtime.shutdown_background();
+        done
+    });
+    done.unwrap_or_else(|error| printer::fault(&error))
+}
+
+async fn import(archive: &Path, args: &ImportArgs) -> anyhow::Result<Exit> {
+    let clock = Clock::system();
+    let mut sources = Vec::new();
+    for file in &args.files {
+        // All are opened before the first is read: a name that was mistyped is told at once.
+        match Source::open(file) {
+            Ok(source) => sources.push(source),
+            Err(error) => return Ok(printer::input(&format!("{} cannot be read: {error}", file.display()))),
+        }
+    }
+    if let Some(directory) = archive.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        let made = std::fs::create_dir_all(directory);
+        made.with_context(|| format!("the directory {} cannot be made", directory.display()))?;
+    }
+    let archive = Archive::open(archive, clock.now().wall)?;
+    archive.make_room()?;
+    let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
+    let read = Arc::new(AtomicU64::new(0));
+    let (sender, mut pieces) = mpsc::channel(2);
+    let reader = {
+        let (read, clock) = (Arc::clone(&read), clock.clone());
+        move || sources.into_iter().try_for_each(|source| source.read(&read, &clock, &sender))
+    };
+    drop(std::thread::Builder::new().name("reader".into()).spawn(reader)?);
+
+    let mut signals = StopSignals::listen()?;
+    let (progress, began, mut tally) = (Progress::of(size), clock.mono(), Tally::default());
+    let ended = loop {
+        let piece = tokio::select! {
+            biased;
+            () = signals.wait() => break Err("stopped: import the same files again for the rest".to_owned()),
+            piece = pieces.recv() => piece,
+        };
+        match piece {
+            None => break Ok(()),
+            Some(Piece::Broken(file, error)) => break Err(format!("{file} cannot be read: {error}")),
+            Some(Piece::Lines(file, lines)) => {
+                let taken = tally.take(&archive, lines, &|line, bad| {
+                    progress.say(&format!("{file}:{line}: {bad}"));
+                });
+                if let Err(error) = taken {
+                    progress.clear();
+                    // What was stored before is there, and counts.
+                    tally.tell(args.json);
+                    return Err(error);
+                }
+                progress.show(read.load(Ordering::Relaxed), &tally.with_rate(began, clock.mono()));
+            }
+        }
+    };
+    progress.show(read.load(Ordering::Relaxed), "summing up");
+    archive.sum_up(clock.now().wall)?;
+    progress.clear();
+    let told = tally.tell(args.json);
+    Ok(match ended {
+        Err(why) => printer::input(&why),
+        Ok(()) if told == Exit::Done && tally.refused > 0 => Exit::Input,
+        Ok(()) => told,
+    })
+}
+
+impl Tally {
+    /// Has the runs of some lines stored and counts what became of each.
+    fn take(
+        &mut self,
+        archive: &Archive,
+        lines: Vec<(u64, Result<Record, BadRun>)>,
+        refuse: &dyn Fn(u64, &BadRun),
+    ) -> anyhow::Result<()> {
+        let (mut numbers, mut records) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
+        let mut refused = Vec::new();
+        for (number, line) in lines {
+            match line {
+                Ok(record) => {
+                    numbers.push(number);
+                    records.push(record);
+                }
+                Err(bad) => refused.push((number, bad)),
+            }
+        }
+        for ((number, record), taken) in numbers.iter().zip(&records).zip(archive.take(&records)?) {
+            match taken {
+                Taken::New => self.taken += 1,
+                Taken::AlreadyThere => self.already_there += 1,
+                Taken::OtherContent => {
+                    let problem = format!(
+                        "{} is there with other content; a run does not change: give another an id of its own",
+                        record.id
+                    );
+                    refused.push((*number, BadRun { field: "id".into(), problem }));
+                }
+            }
+        }
+        refused.sort_by_key(|(number, _)| *number);
+        for (number, bad) in &refused {
+            self.refused += 1;
+            refuse(*number, bad);
+        }
+        Ok(())
+    }
+
+    fn words(&self) -> String {
+        let Self { taken, already_there, refused } = self;
+        format!("{taken} taken, {already_there} already there, {refused} refused")
+    }
+
+    fn with_rate(&self, began: Mono, now: Mono) -> String {
+        let milliseconds = u64::try_from(now.since(began).as_millis()).unwrap_or(u64::MAX).max(1);
+        let runs = self.taken + self.already_there + self.refused;
+        format!("{}, {} a second", self.words(), runs.saturating_mul(1_000) / milliseconds)
+    }
+
+    /// Tells what was counted.
+    fn tell(&self, json: bool) -> Exit {
+        let Self { taken, already_there, refused } = self;
+        if json {
+            let counts = serde_json::json!({
+                "taken": taken, "already_there": already_there, "refused": refused
+            });
+            return printer::data(&format!("{counts:#}\n"));
+        }
+        printer::data(&format!("{}\n", self.words()))
+    }
+}
+
+/// One file.
+struct Source {
+    name: Arc<str>,
+    file: Box<dyn Read + Send>,
+    size: Option<u64>,
+}
+
+impl Source {
+    fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self { name: "standard input".into(), file: Box::new(io::stdin()), size: None });
+        }
+        let file = File::open(path)?;
+        let known = file.metadata()?;
+        if known.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let size = known.is_file().then_some(known.len());
+        Ok(Self { name: path.display().to_string().into(), file: Box::new(file), size })
+    }
+
+    /// Reads it into pieces. An error: nobody wants them any more, or it cannot be read further.
+    fn read(self, read: &Arc<AtomicU64>, clock: &Clock, to: &mpsc::Sender<Piece>) -> Result<(), ()> {
+        let name = self.name;
+        let broken =
+            |error| to.blocking_send(Piece::Broken(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()));
+        let counted = Counted { file: self.file, read: Arc::clone(read) };
+        let text = match plain(counted) {
+            Ok(text) => text,
+            Err(error) => return broken(error),
+        };
+        let mut batch = Vec::with_capacity(BATCH);
+        let send = |batch| to.blocking_send(Piece::Lines(Arc::clone(&name), batch)).map_err(|_| ());
+        for line in Lines::of(text, LONGEST_RUN) {
+            let Line { number, text, .. } = match line {
+                Ok(line) => line,
+                Err(error) => {
+                    send(batch)?;
+                    return broken(error);
+                }
+            };
+            let record = text
+                .map_err(|problem| BadRun { field: "line".into(), problem })
+                .and_then(|text| Record::read(&text, clock.now().wall));
+            batch.push((number, record));
+            if batch.len() >= BATCH {
+                send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))?;
+            }
+        }
+        send(batch)
+    }
+}
+
+/// A file whose bytes are counted as they are read.
+struct Counted {
+    file: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(into)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// The text of a file, unpacked if it is packed: its first bytes tell, its name does not matter.
+fn plain(file: Counted) -> io::Result<Box<dyn BufRead + Send>> {
+    const GZIP: [u8; 2] = [0x1F, 0x8B];
+    let mut file = BufReader::with_capacity(READ_AT_ONCE, file);
+    let mut first = Vec::with_capacity(GZIP.len());
+    (&mut file).take(GZIP.len() as u64).read_to_end(&mut first)?;
+    let is_packed = first == GZIP;
+    let whole = BufReader::with_capacity(READ_AT_ONCE, io::Cursor::new(first).chain(file));
+    if is_packed {
+        return Ok(Box::new(BufReader::with_capacity(READ_AT_ONCE, MultiGzDecoder::new(whole))));
+    }
+    Ok(Box::new(whole))
+}

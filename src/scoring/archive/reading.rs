@@ -1,0 +1,89 @@
+//! Reading the archive: the series of every model for a refresh, and every run to be written out again.
+//!
+//! Not for: taking runs in (`writing.rs`).
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+
+use super::super::hour::Stretch;
+use super::super::run::{Model, Record};
+use super::super::series::Series;
+use super::rows::{self, Stored};
+use super::{Archive, ArchiveError, Trouble, day_number, summed_by, sums};
+
+impl Archive {
+    /// Hands over the series of every model that has runs in the window, one at a time, by identifier.
+    pub(in super::super) fn each_series(
+        &self,
+        window: Stretch,
+        each: &mut dyn FnMut(Arc<Model>, &Series),
+    ) -> Result<(), ArchiveError> {
+        let inside = &mut *self.inside();
+        each_series(&mut inside.connection, window, each).map_err(|trouble| self.told(trouble))
+    }
+
+    /// Hands over every run, by model and instant, until one is not taken.
+    pub fn each_run(&self, each: &mut dyn FnMut(Record) -> bool) -> Result<(), ArchiveError> {
+        let inside = self.inside();
+        each_run(&inside.connection, each).map_err(|trouble| self.told(trouble))
+    }
+}
+
+fn each_series(
+    connection: &mut Connection,
+    window: Stretch,
+    each: &mut dyn FnMut(Arc<Model>, &Series),
+) -> Result<(), Trouble> {
+    // One view of the file: an import that ends meanwhile is seen by the next refresh.
+    let view = connection.transaction()?;
+    let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+    if by != summed_by() {
+        return Err(Trouble::OtherMethod);
+    }
+    let mut models = view.prepare("SELECT number, id FROM model ORDER BY id")?;
+    let models: rusqlite::Result<Vec<(i64, String)>> =
+        models.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
+    let mut days = view.prepare_cached("SELECT sum FROM day WHERE number >= ?1 AND number <= ?2")?;
+    let mut description = view.prepare_cached(
+        "SELECT name, provider, price_input, price_output FROM description WHERE number = ?1",
+    )?;
+    let mut series = Series::new(window);
+    for (number, id) in models? {
+        let mut found = days.query([day_number(number, window.from), day_number(number, window.to)])?;
+        let mut described = None;
+        while let Some(row) = found.next()? {
+            sums::read(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, &mut |summed| {
+                if window.has(summed.hour) {
+                    // Names and prices change; the newest run knows best.
+                    described = Some(summed.description);
+                    series.put(summed.hour, summed.suite, &summed.count, &summed.latencies);
+                }
+            })?;
+        }
+        if let Some(number) = described {
+            let model = description.query_row([number], |row| rows::model(&id, row, 0))??;
+            each(model, &series);
+            series.clear();
+        }
+    }
+    Ok(())
+}
+
+fn each_run(file: &Connection, each: &mut dyn FnMut(Record) -> bool) -> Result<(), Trouble> {
+    let columns = Stored::COLUMNS;
+    let mut runs = file.prepare(&format!(
+        "SELECT run.id, model.id, name, provider, price_input, price_output, {columns}
+         FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description
+         ORDER BY run.model, at_ms, run.id"
+    ))?;
+    let mut found = runs.query(params![])?;
+    while let Some(row) = found.next()? {
+        let (id, model): (String, String) = (row.get(0)?, row.get(1)?);
+        let model = rows::model(&model, row, 2)??;
+        if !each(Stored::read(row, 6)?.record(&id, &model)?) {
+            break;
+        }
+    }
+    Ok(())
+}

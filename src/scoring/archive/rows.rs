@@ -1,0 +1,129 @@
+//! A run as a row of the archive.
+//!
+//! Trials are numbers of 8 bytes each, little-endian, so that a run that is read back is the run that was stored, to the
+//! last bit. Not for: what is summed up of them (`sums.rs`).
+
+use std::sync::Arc;
+
+use rusqlite::Row;
+
+use crate::clock::Wall;
+use crate::routes::ModelId;
+
+use super::super::run::{Failure, Model, Outcome, Record, Run, RunId, Suite, Trial};
+use super::Damage;
+
+const NUMBERS_OF_A_TRIAL: usize = 9;
+
+/// What is stored of a run besides its model, its description and what it is known by.
+#[derive(Debug, PartialEq)]
+pub(super) struct Stored {
+    pub(super) at_ms: i64,
+    pub(super) suite: i64,
+    pub(super) trials: Option<Vec<u8>>,
+    pub(super) failed_trials: Option<Vec<u8>>,
+    pub(super) failure: Option<i64>,
+    pub(super) detail: Option<String>,
+}
+
+impl Stored {
+    /// The columns that [`Stored::read`] reads.
+    pub(super) const COLUMNS: &str = "at_ms, suite, trials, failed_trials, failure, detail";
+
+    /// What is stored of a run.
+    pub(super) fn of(record: &Record) -> Self {
+        let run = &record.run;
+        let (trials, failure) = match run.outcome() {
+            Outcome::Scored(trials) => (Some(trials.iter().flat_map(bytes).collect()), None),
+            Outcome::Failed(failure) => (None, Some(i64::from(number(*failure)))),
+        };
+        let failed: Vec<u8> = run.failed_trials().iter().copied().map(number).collect();
+        Self {
+            at_ms: milliseconds(run.at()),
+            suite: place(run.suite()),
+            trials,
+            failed_trials: Some(failed).filter(|failed| !failed.is_empty()),
+            failure,
+            detail: record.detail.clone(),
+        }
+    }
+
+    /// Reads its columns, the first of which stands at `first`.
+    pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        Ok(Self {
+            at_ms: row.get(first)?,
+            suite: row.get(first + 1)?,
+            trials: row.get(first + 2)?,
+            failed_trials: row.get(first + 3)?,
+            failure: row.get(first + 4)?,
+            detail: row.get(first + 5)?,
+        })
+    }
+
+    /// The run that was stored.
+    pub(super) fn run(&self, model: &Arc<Model>) -> Result<Run, Damage> {
+        let damage = || Damage("a run cannot be read back".into());
+        let failure = |number: u8| Failure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
+        let suite = usize::try_from(self.suite).ok().and_then(|place| Suite::ALL.get(place).copied());
+        let at = u64::try_from(self.at_ms).map(Wall::from_millis).map_err(|_| damage())?;
+        let outcome = match (&self.trials, self.failure) {
+            (Some(bytes), None) => Outcome::Scored(trials(bytes).ok_or_else(damage)?),
+            (None, Some(number)) => {
+                Outcome::Failed(u8::try_from(number).map_err(|_| damage()).and_then(failure)?)
+            }
+            (Some(_), Some(_)) | (None, None) => return Err(damage()),
+        };
+        let failed: Result<Vec<Failure>, Damage> =
+            self.failed_trials.iter().flatten().map(|number| failure(*number)).collect();
+        let suite = suite.ok_or_else(damage)?;
+        Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?).map_err(|_| damage())
+    }
+
+    /// The run that was stored, with what it is known by.
+    pub(super) fn record(&self, id: &str, model: &Arc<Model>) -> Result<Record, Damage> {
+        let id = RunId::new(id).ok_or_else(|| Damage("a run has an identifier that is none".into()))?;
+        Ok(Record { id, run: self.run(model)?, detail: self.detail.clone() })
+    }
+}
+
+/// Reads a model from its identifier and the columns `name, provider, price_input, price_output`.
+pub(super) fn model(id: &str, row: &Row<'_>, first: usize) -> rusqlite::Result<Result<Arc<Model>, Damage>> {
+    let (name, provider): (String, String) = (row.get(first)?, row.get(first + 1)?);
+    let (input, output) = (row.get(first + 2)?, row.get(first + 3)?);
+    let model = ModelId::new(id).and_then(|id| Model::new(id, &name, &provider, input, output).ok());
+    Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the model {id:?} cannot be read back"))))
+}
+
+/// An instant as the archive counts it.
+pub(super) fn milliseconds(at: Wall) -> i64 {
+    i64::try_from(at.millis()).unwrap_or(i64::MAX)
+}
+
+/// A suite as the archive counts it: its place in [`Suite::ALL`], to which new ones are only added.
+pub(super) fn place(suite: Suite) -> i64 {
+    Suite::ALL.iter().zip(0..).find(|(one, _)| **one == suite).map_or(0, |(_, place)| place)
+}
+
+fn number(failure: Failure) -> u8 {
+    Failure::ALL.iter().zip(0..).find(|(one, _)| **one == failure).map_or(0, |(_, number)| number)
+}
+
+fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
+    let numbers = trial.scores().iter().copied().chain([trial.latency_ms(), trial.cost()]);
+    numbers.flat_map(f64::to_le_bytes).collect::<Vec<u8>>().into_iter()
+}
+
+fn trials(bytes: &[u8]) -> Option<Vec<Trial>> {
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() || numbers.len() % NUMBERS_OF_A_TRIAL != 0 {
+        return None;
+    }
+    let (trials, _) = numbers.as_chunks::<NUMBERS_OF_A_TRIAL>();
+    let trial = |numbers: &[[u8; 8]; NUMBERS_OF_A_TRIAL]| {
+        let (scores, rest) = numbers.split_first_chunk::<7>()?;
+        let [latency, cost] = rest.as_array()?;
+        let [latency, cost] = [latency, cost].map(|bytes: &[u8; 8]| f64::from_le_bytes(*bytes));
+        Trial::new(scores.map(f64::from_le_bytes), latency, cost).ok()
+    };
+    trials.iter().map(trial).collect()
+}

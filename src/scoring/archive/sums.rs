@@ -1,0 +1,122 @@
+//! A day of one model, summed up: for each hour and suite with runs their count and the latencies of their trials.
+//!
+//! All that a refresh reads. Numbers are stored to the last bit, little-endian. The sums depend on how axes are weighed,
+//! so they are made anew when the method changes. Not for: runs (`rows.rs`).
+
+use crate::clock::Wall;
+
+use super::super::count::{Count, Sums};
+use super::super::hour::Hour;
+use super::super::run::{Outcome, Run, Suite, Trial};
+use super::Damage;
+use super::rows::place;
+
+/// Runs of one hour and suite.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Summed {
+    pub(super) hour: Hour,
+    pub(super) suite: Suite,
+    /// How the newest of them describes its model.
+    pub(super) description: i64,
+    pub(super) count: Count,
+    pub(super) latencies: Vec<f64>,
+}
+
+/// Sums up the runs of a day. They come by instant, each with the number of its description.
+#[derive(Debug, Default)]
+pub(super) struct Summing(Vec<Summed>);
+
+impl Summing {
+    pub(super) fn add(&mut self, run: &Run, description: i64) {
+        let (hour, suite) = (Hour::of(run.at()), run.suite());
+        let same = |summed: &&mut Summed| summed.hour == hour && summed.suite == suite;
+        // What belongs together stands near the end: there are few suites.
+        let place = self.0.iter_mut().rev().take(Suite::ALL.len()).find(same);
+        let summed = match place {
+            Some(summed) => summed,
+            None => self.0.push_mut(Summed {
+                hour,
+                suite,
+                description,
+                count: Count::default(),
+                latencies: Vec::new(),
+            }),
+        };
+        summed.description = description;
+        summed.count.add(run);
+        match run.outcome() {
+            Outcome::Scored(trials) => summed.latencies.extend(trials.iter().map(Trial::latency_ms)),
+            Outcome::Failed(_) => {}
+        }
+    }
+
+    /// The sum as it is stored.
+    pub(super) fn stored(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for summed in &self.0 {
+            write(summed, &mut bytes);
+        }
+        bytes
+    }
+}
+
+fn write(summed: &Summed, to: &mut Vec<u8>) {
+    let Count { runs, failed, trials, failed_trials, last_scored, cost, marks } = &summed.count;
+    to.extend(summed.hour.number().to_le_bytes());
+    to.extend(place(summed.suite).to_le_bytes());
+    to.extend(summed.description.to_le_bytes());
+    for number in [runs, failed, trials, failed_trials] {
+        to.extend(number.to_le_bytes());
+    }
+    // No run was made at the beginning of 1970.
+    to.extend(last_scored.map_or(0, Wall::millis).to_le_bytes());
+    to.extend(cost.to_le_bytes());
+    for Sums { sum, squares } in marks {
+        to.extend(sum.to_le_bytes());
+        to.extend(squares.to_le_bytes());
+    }
+    to.extend(summed.latencies.iter().flat_map(|latency| latency.to_le_bytes()));
+}
+
+/// Reads a stored sum.
+pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&Summed)) -> Result<(), Damage> {
+    let mut summed = Summed {
+        hour: Hour::of(Wall::default()),
+        suite: Suite::Coding,
+        description: 0,
+        count: Count::default(),
+        latencies: Vec::new(),
+    };
+    while !bytes.is_empty() {
+        next(&mut bytes, &mut summed).ok_or_else(|| Damage("the sum of a day cannot be read back".into()))?;
+        each(&summed);
+    }
+    Ok(())
+}
+
+fn next(bytes: &mut &[u8], summed: &mut Summed) -> Option<()> {
+    summed.hour = Hour::numbered(whole(bytes)?);
+    summed.suite = *Suite::ALL.get(usize::try_from(whole(bytes)?).ok()?)?;
+    summed.description = i64::try_from(whole(bytes)?).ok()?;
+    let count = &mut summed.count;
+    for number in [&mut count.runs, &mut count.failed, &mut count.trials, &mut count.failed_trials] {
+        *number = u32::from_le_bytes(*bytes.split_off(..4)?.as_array()?);
+    }
+    count.last_scored = Some(whole(bytes)?).filter(|at| *at > 0).map(Wall::from_millis);
+    count.cost = number(bytes)?;
+    for sums in &mut count.marks {
+        *sums = Sums { sum: number(bytes)?, squares: number(bytes)? };
+    }
+    let latencies = bytes.split_off(..usize::try_from(count.trials).ok()?.checked_mul(8)?)?;
+    summed.latencies.clear();
+    summed.latencies.extend(latencies.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
+    Some(())
+}
+
+fn whole(bytes: &mut &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.split_off(..8)?.as_array()?))
+}
+
+fn number(bytes: &mut &[u8]) -> Option<f64> {
+    Some(f64::from_le_bytes(*bytes.split_off(..8)?.as_array()?))
+}

@@ -1,0 +1,254 @@
+//! The archive, held against what it promises: nothing doubled, nothing half, the same scores whatever the order.
+//!
+//! Not for: kills of the process (the suite).
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::super::hour::{Hour, Stretch};
+use super::super::run::Record;
+use super::super::run::{Failure, Outcome, Run, RunId, Suite};
+use super::super::simulate;
+use super::super::{Question, Scoring, Source};
+use super::*;
+use crate::clock::Wall;
+use crate::routes::{Period, SortBy};
+
+fn now() -> Wall {
+    Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
+}
+
+/// Everything that two simulated models did in some hours, with identifiers.
+fn records(hours: u64) -> Vec<Record> {
+    let stretch = Hour::of(now()).last(hours);
+    let models = simulate::models(7);
+    let runs = models.iter().take(2).flat_map(|model| model.runs(stretch).collect::<Vec<_>>());
+    runs.enumerate().map(|(number, run)| record(&format!("run-{number}"), run)).collect()
+}
+
+fn record(id: &str, run: Run) -> Record {
+    Record { id: RunId::new(id).unwrap(), run, detail: None }
+}
+
+fn in_(place: &TempDir) -> Archive {
+    Archive::open(&place.path().join("runs.db"), now()).unwrap()
+}
+
+fn models(archive: Archive, now: Wall) -> String {
+    let question = Question::Models { period: Period::Day, sort_by: SortBy::Combined };
+    let data = Scoring::open(Source::Archive(archive), now).unwrap().answer(&question).unwrap().data;
+    String::from_utf8(data.to_vec()).unwrap()
+}
+
+#[test]
+fn what_is_taken_in_comes_back_to_the_last_bit_and_no_run_twice() {
+    let place = TempDir::new().unwrap();
+    let mut records = records(30);
+    let failed = records.iter_mut().find(|r| matches!(r.run.outcome(), Outcome::Failed(_)));
+    failed.unwrap().detail = Some("no answer".into());
+    let archive = in_(&place);
+    assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == Taken::New));
+    assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == Taken::AlreadyThere));
+    drop(archive);
+    let mut back = Vec::new();
+    in_(&place)
+        .each_run(&mut |record| {
+            back.push(record);
+            true
+        })
+        .unwrap();
+    let by_id = |records: &mut Vec<Record>| records.sort_by(|a, b| a.id.cmp(&b.id));
+    by_id(&mut back);
+    by_id(&mut records);
+    assert_eq!(back, records);
+}
+
+#[test]
+fn another_run_under_a_known_identifier_is_told_apart_and_changes_nothing() {
+    let place = TempDir::new().unwrap();
+    let records = records(2);
+    let archive = in_(&place);
+    archive.take(&records).unwrap();
+    let [first, second, ..] = records.as_slice() else { panic!("too few") };
+    let moved = record(
+        "run-0",
+        Run::new(
+            first.run.model().clone(),
+            first.run.suite(),
+            first.run.at().plus(Duration::from_secs(1)),
+            first.run.outcome().clone(),
+        )
+        .unwrap(),
+    );
+    let failed = record(
+        "run-0",
+        Run::new(
+            first.run.model().clone(),
+            first.run.suite(),
+            first.run.at(),
+            Outcome::Failed(Failure::Timeout),
+        )
+        .unwrap(),
+    );
+    let other = record("run-0", second.run.clone());
+    assert_eq!(archive.take(&[moved, failed, other]).unwrap(), [Taken::OtherContent; 3]);
+    let mut count = 0;
+    archive
+        .each_run(&mut |_| {
+            count += 1;
+            true
+        })
+        .unwrap();
+    assert_eq!(count, records.len());
+}
+
+#[test]
+fn the_order_and_the_pieces_in_which_runs_come_change_no_score() {
+    let records = records(72);
+    let whole = TempDir::new().unwrap();
+    let archive = in_(&whole);
+    archive.take(&records).unwrap();
+    archive.sum_up(now()).unwrap();
+    let expected = models(archive, now());
+    assert!(expected.contains("\"currentScore\":8"), "{expected}");
+
+    let pieces = TempDir::new().unwrap();
+    let mut mixed = records;
+    mixed.sort_by_key(|record| (record.run.at().seconds() * 7_919) % 10_007);
+    for piece in mixed.chunks(100) {
+        let archive = in_(&pieces);
+        archive.take(piece).unwrap();
+        archive.sum_up(now()).unwrap();
+    }
+    assert_eq!(models(in_(&pieces), now()), expected);
+}
+
+#[test]
+fn archived_runs_score_as_the_same_runs_in_memory() {
+    let records = records(24 * 20);
+    let place = TempDir::new().unwrap();
+    let archive = in_(&place);
+    archive.take(&records).unwrap();
+    archive.sum_up(now()).unwrap();
+    let archived = Scoring::open(Source::Archive(archive), now()).unwrap();
+    let runs = records.into_iter().map(|record| record.run).collect();
+    let in_memory = Scoring::open(Source::Runs(runs), now()).unwrap();
+    for id in in_memory.model_ids() {
+        for question in [
+            Question::Model(id.clone()),
+            Question::Drift(id.clone()),
+            Question::History { id, period: Period::Month },
+        ] {
+            assert_eq!(archived.answer(&question), in_memory.answer(&question));
+        }
+    }
+    assert_eq!(archived.model_ids(), in_memory.model_ids());
+    assert_eq!(archived.answer(&Question::Index), in_memory.answer(&Question::Index));
+}
+
+#[test]
+fn runs_count_when_their_import_is_done_and_the_snapshot_before_stays_whole() {
+    let place = TempDir::new().unwrap();
+    let (records, archive) = (records(48), in_(&place));
+    let (half, rest) = records.split_at(records.len() / 2);
+    archive.take(half).unwrap();
+    assert_eq!(models(in_(&place), now()), "[]", "half an import");
+    assert!(archive.is_empty().unwrap());
+    archive.take(rest).unwrap();
+    archive.sum_up(now()).unwrap();
+    assert!(!archive.is_empty().unwrap());
+    assert!(models(in_(&place), now()).contains("atlas"));
+}
+
+#[test]
+fn a_running_backend_takes_new_runs_up_at_its_next_refresh() {
+    let place = TempDir::new().unwrap();
+    let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
+    let importing = in_(&place);
+    importing.take(&records(48)).unwrap();
+    importing.sum_up(now()).unwrap();
+    assert!(!scoring.refresh(now()).unwrap());
+    assert!(scoring.model_ids().is_empty());
+    assert!(scoring.refresh(now().plus(Duration::from_hours(1))).unwrap());
+    assert_eq!(scoring.model_ids().len(), 2);
+}
+
+#[test]
+fn sums_of_another_method_are_made_anew_when_the_archive_is_opened() {
+    let place = TempDir::new().unwrap();
+    let archive = in_(&place);
+    archive.take(&records(48)).unwrap();
+    archive.sum_up(now()).unwrap();
+    let expected = models(in_(&place), now());
+    {
+        let inside = archive.inside();
+        let file = &inside.connection;
+        file.execute_batch("UPDATE summed_by SET method = 'older'; UPDATE day SET sum = x'00'").unwrap();
+    }
+    let window = Stretch { from: Hour::of(now()), to: Hour::of(now()).plus(1) };
+    assert!(matches!(archive.each_series(window, &mut |_, _| {}), Err(ArchiveError::OtherMethod { .. })));
+    drop(archive);
+    assert_eq!(models(in_(&place), now()), expected);
+}
+
+#[test]
+fn a_file_that_is_none_of_ours_or_damaged_is_refused_with_what_would_do_and_left_as_it_was() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("file");
+    let refused = |what: &str| {
+        let before = std::fs::read(&path).unwrap();
+        let told = Archive::open(&path, now()).unwrap_err().to_string();
+        assert!(told.contains(what) && told.contains("file"), "{told}");
+        assert_eq!(std::fs::read(&path).unwrap(), before, "{what}");
+    };
+    std::fs::write(&path, "some text that somebody needs, and more of it").unwrap();
+    refused("no archive of runs");
+    std::fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    refused("no archive of runs");
+    std::fs::remove_file(&path).unwrap();
+    drop(Archive::open(&path, now()).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    refused("use a newer one");
+    let nowhere = place.path().join("no/such/file");
+    assert!(Archive::open(&nowhere, now()).unwrap_err().to_string().contains("directory exist"));
+}
+
+#[test]
+fn a_damaged_sum_stops_a_refresh_and_the_snapshot_before_stays() {
+    let place = TempDir::new().unwrap();
+    let archive = in_(&place);
+    archive.take(&records(48)).unwrap();
+    archive.sum_up(now()).unwrap();
+    let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
+    archive.inside().connection.execute_batch("UPDATE day SET sum = x'0102'").unwrap();
+    let later = now().plus(Duration::from_hours(1));
+    let told = scoring.refresh(later).unwrap_err().to_string();
+    assert!(told.contains("is damaged: the sum of a day"), "{told}");
+    assert_eq!(scoring.model_ids().len(), 2);
+    assert!(!scoring.refresh(later.plus(Duration::from_secs(29))).unwrap(), "it is left alone for a while");
+    assert!(scoring.refresh(later.plus(Duration::from_secs(31))).is_err());
+}
+
+#[test]
+fn a_day_is_summed_as_its_runs_are_counted() {
+    let mut summing = sums::Summing::default();
+    let mut series = super::super::series::Series::new(Hour::of(now()).last(24));
+    for record in records(24).iter().filter(|record| record.run.model().id().as_str() == "atlas-4-large") {
+        summing.add(&record.run, 3);
+        series.add(&record.run);
+    }
+    let mut seen = 0;
+    sums::read(&summing.stored(), &mut |summed| {
+        let count = summed.suite.of(&series.at(summed.hour).unwrap().suites);
+        assert_eq!((&summed.count, summed.description), (count, 3));
+        assert_eq!(summed.latencies.len(), usize::try_from(count.trials).unwrap());
+        seen += 1;
+    })
+    .unwrap();
+    assert_eq!(seen, 24 * Suite::ALL.len());
+    let stored = summing.stored();
+    let cut = stored.get(..stored.len() - 3).unwrap();
+    assert!(sums::read(cut, &mut |_| {}).is_err());
+}

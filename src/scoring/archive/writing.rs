@@ -1,0 +1,234 @@
+//! Taking runs in, and summing their days up.
+//!
+//! Not for: reading sums (`reading.rs`).
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use crate::clock::Wall;
+
+use super::super::hour::Hour;
+use super::super::method;
+use super::super::run::{Model, Record};
+use super::rows::{self, Stored};
+use super::sums::Summing;
+use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, summed_by};
+
+/// Days that are summed up in one transaction, where nobody looks at them.
+const DAYS_AT_ONCE: usize = 2_000;
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is new, and stored.
+    New,
+    /// It is there already, the same in every field.
+    AlreadyThere,
+    /// Another run is there under its identifier; that one stays.
+    OtherContent,
+}
+
+/// Numbers of models and their descriptions, as far as they have been looked up.
+#[derive(Debug, Default)]
+pub(super) struct Described(HashMap<Vec<u8>, (i64, i64)>);
+
+impl Archive {
+    /// Makes room in memory for many runs.
+    pub fn make_room(&self) -> Result<(), ArchiveError> {
+        file::make_room(&self.inside().connection).map_err(|error| self.told(error.into()))
+    }
+
+    /// Takes runs in, all or, with an error, none. When this returns they are on the disk; they count from the next
+    /// [`Archive::sum_up`] on.
+    pub fn take(&self, records: &[Record]) -> Result<Vec<Taken>, ArchiveError> {
+        let inside = &mut *self.inside();
+        let taken = take(&mut inside.connection, &mut inside.described, records);
+        taken.map_err(|trouble| {
+            // It may name numbers that were rolled back.
+            inside.described = Described::default();
+            self.told(trouble)
+        })
+    }
+
+    /// Sums up every day that runs were added to. What a refresh at `now` reads changes in one step.
+    pub fn sum_up(&self, now: Wall) -> Result<(), ArchiveError> {
+        let inside = &mut *self.inside();
+        sum_up(&mut inside.connection, window_of(now)).map_err(|trouble| self.told(trouble))
+    }
+
+    /// Sees to it that the sums are of this version's method.
+    pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
+        let inside = &mut *self.inside();
+        adopt(&mut inside.connection, window_of(now)).map_err(|trouble| self.told(trouble))
+    }
+}
+
+/// The first day that a refresh at `now`, or later, reads.
+fn window_of(now: Wall) -> i64 {
+    day_number(0, Hour::of(now).minus(method::WINDOW_HOURS))
+}
+
+fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+fn take(
+    connection: &mut Connection,
+    described: &mut Described,
+    records: &[Record],
+) -> Result<Vec<Taken>, Trouble> {
+    let transaction = begin(connection)?;
+    let taken: Result<Vec<Taken>, Trouble> =
+        records.iter().map(|record| take_one(&transaction, described, record)).collect();
+    let taken = taken?;
+    transaction.commit()?;
+    Ok(taken)
+}
+
+fn take_one(file: &Connection, described: &mut Described, record: &Record) -> Result<Taken, Trouble> {
+    let run = &record.run;
+    let (model, description) = described.numbers(file, run.model())?;
+    let stored = Stored::of(record);
+    let mut insert = file.prepare_cached(
+        "INSERT OR IGNORE INTO run
+            (model, at_ms, id, suite, description, trials, failed_trials, failure, detail)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    let Stored { at_ms, suite, trials, failed_trials, failure, detail } = &stored;
+    let id = record.id.as_str();
+    let row = params![model, at_ms, id, suite, description, trials, failed_trials, failure, detail];
+    if insert.execute(row)? == 1 {
+        let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
+        mark.execute([day_number(model, Hour::of(run.at()))])?;
+        return Ok(Taken::New);
+    }
+    let columns = Stored::COLUMNS;
+    let mut known =
+        file.prepare_cached(&format!("SELECT model, description, {columns} FROM run WHERE id = ?1"))?;
+    let known =
+        known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), Stored::read(row, 2)?))).optional()?;
+    let is_same = known.is_some_and(|known| known == ((model, description), stored));
+    Ok(if is_same { Taken::AlreadyThere } else { Taken::OtherContent })
+}
+
+impl Described {
+    /// The numbers of a model and of this description of it; both are made where they are new.
+    fn numbers(&mut self, file: &Connection, model: &Model) -> rusqlite::Result<(i64, i64)> {
+        let key = key(model);
+        if let Some(numbers) = self.0.get(&key) {
+            return Ok(*numbers);
+        }
+        let numbers = look_up(file, model)?;
+        self.0.insert(key, numbers);
+        Ok(numbers)
+    }
+}
+
+fn key(model: &Model) -> Vec<u8> {
+    let price = |price: Option<f64>| price.map_or([0xFF; 8], f64::to_le_bytes);
+    let texts = [model.id().as_str(), model.name(), model.provider()];
+    let texts = texts.map(|text| [text.as_bytes(), b"\0"].concat()).concat();
+    [&texts[..], &price(model.price_input()), &price(model.price_output())].concat()
+}
+
+fn look_up(file: &Connection, model: &Model) -> rusqlite::Result<(i64, i64)> {
+    let id = model.id().as_str();
+    file.execute("INSERT OR IGNORE INTO model (id) VALUES (?1)", [id])?;
+    let number = file.query_row("SELECT number FROM model WHERE id = ?1", [id], |row| row.get(0))?;
+    let all = params![number, model.name(), model.provider(), model.price_input(), model.price_output()];
+    let known = file
+        .query_row(
+            "SELECT number FROM description WHERE model = ?1 AND name = ?2 AND provider = ?3
+             AND price_input IS ?4 AND price_output IS ?5",
+            all,
+            |row| row.get(0),
+        )
+        .optional()?;
+    if let Some(description) = known {
+        return Ok((number, description));
+    }
+    file.execute(
+        "INSERT INTO description (model, name, provider, price_input, price_output) VALUES (?1, ?2, ?3, ?4, ?5)",
+        all,
+    )?;
+    Ok((number, file.last_insert_rowid()))
+}
+
+fn sum_up(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
+    // Days that no refresh reads any more come first and piecemeal: a large import must not fill the log.
+    loop {
+        let transaction = begin(connection)?;
+        let mut days = unsummed(&transaction)?;
+        days.retain(|number| number % DAYS < window);
+        if days.is_empty() {
+            break;
+        }
+        days.truncate(DAYS_AT_ONCE);
+        sum_days(&transaction, &days)?;
+        transaction.commit()?;
+    }
+    let transaction = begin(connection)?;
+    let days = unsummed(&transaction)?;
+    sum_days(&transaction, &days)?;
+    Ok(transaction.commit()?)
+}
+
+fn adopt(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
+    let by: String = connection.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+    if by == summed_by() {
+        return Ok(());
+    }
+    let transaction = begin(connection)?;
+    // Old days wait for the next import, which has time; what is wrong until then is not read.
+    transaction.execute("INSERT OR IGNORE INTO unsummed (number) SELECT number FROM day", [])?;
+    let mut days = unsummed(&transaction)?;
+    days.retain(|number| number % DAYS >= window);
+    sum_days(&transaction, &days)?;
+    transaction.execute("UPDATE summed_by SET method = ?1", [summed_by()])?;
+    Ok(transaction.commit()?)
+}
+
+fn unsummed(file: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let mut marks = file.prepare_cached("SELECT number FROM unsummed ORDER BY number")?;
+    marks.query_map([], |row| row.get(0))?.collect()
+}
+
+fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
+    let columns = Stored::COLUMNS;
+    let mut runs = file.prepare_cached(&format!(
+        "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
+    ))?;
+    let mut put = file.prepare_cached("INSERT OR REPLACE INTO day (number, sum) VALUES (?1, ?2)")?;
+    let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
+    for number in days {
+        let (model_number, day) = (number / DAYS, number % DAYS);
+        // Sums name descriptions by their number, so that any description of the model reads its runs.
+        let model = any_description(file, model_number)?;
+        let from = Hour::numbered(u64::try_from(day).unwrap_or_default() * HOURS_OF_A_DAY);
+        let to = from.plus(HOURS_OF_A_DAY);
+        let bounds = [from, to].map(|hour| rows::milliseconds(hour.start()));
+        let [from, to] = bounds;
+        let mut found = runs.query([model_number, from, to])?;
+        let mut summing = Summing::default();
+        while let Some(row) = found.next()? {
+            let description = row.get(0)?;
+            summing.add(&Stored::read(row, 1)?.run(&model)?, description);
+        }
+        put.execute(params![number, summing.stored()])?;
+        unmark.execute([number])?;
+    }
+    Ok(())
+}
+
+fn any_description(file: &Connection, model: i64) -> Result<std::sync::Arc<Model>, Trouble> {
+    let mut one = file.prepare_cached(
+        "SELECT id, name, provider, price_input, price_output
+         FROM model JOIN description ON description.model = model.number WHERE model.number = ?1 LIMIT 1",
+    )?;
+    let model = one.query_row([model], |row| {
+        let id: String = row.get(0)?;
+        rows::model(&id, row, 1)
+    })?;
+    Ok(model?)
+}

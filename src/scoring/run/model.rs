@@ -1,0 +1,75 @@
+//! The model under test.
+//!
+//! Not for: how it does.
+
+use crate::routes::ModelId;
+
+use super::{BadRun, amount};
+
+/// The longest name of a model or a provider, in characters: it has to fit on a page.
+const LONGEST_NAME: usize = 200;
+
+/// A model under test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    id: ModelId,
+    name: String,
+    provider: String,
+    price_input: Option<f64>,
+    price_output: Option<f64>,
+}
+
+impl Model {
+    /// A model with its prices in US dollars for a million tokens, where they are known.
+    pub fn new(
+        id: ModelId,
+        name: &str,
+        provider: &str,
+        price_input: Option<f64>,
+        price_output: Option<f64>,
+    ) -> Result<Self, BadRun> {
+        visible("name", name)?;
+        visible("provider", provider)?;
+        price_input.map_or(Ok(()), |price| amount("priceInput", price))?;
+        price_output.map_or(Ok(()), |price| amount("priceOutput", price))?;
+        Ok(Self { id, name: name.to_owned(), provider: provider.to_owned(), price_input, price_output })
+    }
+
+    /// Its identifier.
+    pub fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its provider's identifier.
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// US dollars for a million input tokens.
+    pub fn price_input(&self) -> Option<f64> {
+        self.price_input
+    }
+
+    /// US dollars for a million output tokens.
+    pub fn price_output(&self) -> Option<f64> {
+        self.price_output
+    }
+}
+
+fn visible(field: &str, text: &str) -> Result<(), BadRun> {
+    let problem = if text.trim().is_empty() {
+        "is empty; write what people call it".to_owned()
+    } else if text.chars().any(char::is_control) {
+        "has a control character; write visible text".to_owned()
+    } else if text.chars().count() > LONGEST_NAME {
+        format!("is longer than {LONGEST_NAME} characters")
+    } else {
+        return Ok(());
+    };
+    Err(BadRun::new(field, problem))
+}

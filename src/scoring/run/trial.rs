@@ -1,0 +1,83 @@
+//! One trial, and what it is judged by.
+//!
+//! Not for: how axes are weighed (`method.rs`).
+
+use super::{BadRun, amount};
+
+/// What a trial is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "named by `word`")]
+pub enum Axis {
+    Correctness,
+    Spec,
+    CodeQuality,
+    Efficiency,
+    Stability,
+    Refusal,
+    Recovery,
+}
+
+/// One task set once: a score on each axis, how long it took and what it cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    scores: [f64; 7],
+    latency_ms: f64,
+    cost: f64,
+}
+
+impl Axis {
+    /// All of them, in the order of the documents and of a trial's scores.
+    pub const ALL: [Self; 7] = [
+        Self::Correctness,
+        Self::Spec,
+        Self::CodeQuality,
+        Self::Efficiency,
+        Self::Stability,
+        Self::Refusal,
+        Self::Recovery,
+    ];
+
+    /// Its word in answers.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Correctness => "correctness",
+            Self::Spec => "spec",
+            Self::CodeQuality => "codeQuality",
+            Self::Efficiency => "efficiency",
+            Self::Stability => "stability",
+            Self::Refusal => "refusal",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
+impl Trial {
+    /// A trial with its scores in the order of [`Axis::ALL`], each from 0 to 1.
+    pub fn new(scores: [f64; 7], latency_ms: f64, cost: f64) -> Result<Self, BadRun> {
+        for (axis, score) in Axis::ALL.into_iter().zip(scores) {
+            // `contains` is false for NaN, which is what is wanted.
+            if !(0.0..=1.0).contains(&score) {
+                let field = format!("scores.{}", axis.word());
+                return Err(BadRun::new(&field, format!("{score} is no score; write a number from 0 to 1")));
+            }
+        }
+        amount("latencyMs", latency_ms)?;
+        amount("cost", cost)?;
+        Ok(Self { scores, latency_ms, cost })
+    }
+
+    /// Its scores, in the order of [`Axis::ALL`].
+    pub fn scores(&self) -> &[f64; 7] {
+        &self.scores
+    }
+
+    /// How long it took, in milliseconds.
+    pub fn latency_ms(&self) -> f64 {
+        self.latency_ms
+    }
+
+    /// What it cost, in US dollars.
+    pub fn cost(&self) -> f64 {
+        self.cost
+    }
+}
