@@ -15,7 +15,8 @@ use scoregate::routes::bodies::ENVELOPE;
 use scoregate::routes::{
     API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Param, Period, Query, Route, SortBy,
 };
-use scoregate::scoring::{Question, Scoring};
+use scoregate::scoring::{Archive, Question, Record, Scoring, Source};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -300,4 +301,24 @@ fn alone_no_request_waits_for_a_snapshot_that_is_being_made() {
         busy.await.unwrap().unwrap();
         alone.comes_to("2026-11-21T13:00:00Z").await;
     });
+}
+
+#[tokio::test]
+async fn alone_runs_that_are_imported_meanwhile_count_from_the_next_snapshot_on() {
+    let place = TempDir::new().unwrap();
+    let archive = || Archive::open(&place.path().join("runs.db"), noon()).unwrap();
+    let (clock, hand) = Clock::hand_driven(noon());
+    let scoring = Scoring::open(Source::Archive(archive()), noon()).unwrap();
+    let alone = Alone::new(Arc::new(scoring), &clock).await;
+    assert_eq!(alone.get(MODELS).await.json()["count"], 0);
+    let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
+        "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
+        "efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}"#;
+    archive().take(&[Record::read(run, noon()).unwrap()]).unwrap();
+    archive().sum_up(noon()).unwrap();
+    assert_eq!(alone.get("/api/v1/models/atlas").await.status, 404);
+    hand.advance(HOUR);
+    let after = alone.comes_to("2026-11-21T13:00:00Z").await;
+    assert_eq!(after.json()["data"][0]["id"], "atlas");
+    assert_eq!(alone.get("/api/v1/models/atlas").await.status, 200);
 }
