@@ -23,6 +23,7 @@ pub mod upstream;
 pub mod gateway;
 
 pub mod admin;
+pub mod backend;
 pub mod server;
 
 pub mod config;

@@ -28,7 +28,7 @@ use crate::server::Server;
 use crate::telemetry::metrics::Registry;
 
 use certificates::Keeper;
-use open_files::OpenFiles;
+pub(crate) use open_files::OpenFiles;
 use reload::Reloading;
 
 pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};

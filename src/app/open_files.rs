@@ -1,20 +1,20 @@
 //! How many files and sockets the process may have open, and how many of them may be connections.
 //!
-//! The public port never takes the last ones: the side port, the store and the backend have theirs. Not for: what is done
+//! The port never takes the last ones: whatever else has files and sockets, a store, a side port, has its own. Not for: what is done
 //! when accepting fails all the same (`server`).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Kept back for everything that is no connection of the public port.
+/// Kept back for everything that is no connection of the port.
 const KEPT_BACK: u64 = 64;
 
 /// The limit of open files. `None` if there is none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OpenFiles(Option<u64>);
+pub(crate) struct OpenFiles(Option<u64>);
 
 impl OpenFiles {
     /// Raises the limit as far as we may: the usual one is from times when programs had few.
-    pub(super) fn raise() -> Self {
+    pub(crate) fn raise() -> Self {
         let limit = getrlimit(Resource::Nofile);
         if limit.current == limit.maximum {
             return Self(limit.current);
@@ -30,7 +30,7 @@ impl OpenFiles {
     }
 
     /// So many connections there can be, where `wanted` are.
-    pub(super) fn most_connections(self, wanted: usize) -> usize {
+    pub(crate) fn most_connections(self, wanted: usize) -> usize {
         let Some(limit) = self.0 else { return wanted };
         let possible = usize::try_from(limit.saturating_sub(KEPT_BACK).max(1)).unwrap_or(usize::MAX);
         if possible < wanted {
@@ -38,7 +38,7 @@ impl OpenFiles {
                 wanted,
                 possible,
                 limit,
-                "fewer connections than server.max_connections: raise the limit of open files (ulimit -n, LimitNOFILE)"
+                "fewer connections than are wished for: raise the limit of open files (ulimit -n, LimitNOFILE)"
             );
         }
         wanted.min(possible)

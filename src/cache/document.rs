@@ -55,6 +55,21 @@ pub struct Label<'a> {
     pub license: &'a str,
 }
 
+impl Label<'_> {
+    /// The envelope up to its data, which a `}` follows.
+    pub fn opening(&self, count: usize, generated_at: Wall) -> String {
+        let word =
+            |word: Option<&'static str>| word.map_or_else(|| "null".into(), |word| format!("\"{word}\""));
+        format!(
+            "{{\"success\":true,\"version\":\"{API_VERSION}\",\"generated_at\":\"{}\",\"license\":{},\"period\":{},\"sort_by\":{},\"count\":{count},\"data\":",
+            generated_at.rfc3339(),
+            serde_json::Value::from(self.license),
+            word(self.key.period.map(crate::routes::Period::word)),
+            word(self.key.sort_by.map(crate::routes::SortBy::word)),
+        )
+    }
+}
+
 /// The backend's data cannot be made into a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
@@ -220,14 +235,7 @@ fn free_data(data: &Bytes, label: &Label<'_>) -> Result<Option<Bytes>, BadConten
 }
 
 fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &Label<'_>) -> Bytes {
-    let word = |word: Option<&'static str>| word.map_or_else(|| "null".into(), |word| format!("\"{word}\""));
-    let head = format!(
-        "{{\"success\":true,\"version\":\"{API_VERSION}\",\"generated_at\":\"{}\",\"license\":{},\"period\":{},\"sort_by\":{},\"count\":{count},\"data\":",
-        generated_at.rfc3339(),
-        serde_json::Value::from(label.license),
-        word(label.key.period.map(crate::routes::Period::word)),
-        word(label.key.sort_by.map(crate::routes::SortBy::word)),
-    );
+    let head = label.opening(count, generated_at);
     let mut body = Vec::with_capacity(head.len() + data.len() + 1);
     body.extend_from_slice(head.as_bytes());
     body.extend_from_slice(data);

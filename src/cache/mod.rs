@@ -5,6 +5,7 @@
 //! them) nor for anything about callers.
 
 mod absences;
+mod copies;
 mod document;
 mod encode;
 mod flight;
@@ -25,6 +26,7 @@ use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
 pub use absences::Absences;
+pub use copies::is_current;
 pub use document::{BadContent, Content, Document, Form, Label, Source};
 pub use encode::{Encoding, Representation, negotiate};
 pub use flight::{Flights, Landed, Seat, Ticket};

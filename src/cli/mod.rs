@@ -79,7 +79,7 @@ enum Command {
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
-    /// Bring benchmark runs to the built-in backend.
+    /// Bring benchmark runs to the built-in backend, or run it by itself.
     #[command(after_help = scoring::AFTER_HELP)]
     Scoring(scoring::ScoringArgs),
     /// List and purge the documents that a running server has.

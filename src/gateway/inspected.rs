@@ -5,11 +5,11 @@
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
+use crate::cache;
 use crate::keys::Rights;
 use crate::routes::DocumentKey;
 
 use super::authenticate::presented;
-use super::copies;
 use super::parse::parse;
 use super::refusal::Refusal;
 use super::resolve::{endpoint, resolve};
@@ -28,5 +28,5 @@ pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
 
 /// Whether a copy with this tag would be a 304.
 pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    copies::is_current(headers, etag)
+    cache::is_current(headers, etag)
 }

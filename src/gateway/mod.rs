@@ -9,7 +9,6 @@ mod admit;
 mod authenticate;
 mod capacity;
 mod client;
-mod copies;
 mod cors;
 mod counted;
 mod errand;

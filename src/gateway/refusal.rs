@@ -180,14 +180,7 @@ impl Refusal {
     pub fn message(&self, standing: &Standing) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
-            Self::BadParam(bad) => {
-                format!(
-                    "`{}` {}. Allowed: {}.",
-                    bad.param.name(),
-                    bad.problem,
-                    bad.param.allowed().join(", ")
-                )
-            }
+            Self::BadParam(bad) => bad.message(),
             Self::Limited(Rule::Day) => {
                 let (quota, reset) = (standing.limit, standing.reset.rfc3339());
                 format!("The daily quota of {quota} requests is spent. It resets at {reset}.")

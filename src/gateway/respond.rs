@@ -12,13 +12,12 @@ use http::header::{
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
-use crate::cache::{Form, Representation, freshness};
+use crate::cache::{Form, Representation, freshness, is_current};
 use crate::clock::Now;
 use crate::keys::Rights;
 use crate::limits::{Rule, Standing};
 use crate::pages::{self, Page};
 
-use super::copies::is_current;
 use super::cors::Cors;
 use super::exchange::Exchange;
 use super::fetch::Served;

@@ -56,6 +56,14 @@ pub struct BadParam {
     pub problem: &'static str,
 }
 
+impl BadParam {
+    /// What the caller is told. Says nothing that the caller sent.
+    pub fn message(&self) -> String {
+        let (name, allowed) = (self.param.name(), self.param.allowed().join(", "));
+        format!("`{name}` {}. Allowed: {allowed}.", self.problem)
+    }
+}
+
 /// The parameters an endpoint takes, as given. What it does not take is not here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the parameters' own names")]

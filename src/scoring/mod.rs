@@ -16,6 +16,7 @@ mod losses;
 mod method;
 mod page_hinkley;
 mod portrait;
+mod question;
 mod run;
 mod series;
 mod simulate;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 
 use crate::clock::Wall;
 use crate::routes::{Limit, ModelId, Period, SortBy};
@@ -65,17 +67,19 @@ pub enum Question {
     Drift(ModelId),
 }
 
-/// The answer to a question.
+/// The answer to a question. A clone shares its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The items, as the text of a JSON array, with the paid-only fields in.
-    pub data: String,
+    pub data: Bytes,
+    /// How many items these are.
+    pub count: usize,
     /// The snapshot's instant: the top of the hour whose beginning it describes.
     pub generated_at: Wall,
     /// When there will be a newer one.
     pub next_refresh: Wall,
     /// A strong entity tag of the data, quotes included. It changes exactly if the data does.
-    pub etag: String,
+    pub etag: Arc<str>,
 }
 
 /// The built-in backend. Share it by `Arc`; any number of threads may ask while one refreshes.

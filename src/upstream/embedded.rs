@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderValue;
 
 use crate::cache::Source;
 use crate::clock::Clock;
-use crate::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
+use crate::routes::DocumentKey;
 use crate::scoring::{Question, Scoring};
 
 use super::mapping::{EndpointMapping, Head};
@@ -27,7 +26,7 @@ impl Embedded {
 
     async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
         let question =
-            question(key).ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
+            Question::of(key).ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
         let now = self.clock.now().wall;
         // A refresh computes for a while, so it must not sit on a thread that serves.
         let scoring = Arc::clone(&self.scoring);
@@ -40,15 +39,16 @@ impl Embedded {
         });
         let answer = answered.await.map_err(|error| Failure::Invalid(format!("it failed: {error}")))?;
         let Some(answer) = answer else { return Ok(Fetched::NoSuchModel) };
-        let etag = HeaderValue::try_from(answer.etag).ok();
+        let etag = HeaderValue::from_str(&answer.etag).ok();
         let source = Source { etag, last_modified: None };
         let next_refresh = Some(answer.next_refresh);
         if source.etag.is_some() && known.is_some_and(|known| known.etag == source.etag) {
             return Ok(Fetched::Unchanged { next_refresh });
         }
-        let body = Bytes::from(answer.data);
         let head = Head { source, dated: Some(answer.generated_at), next_refresh, now };
-        EndpointMapping::canonical(key.route.endpoint()).read(key, &body, head).map_err(Failure::Invalid)
+        EndpointMapping::canonical(key.route.endpoint())
+            .read(key, &answer.data, head)
+            .map_err(Failure::Invalid)
     }
 }
 
@@ -60,25 +60,4 @@ impl Upstream for Embedded {
     fn lists_all_models(&self) -> bool {
         true
     }
-}
-
-/// A document as a question. `None` for what the backend knows nothing of.
-fn question(key: &DocumentKey) -> Option<Question> {
-    let id = || -> Option<ModelId> { key.id.clone() };
-    let period = key.period.unwrap_or(Period::Day);
-    Some(match key.route {
-        Route::Models => Question::Models { period, sort_by: key.sort_by.unwrap_or(SortBy::Combined) },
-        Route::Model => Question::Model(id()?),
-        Route::History => Question::History { id: id()?, period },
-        Route::Index => Question::Index,
-        Route::Alerts => Question::Alerts,
-        Route::Incidents => Question::Incidents { period, limit: key.limit.unwrap_or(Limit::DEFAULT) },
-        Route::Providers => Question::Providers,
-        Route::Degradations => Question::Degradations(period),
-        Route::Recommendations => Question::Recommendations(period),
-        Route::ProviderReliability => Question::ProviderReliability(period),
-        Route::Transparency => Question::Transparency(period),
-        Route::Drift => Question::Drift(id()?),
-        Route::Me => return None,
-    })
 }

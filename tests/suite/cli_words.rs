@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 26] = [
+const COMMANDS: [&[&str]; 30] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -29,6 +29,10 @@ const COMMANDS: [&[&str]; 26] = [
     &["keys", "audit"],
     &["keys", "import"],
     &["keys", "export"],
+    &["scoring"],
+    &["scoring", "import"],
+    &["scoring", "export"],
+    &["scoring", "serve"],
     &["store"],
     &["store", "check"],
     &["store", "backup"],
@@ -56,7 +60,7 @@ fn the_commands_are_those_whose_help_is_tested() {
         names.filter(|name| *name != "help").map(str::to_owned).collect()
     };
     let mut all = named(&run(&["--help"]).out);
-    for group in ["cache", "keys", "store"] {
+    for group in ["cache", "keys", "scoring", "store"] {
         all.extend(named(&run(&[group, "--help"]).out).into_iter().map(|verb| format!("{group} {verb}")));
     }
     let mut tested: Vec<String> = COMMANDS.iter().map(|command| command.join(" ")).collect();

@@ -24,6 +24,7 @@ mod apart;
 mod attacks;
 mod auth;
 mod backend;
+mod backend_alone;
 mod bad_heads;
 mod balances;
 mod black_hole;

@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 9] = [
     &["store", "cache", "scoring"],
     &["upstream", "pages"],
     &["gateway"],
-    &["server", "admin"],
+    &["server", "admin", "backend"],
     &["config"],
     &["app"],
     &["cli"],
@@ -23,8 +23,12 @@ const ENGINES: [(&str, &str, &[&str]); 4] = [
     ("store", "Embedded", &["src/cli/control.rs"]),
     ("upstream", "Embedded", &[]),
     ("upstream", "Http", &[]),
-    // The door that the built-in backend stands behind.
-    ("scoring", "Scoring", &["src/upstream/embedded.rs"]),
+    // The doors that the built-in backend stands behind, and the command that opens one of them.
+    (
+        "scoring",
+        "Scoring",
+        &["src/upstream/embedded.rs", "src/backend/answer.rs", "src/cli/scoring/serve.rs"],
+    ),
 ];
 
 /// Foreign crates, and the only places that may name them.
@@ -36,6 +40,7 @@ const ROOMS: [(&str, &[&str]); 6] = [
         &[
             "src/server/",
             "src/admin/",
+            "src/backend/",
             "src/upstream/http.rs",
             "src/upstream/connections.rs",
             "src/cli/control.rs",
@@ -46,6 +51,7 @@ const ROOMS: [(&str, &[&str]); 6] = [
         &[
             "src/server/",
             "src/admin/",
+            "src/backend/",
             "src/upstream/http.rs",
             "src/upstream/connections.rs",
             "src/cli/control.rs",

@@ -1,9 +1,10 @@
-//! `scoregate scoring`: the built-in backend's runs, one file a verb.
+//! `scoregate scoring`: the built-in backend's runs, and that backend by itself; one file a verb.
 //!
 //! Not for: the backend inside a gateway, which `serve` and `demo` start.
 
 mod export;
 mod import;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -15,7 +16,8 @@ use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate scoring import runs.jsonl.gz --data-dir DIR\n  \
-scoregate scoring export --archive runs.db > runs.jsonl\n\n\
+scoregate scoring export --archive runs.db > runs.jsonl\n  \
+scoregate scoring serve --archive runs.db\n\n\
 The archive is the file --archive names, else the one of --config FILE, else runs.db in --data-dir DIR.";
 
 #[derive(Debug, Args)]
@@ -37,6 +39,9 @@ enum Verb {
     /// Write every run as a line of JSON, as they can be imported elsewhere.
     #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
     Export,
+    /// Serve what the runs come to over HTTP, for gateways elsewhere.
+    #[command(after_help = serve::AFTER_HELP)]
+    Serve(serve::ServeArgs),
 }
 
 pub(super) fn run(args: ScoringArgs) -> Exit {
@@ -50,5 +55,6 @@ pub(super) fn run(args: ScoringArgs) -> Exit {
     match args.verb {
         Verb::Import(args) => import::run(&archive, &args),
         Verb::Export => export::run(&archive),
+        Verb::Serve(args) => serve::run(archive, args),
     }
 }

@@ -37,7 +37,8 @@ fn in_(place: &TempDir) -> Archive {
 
 fn models(archive: Archive, now: Wall) -> String {
     let question = Question::Models { period: Period::Day, sort_by: SortBy::Combined };
-    Scoring::open(Source::Archive(archive), now).unwrap().answer(&question).unwrap().data
+    let data = Scoring::open(Source::Archive(archive), now).unwrap().answer(&question).unwrap().data;
+    String::from_utf8(data.to_vec()).unwrap()
 }
 
 #[test]

@@ -18,7 +18,9 @@ mod transparency;
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
@@ -41,15 +43,16 @@ pub(super) struct Answers {
 
 #[derive(Debug)]
 struct Rendered {
-    data: String,
-    etag: String,
+    data: Bytes,
+    count: usize,
+    etag: Arc<str>,
 }
 
 impl Answers {
     /// Renders every answer that a snapshot has.
     pub(super) fn render(snapshot: &Snapshot) -> Self {
         let mut rendered = HashMap::new();
-        let mut put = |question, data| rendered.insert(question, Rendered::new(data));
+        let mut put = |question, answer| rendered.insert(question, answer);
         let alerts = alerts::find(snapshot);
         for period in Period::ALL {
             for sort_by in SortBy::ALL {
@@ -95,35 +98,39 @@ impl Answers {
         if let Question::Incidents { period, limit } = question {
             let all = of_period(*period, &self.incidents);
             let newest: Vec<&str> = all.iter().take(limit.get().into()).map(String::as_str).collect();
-            let cut = Rendered::new(format!("[{}]", newest.join(",")));
-            return Some(self.stamped(cut.data, cut.etag));
+            return Some(self.stamped(&Rendered::new(format!("[{}]", newest.join(",")), newest.len())));
         }
-        let Rendered { data, etag } = self.rendered.get(question)?;
-        Some(self.stamped(data.clone(), etag.clone()))
+        self.rendered.get(question).map(|rendered| self.stamped(rendered))
     }
 
-    fn stamped(&self, data: String, etag: String) -> Answer {
-        Answer { data, generated_at: self.hour.start(), next_refresh: self.hour.plus(1).start(), etag }
+    fn stamped(&self, Rendered { data, count, etag }: &Rendered) -> Answer {
+        Answer {
+            data: data.clone(),
+            count: *count,
+            generated_at: self.hour.start(),
+            next_refresh: self.hour.plus(1).start(),
+            etag: Arc::clone(etag),
+        }
     }
 }
 
 impl Rendered {
-    fn new(data: String) -> Self {
+    fn new(data: String, count: usize) -> Self {
         let digest = Sha256::digest(data.as_bytes());
         let mut etag = String::from("\"");
         for byte in digest.iter().take(16) {
             write!(etag, "{byte:02x}").expect("writing to a string does not fail");
         }
         etag.push('"');
-        Self { data, etag }
+        Self { data: Bytes::from(data), count, etag: etag.into() }
     }
 }
 
-fn array<T: Serialize>(items: &[T]) -> String {
-    serde_json::to_string(items).expect("items are plain structs of text and numbers")
+fn array<T: Serialize>(items: &[T]) -> Rendered {
+    Rendered::new(json(items), items.len())
 }
 
-fn json<T: Serialize>(item: &T) -> String {
+fn json<T: Serialize + ?Sized>(item: &T) -> String {
     serde_json::to_string(item).expect("items are plain structs of text and numbers")
 }
 

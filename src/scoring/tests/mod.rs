@@ -29,7 +29,7 @@ fn limit(number: u8) -> Limit {
 }
 
 fn asked(scoring: &Scoring, question: &Question) -> Vec<Value> {
-    serde_json::from_str(&scoring.answer(question).unwrap().data).unwrap()
+    serde_json::from_slice(&scoring.answer(question).unwrap().data).unwrap()
 }
 
 fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {

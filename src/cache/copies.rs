@@ -1,12 +1,12 @@
 //! Copies of an answer that clients have: which of them `If-None-Match` names, and whether one is current.
 //!
-//! Not for: what a 304 costs (`admit`) or says (`respond`).
+//! Not for: what a 304 costs or says (`gateway`, `backend`).
 
 use http::header::IF_NONE_MATCH;
 use http::{HeaderMap, HeaderValue};
 
 /// Whether `If-None-Match` names this representation (weak comparison), or anything at all by nothing but `*`.
-pub(super) fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     let named = |line: &HeaderValue| {
         let is_ours = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag) == etag.as_bytes();
         line.as_bytes().trim_ascii() == b"*" || tags(line.as_bytes()).any(is_ours)

@@ -1,0 +1,160 @@
+//! A request in, a response out: a look-up in the snapshot that is there, whatever is being computed meanwhile.
+//!
+//! Not for: connections (`serve`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+};
+use http::{HeaderValue, Method, Response, StatusCode, Uri};
+
+use crate::cache::is_current;
+use crate::clock::{Clock, Wall};
+use crate::routes::{DocumentKey, ModelId, Period, decode_query, find};
+use crate::scoring::{ArchiveError, Question, Scoring};
+
+use super::refusal::Refusal;
+use super::sheet::{Parts, Sheet, Sheets};
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Snapshots follow each other by the hour. Where more is left until the next, the clock was set back, and nobody is
+/// told to wait for that.
+const LONGEST_LIFE: Duration = Duration::from_hours(1);
+
+/// The backend, as it answers over HTTP.
+#[derive(Debug)]
+pub struct Backend {
+    scoring: Arc<Scoring>,
+    sheets: Sheets,
+    clock: Clock,
+}
+
+impl Backend {
+    /// Answers from `scoring`, by the time of `clock`. `license` is the attribution notice in every answer.
+    pub fn new(scoring: Arc<Scoring>, license: String, clock: Clock) -> Self {
+        Self { scoring, sheets: Sheets::new(license), clock }
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// When there will be a newer snapshot.
+    pub(super) fn next_refresh(&self) -> Wall {
+        self.scoring.next_refresh()
+    }
+
+    /// Makes the snapshot of `now`; true if there was none yet. Computes for a while: not on a thread that serves.
+    pub(super) fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
+        let is_new = self.scoring.refresh(now)?;
+        if is_new {
+            self.sheets.keep_current(|key| self.scoring.answer(&Question::of(key)?));
+        }
+        Ok(is_new)
+    }
+
+    /// The answer to a request.
+    pub(super) fn answer(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Response<Parts> {
+        if *method == Method::OPTIONS {
+            let mut response = empty(StatusCode::NO_CONTENT);
+            response.headers_mut().insert(ALLOW, METHODS);
+            return response;
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let mut response = refused(&Refusal::Method);
+            response.headers_mut().insert(ALLOW, METHODS);
+            return response;
+        }
+        if target.path() == "/healthz" {
+            return whole(StatusCode::OK, TEXT, Bytes::from_static(b"alive\n"));
+        }
+        self.document(target, headers).unwrap_or_else(|refusal| refused(&refusal))
+    }
+
+    fn document(&self, target: &Uri, headers: &HeaderMap) -> Result<Response<Parts>, Refusal> {
+        let found = find(target.path()).ok_or(Refusal::Path)?;
+        let id = found.raw_id.map(ModelId::from_path).transpose().map_err(Refusal::Param)?;
+        let query = decode_query(target.query(), found.endpoint.takes).map_err(Refusal::Param)?;
+        let key = DocumentKey::new(found.endpoint.route, id, query, Period::Latest);
+        let question = Question::of(&key).ok_or(Refusal::Path)?;
+        let answer = self.scoring.answer(&question).ok_or(Refusal::Model)?;
+        let sheet = self.sheets.of(key, &answer);
+        let mut response = if has_it_already(headers, &sheet) {
+            empty(StatusCode::NOT_MODIFIED)
+        } else {
+            let mut response = Response::new(sheet.body());
+            response.headers_mut().insert(CONTENT_TYPE, JSON);
+            response
+        };
+        let validators = response.headers_mut();
+        validators.insert(ETAG, sheet.etag.clone());
+        validators.insert(LAST_MODIFIED, sheet.last_modified.clone());
+        validators.insert(CACHE_CONTROL, life(answer.next_refresh, self.clock.now().wall));
+        Ok(response)
+    }
+}
+
+/// Whether the caller has this sheet. A date counts only where no tag was sent, as RFC 9110 has it.
+fn has_it_already(headers: &HeaderMap, sheet: &Sheet) -> bool {
+    if headers.contains_key(IF_NONE_MATCH) {
+        return is_current(headers, &sheet.etag);
+    }
+    let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
+    since.is_some_and(|since| sheet.dated <= since)
+}
+
+/// How long an answer may be kept: until the next snapshot, rounded up, since who comes a moment early has to come again.
+/// Not at all once that is overdue.
+fn life(next_refresh: Wall, now: Wall) -> HeaderValue {
+    if next_refresh <= now {
+        return HeaderValue::from_static("no-cache");
+    }
+    let left = next_refresh.since(now).min(LONGEST_LIFE).as_millis().div_ceil(1_000);
+    HeaderValue::try_from(format!("public, max-age={}", left.max(1))).expect("a number is visible ASCII")
+}
+
+fn refused(refusal: &Refusal) -> Response<Parts> {
+    whole(refusal.row().status, JSON, refusal.body())
+}
+
+/// An answer that is about this moment, and not to be kept.
+fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Parts> {
+    let mut response = Response::new(Parts::one(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
+fn empty(status: StatusCode) -> Response<Parts> {
+    let mut response = Response::new(Parts::one(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_be_kept_until_the_next_snapshot_and_never_for_longer_than_one_lasts() {
+        let due = Wall::from_seconds(7_200);
+        for (now, told) in [
+            (Wall::from_seconds(3_600), "public, max-age=3600"),
+            (Wall::from_seconds(7_199), "public, max-age=1"),
+            (Wall::from_millis(7_198_001), "public, max-age=2"),
+            (due.minus(Duration::from_nanos(1)), "public, max-age=1"),
+            (due, "no-cache"),
+            (Wall::from_seconds(9_999), "no-cache"),
+            (Wall::from_seconds(0), "public, max-age=3600"),
+        ] {
+            assert_eq!(life(due, now), told, "{now:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `scoregate scoring serve`: the built-in backend alone, on a port of its own.
+//!
+//! Not for: how it answers (`backend`), nor for callers of the API, who come to the gateway before it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::OpenFiles;
+use crate::backend::{self, Backend};
+use crate::cli::exit::Exit;
+use crate::cli::printer;
+use crate::cli::serve::{StopSignals, runtime};
+use crate::clock::{Clock, Wall};
+use crate::routes::API_BASE;
+use crate::scoring::{Archive, ArchiveError, Scoring, Source};
+use crate::telemetry::log::{self, LogConfig};
+
+pub(super) const AFTER_HELP: &str = "Example:\n  \
+scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\
+A gateway asks it with `upstream.url = \"http://127.0.0.1:8090/api/v1\"`. It knows no keys and no limits: keep its port\n\
+private. Runs that are imported meanwhile are taken up at its next refresh. Stops on SIGTERM or Ctrl-C, after the\n\
+answers that are under way.";
+
+const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to the service is required wherever the \
+    data is displayed.";
+
+/// A refresh that is under way at the end is given up after so long: nothing is lost with it.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Where it listens.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
+    listen: SocketAddr,
+    /// The most connections at once; further ones wait until one is closed.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..))]
+    most_connections: u32,
+    /// The attribution notice in its answers. A gateway puts its own in its place.
+    #[arg(long, value_name = "TEXT", default_value = LICENSE)]
+    license: String,
+    /// How much the log says: `error`, `warn`, `info`, `debug` or `trace`.
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
+    log_level: String,
+}
+
+fn level(text: &str) -> Result<String, &'static str> {
+    log::is_level(text).then(|| text.to_owned()).ok_or("use error, warn, info, debug or trace")
+}
+
+pub(super) fn run(archive: PathBuf, args: ServeArgs) -> Exit {
+    log::start(&LogConfig { json: false, level: args.log_level.clone() });
+    let served = runtime(None).and_then(|runtime| {
+        let served = runtime.block_on(serve(archive, args));
+        runtime.shutdown_timeout(LAST_WORDS);
+        served
+    });
+    match served {
+        Ok(()) => Exit::Done,
+        Err(error) => printer::fault(&error),
+    }
+}
+
+/// The runs of an archive, which is made if it is missing.
+fn source(archive: &Path, now: Wall) -> Result<Source, ArchiveError> {
+    let archive = Archive::open(archive, now)?;
+    if archive.is_empty()? {
+        let path = archive.path().display().to_string();
+        tracing::warn!(path, "the archive has no runs yet: `scoregate scoring import` brings them in");
+    }
+    Ok(Source::Archive(archive))
+}
+
+/// Serves until a stop signal.
+async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
+    let mut signals = StopSignals::listen()?;
+    // The port first: one that is taken is noticed before anything is computed.
+    let listener = TcpListener::bind(args.listen).await;
+    let listener = listener.with_context(|| format!("{} cannot be listened on", args.listen))?;
+    let address = listener.local_addr()?;
+    let wanted = usize::try_from(args.most_connections).unwrap_or(usize::MAX);
+    let most_connections = OpenFiles::raise().most_connections(wanted);
+    let clock = Clock::system();
+    let now = clock.now().wall;
+    let opening = tokio::task::spawn_blocking(move || Scoring::open(source(&archive, now)?, now));
+    let scoring = opening.await.context("opening the archive panicked")??;
+    tracing::info!(%address, models = scoring.model_ids().len(), "serving");
+    printer::say(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
+    let backend = Arc::new(Backend::new(Arc::new(scoring), args.license, clock));
+    let stop = CancellationToken::new();
+    let told = async {
+        signals.wait().await;
+        tracing::info!("stopping");
+        stop.cancel();
+    };
+    tokio::join!(backend::serve(listener, backend, most_connections, stop.clone()), told);
+    tracing::info!("stopped");
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! A gateway before the backend alone: what comes through is what the one inside says.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use scoregate::routes::{DocumentKey, ENDPOINTS, Limit, Period, Query};
+use scoregate::scoring::{Question, Scoring};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Alone, HOUR, known_at_noon, noon, targets};
+use crate::client::Answer;
+use crate::world::{World, good};
+
+/// A gateway before a backend that is not there yet, and where that has to be.
+async fn before(address: std::net::SocketAddr) -> World {
+    World::with(&format!("[upstream]\nurl = \"http://{address}/api/v1\"\n"), good).await
+}
+
+fn data(answer: &Answer) -> String {
+    let body = String::from_utf8(answer.body.clone()).unwrap();
+    body.split_once(",\"data\":").unwrap().1.to_owned()
+}
+
+#[tokio::test]
+async fn alone_behind_a_gateway_it_is_the_one_inside_to_the_byte() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let world = before(listener.local_addr().unwrap()).await;
+    let of_the_same_runs = Arc::new(Scoring::demo(42, noon()));
+    let _alone = Alone::on(listener, of_the_same_runs, &world.clock, 16);
+    let inside = World::built_in().await;
+    let (here, there) = (world.paid().await, inside.paid().await);
+    for (_, target) in targets() {
+        let (one, other) = (world.asks(&here, &target).await, inside.asks(&there, &target).await);
+        assert_eq!((one.status, other.status), (200, 200), "{target}");
+        assert_eq!(data(&one), data(&other), "{target}");
+        assert_eq!(one.json()["generated_at"], other.json()["generated_at"], "{target}");
+    }
+    let missing = world.asks(&here, "/api/v1/drift/nobody").await;
+    assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
+    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"no_such_model\"}").await, 1);
+}
+
+/// What a backend says to whoever comes through here.
+#[derive(Clone, Default)]
+struct Overheard(Arc<Mutex<Vec<u8>>>);
+
+impl Overheard {
+    /// Passes on whatever comes to `door`, and notes what is said in return.
+    async fn pass_on(self, door: TcpListener, to: std::net::SocketAddr) {
+        while let Ok((mut from, _)) = door.accept().await {
+            let heard = self.clone();
+            tokio::spawn(async move {
+                let mut to = TcpStream::connect(to).await.unwrap();
+                let ((mut reads, mut writes), (mut answers, mut asks)) = (from.split(), to.split());
+                let asking = tokio::io::copy(&mut reads, &mut asks);
+                let answering = async {
+                    let mut chunk = [0; 16_384];
+                    while let Ok(read @ 1..) = answers.read(&mut chunk).await {
+                        heard.0.lock().unwrap().extend_from_slice(&chunk[..read]);
+                        writes.write_all(&chunk[..read]).await.unwrap();
+                    }
+                };
+                tokio::select! { _ = asking => {}, () = answering => {} }
+            });
+        }
+    }
+
+    fn statuses(&self) -> Vec<String> {
+        let heard = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        heard.split("HTTP/1.1 ").skip(1).map(|answer| answer[..3].to_owned()).collect()
+    }
+}
+
+/// A document with items that is another an hour after noon, or the same.
+fn document(changes: bool) -> DocumentKey {
+    let (now, later) = (known_at_noon(), Scoring::demo(7, noon().plus(HOUR)));
+    let query = |period| Query { period: Some(period), sort_by: None, limit: Limit::parse("1") };
+    let keys = now.model_ids().into_iter().flat_map(|id| {
+        Period::ALL.into_iter().flat_map(move |period| {
+            let id = id.clone();
+            let of = move |route| DocumentKey::new(route, Some(id.clone()), query(period), period);
+            ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(move |endpoint| of(endpoint.route))
+        })
+    });
+    let suits = |key: &DocumentKey| {
+        let question = Question::of(key).unwrap();
+        let (now, later) = (now.answer(&question).unwrap(), later.answer(&question).unwrap());
+        now.count > 0 && (now.etag != later.etag) == changes
+    };
+    keys.into_iter().find(suits).expect("in an hour some things change and some do not")
+}
+
+#[tokio::test]
+async fn alone_a_refresh_that_changes_nothing_of_a_document_is_a_304_to_the_gateway() {
+    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let world = before(door.local_addr().unwrap()).await;
+    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;
+    let overheard = Overheard::default();
+    tokio::spawn(overheard.clone().pass_on(door, alone.address));
+
+    let (same, changed) = (document(false).address(), document(true).address());
+    let pro = world.paid().await;
+    let before = world.asks(&pro, &same).await;
+    assert_eq!(world.asks(&pro, &changed).await.status, 200);
+    world.pass(HOUR + Duration::from_secs(1));
+    alone.comes_to("2026-11-21T13:00:00Z").await;
+    for target in [&same, &changed] {
+        assert!(world.asks(&pro, target).await.header("cache-status").ends_with("detail=stale"));
+        world.settled().await;
+    }
+    assert_eq!(overheard.statuses(), ["200", "200", "304", "200"]);
+    let after = world.asks(&pro, &same).await;
+    assert!(!after.header("cache-status").contains("stale"), "{}", after.header("cache-status"));
+    assert_eq!(after.header("etag"), before.header("etag"));
+}

@@ -1,0 +1,164 @@
+//! Who comes to the port of the backend alone: those who say nothing, read nothing or talk nonsense; and how it ends.
+
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+use tokio::net::TcpSocket;
+
+use super::{Alone, MODELS, ask_on, known_at_noon, noon};
+use crate::client::Connection;
+use crate::shell::{Program, run};
+
+/// Somebody who asks for more than the kernel holds for who does not read, and does not read; and others after them, so
+/// that whatever there is room for is sent.
+async fn deaf(alone: &Alone) -> Connection {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut deaf = Connection::over(socket.connect(alone.address).await.unwrap());
+    let target = "/api/v1/models/atlas-4-large/history?period=1m";
+    let length = alone.get(target).await.body.len();
+    let ask = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    deaf.write(ask.repeat(32_000_000 / length).as_bytes()).await;
+    for _ in 0..200 {
+        assert_eq!(alone.get(MODELS).await.status, 200);
+    }
+    deaf
+}
+
+#[tokio::test]
+async fn alone_who_says_nothing_or_reads_nothing_keeps_nobody_else_waiting() {
+    let (alone, _) = Alone::at_noon().await;
+    let silent = Connection::open(alone.address).await;
+    let mut slow = Connection::open(alone.address).await;
+    slow.write(b"GET /api/v1/models HTTP/1.1\r\nHost: loc").await;
+    let deaf = deaf(&alone).await;
+    slow.write(b"alhost\r\n\r\n").await;
+    assert_eq!(slow.read(false).await.unwrap().status, 200);
+    drop((silent, deaf));
+}
+
+#[tokio::test]
+async fn alone_where_all_places_are_taken_others_wait_until_one_is_free() {
+    let (clock, _hand) = Clock::hand_driven(noon());
+    let alone = Alone::with_places(known_at_noon(), &clock, 2).await;
+    let mut seated = [Connection::open(alone.address).await, Connection::open(alone.address).await];
+    for one in &mut seated {
+        assert_eq!(ask_on(one, "GET", "/healthz", &[]).await.status, 200);
+    }
+    let [leaving, mut staying] = seated;
+    let mut waiting = Connection::open(alone.address).await;
+    waiting.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let mut answer = std::pin::pin!(waiting.read(false));
+    // Those who have a place are answered while the third one is not.
+    for _ in 0..50 {
+        tokio::select! {
+            biased;
+            early = &mut answer => panic!("there was no place: {early:?}"),
+            seated = ask_on(&mut staying, "GET", MODELS, &[]) => assert_eq!(seated.status, 200),
+        }
+    }
+    drop(leaving);
+    assert_eq!(answer.await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn alone_no_connection_lasts_for_ever() {
+    let (alone, hand) = Alone::at_noon().await;
+    let mut connection = Connection::open(alone.address).await;
+    assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    hand.advance(Duration::from_mins(9));
+    assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    hand.advance(Duration::from_mins(1));
+    assert!(connection.is_closed().await);
+    assert_eq!(alone.get(MODELS).await.status, 200);
+}
+
+#[tokio::test]
+async fn alone_nonsense_ends_its_own_connection_and_nothing_else() {
+    let (alone, _) = Alone::at_noon().await;
+    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000));
+    let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(65));
+    for (bytes, statuses) in [
+        (&b"\x16\x03\x01\x00\xff\x00\r\n\r\n"[..], &[400][..]),
+        (b"GET /api/v1/models\r\n\r\n", &[400]),
+        (b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n", &[400, 404]),
+        (b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", &[404]),
+        (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", &[405]),
+        (b"GET http://other/api/v1/models/%00 HTTP/1.1\r\nHost: a\r\n\r\n", &[400]),
+        (b"GET /api/v1/models?period=%f0%9f HTTP/1.1\r\nHost: a\r\n\r\n", &[400]),
+        (b"GET /api/v1/drift/a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \xff\xfe,\r\n\r\n", &[404]),
+        (b"GET /api/v1/models HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: \xff, Sat\r\n\r\n", &[200]),
+        (b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}", &[405]),
+        (long.as_bytes(), &[414, 431]),
+        (many.as_bytes(), &[431]),
+    ] {
+        let mut connection = Connection::open(alone.address).await;
+        connection.write(bytes).await;
+        let answer = connection.read(false).await.unwrap_or_else(|| panic!("{}", crate::raw::show(bytes)));
+        assert!(statuses.contains(&answer.status), "{}: {}", answer.status, crate::raw::show(bytes));
+        assert_eq!(alone.get("/healthz").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn alone_a_stop_closes_the_door_and_the_connections_that_idle() {
+    let (alone, _) = Alone::at_noon().await;
+    let mut connection = Connection::open(alone.address).await;
+    assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    alone.stop.cancel();
+    alone.serving.await.unwrap();
+    assert!(connection.is_closed().await);
+    assert!(tokio::net::TcpStream::connect(alone.address).await.is_err());
+}
+
+#[tokio::test]
+async fn alone_a_stop_does_not_wait_for_who_reads_nothing() {
+    let (alone, hand) = Alone::at_noon().await;
+    let _deaf = deaf(&alone).await;
+    alone.stop.cancel();
+    // By its clock, which stands still, it would wait for ever.
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!alone.serving.is_finished(), "nobody was deaf");
+    hand.advance(Duration::from_secs(2));
+    alone.serving.await.unwrap();
+}
+
+#[test]
+fn alone_the_program_serves_until_it_is_told_to_stop() {
+    let place = TempDir::new().unwrap();
+    let archive = place.path().join("runs.db");
+    let words = ["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", archive.to_str().unwrap()];
+    let program = Program::start(&words, &[]);
+    let said = program.says("serving on http://");
+    let (_, address) = said.split_once("http://").unwrap();
+    let (address, rest) = address.split_once('/').unwrap();
+    assert_eq!(rest, "api/v1; stop with Ctrl-C");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let answer = runtime.block_on(async {
+        let mut connection = Connection::open(address.parse().unwrap()).await;
+        ask_on(&mut connection, "GET", MODELS, &[]).await
+    });
+    assert_eq!((answer.status, answer.json()["data"].as_array().map(Vec::len)), (200, Some(0)));
+    let ended = program.stop().with(0);
+    assert!(ended.out.is_empty() && ended.err.contains("stopping") && ended.err.contains("stopped"));
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+}
+
+#[test]
+fn alone_what_cannot_be_served_is_said_and_is_an_exit_code() {
+    let missing = run(&["scoring", "serve", "--archive", "no/such.db", "--listen", "127.0.0.1:0"]).with(2);
+    assert!(missing.err.contains("no/such.db"), "{}", missing.err);
+    let place = TempDir::new().unwrap();
+    let archive = place.path().join("runs.db");
+    let with = |more: [&str; 2]| {
+        run(&[&["scoring", "serve", "--archive", archive.to_str().unwrap()], &more[..]].concat())
+    };
+    assert!(with(["--log-level", "loud"]).with(1).err.contains("loud"));
+    with(["--most-connections", "0"]).with(1);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    assert!(with(["--listen", &taken]).with(2).err.contains(&taken));
+}

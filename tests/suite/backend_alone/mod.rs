@@ -1,0 +1,324 @@
+//! The built-in backend alone: what it says over HTTP. `behind` is a gateway before it, `connections` is about who comes
+//! to its port and how it ends.
+
+mod behind;
+mod connections;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use scoregate::backend::{self, Backend};
+use scoregate::clock::{Clock, Hand, Wall};
+use scoregate::routes::bodies::ENVELOPE;
+use scoregate::routes::{
+    API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Param, Period, Query, Route, SortBy,
+};
+use scoregate::scoring::{Archive, Question, Record, Scoring, Source};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Answer, Connection};
+use crate::world::NOON;
+
+const LICENSE: &str = "Cite \"us\".";
+const MODELS: &str = "/api/v1/models?period=24h&sortBy=combined";
+const HOUR: Duration = Duration::from_hours(1);
+
+/// The backend on port 0.
+struct Alone {
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+fn noon() -> Wall {
+    Wall::parse_rfc3339(NOON).unwrap()
+}
+
+/// What is known at noon, for tests that do not go beyond it: to score at this pace takes a while.
+fn known_at_noon() -> Arc<Scoring> {
+    static KNOWN: OnceLock<Arc<Scoring>> = OnceLock::new();
+    Arc::clone(KNOWN.get_or_init(|| Arc::new(Scoring::demo(7, noon()))))
+}
+
+impl Alone {
+    async fn new(scoring: Arc<Scoring>, clock: &Clock) -> Self {
+        Self::with_places(scoring, clock, 1_024).await
+    }
+
+    async fn with_places(scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, scoring, clock, places)
+    }
+
+    fn on(listener: TcpListener, scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
+        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let backend = Arc::new(Backend::new(scoring, LICENSE.into(), clock.clone()));
+        let serving = tokio::spawn(backend::serve(listener, backend, places, stop.clone()));
+        Self { address, stop, serving }
+    }
+
+    /// One that stays at noon.
+    async fn at_noon() -> (Self, Hand) {
+        let (clock, hand) = Clock::hand_driven(noon());
+        (Self::new(known_at_noon(), &clock).await, hand)
+    }
+
+    async fn get(&self, target: &str) -> Answer {
+        self.ask("GET", target, &[]).await
+    }
+
+    async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+        ask_on(&mut Connection::open(self.address).await, method, target, headers).await
+    }
+
+    /// Asks until the snapshot of this instant is there. What is said meanwhile is of the one before, and not to be kept.
+    async fn comes_to(&self, instant: &str) -> Answer {
+        for _ in 0..2_000_000 {
+            let answer = self.get(MODELS).await;
+            if answer.json()["generated_at"] == instant {
+                return answer;
+            }
+            assert_eq!(answer.header("cache-control"), "no-cache");
+            tokio::task::yield_now().await;
+        }
+        panic!("the snapshot of {instant} does not come");
+    }
+}
+
+async fn ask_on(connection: &mut Connection, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    connection.write(format!("{head}\r\n").as_bytes()).await;
+    connection.read(method == "HEAD").await.expect("an answer")
+}
+
+/// The target of each endpoint that a backend has, asked for without parameters.
+fn targets() -> impl Iterator<Item = (&'static Endpoint, String)> {
+    let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
+    stored.map(|endpoint| (endpoint, endpoint.documented_path().replace("{id}", "atlas-4-large")))
+}
+
+/// What is asked there.
+fn question(route: Route) -> Question {
+    let key = DocumentKey::new(route, ModelId::new("atlas-4-large"), Query::default(), Period::Latest);
+    Question::of(&key).unwrap()
+}
+
+#[tokio::test]
+async fn alone_every_endpoint_answers_with_the_envelope_and_exactly_the_documented_fields() {
+    let (alone, _) = Alone::at_noon().await;
+    for (endpoint, target) in targets() {
+        let answer = alone.get(&target).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{target}");
+        assert_eq!(answer.number("content-length"), answer.body.len() as u64, "{target}");
+        assert_eq!(answer.header("last-modified"), noon().http_date(), "{target}");
+        assert!(!answer.header("date").is_empty(), "{target}");
+        let tag = answer.header("etag");
+        assert!(tag.len() > 20 && tag.starts_with('"') && tag.ends_with('"'), "{target}: {tag}");
+        let body = answer.json();
+        let said: BTreeSet<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(said, ENVELOPE.iter().map(|field| field.name).collect(), "{target}");
+        assert_eq!(body["success"], true);
+        assert_eq!((&body["version"], &body["license"]), (&API_VERSION.into(), &LICENSE.into()));
+        assert_eq!(body["generated_at"], NOON);
+        let takes = |param| endpoint.takes.contains(&param);
+        assert_eq!(body["period"].as_str(), takes(Param::Period).then_some("latest"), "{target}");
+        assert_eq!(body["sort_by"].as_str(), takes(Param::SortBy).then_some("combined"), "{target}");
+        let items = body["data"].as_array().unwrap();
+        assert_eq!(body["count"], items.len(), "{target}");
+        assert!(items.len() == 1 || !endpoint.one, "{target}");
+        let fields: BTreeSet<&str> = endpoint.item.iter().map(|field| field.name).collect();
+        for item in items {
+            let has: BTreeSet<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(has, fields, "{target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn alone_parameters_are_those_of_the_api_and_choose_the_answer() {
+    let (alone, _) = Alone::at_noon().await;
+    for period in Period::ALL {
+        let word = period.word();
+        let answer = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
+        let asked = Question::Models { period, sort_by: SortBy::Speed };
+        let data = known_at_noon().answer(&asked).unwrap().data;
+        assert!(answer.body.ends_with(&[&data[..], b"}"].concat()), "{word}");
+        assert_eq!((&answer.json()["period"], &answer.json()["sort_by"]), (&word.into(), &"speed".into()));
+    }
+    let all = alone.get("/api/v1/incidents?period=1m").await.json()["count"].as_u64().unwrap();
+    assert!(all > 1, "{all}");
+    assert_eq!(alone.get("/api/v1/incidents?period=1m&limit=1").await.json()["count"], 1);
+}
+
+#[tokio::test]
+async fn alone_a_copy_that_is_current_is_a_304_by_tag_and_only_without_one_by_date() {
+    let (alone, _) = Alone::at_noon().await;
+    let whole = alone.get(MODELS).await;
+    let tag = whole.header("etag");
+    let (date, before) = (noon().http_date(), noon().minus(Duration::from_secs(1)).http_date());
+    let (weak, list) = (format!("W/{tag}"), format!("\"a,b\", {tag}"));
+    let (none_match, since) = ("If-None-Match", "If-Modified-Since");
+    for (headers, status) in [
+        (&[(none_match, tag)][..], 304),
+        (&[(none_match, &weak)], 304),
+        (&[(none_match, &list)], 304),
+        (&[(none_match, "*")], 304),
+        (&[(none_match, "\"other\""), (none_match, tag)], 304),
+        (&[(none_match, "\"other\"")], 200),
+        (&[(none_match, "")], 200),
+        (&[(since, &date)], 304),
+        (&[(since, "Sun, 22 Nov 2026 00:00:00 GMT")], 304),
+        (&[(since, &before)], 200),
+        (&[(since, "yesterday")], 200),
+        (&[(none_match, "\"other\""), (since, &date)], 200),
+        (&[(none_match, tag), (since, &before)], 304),
+        (&[("If-Match", "\"other\"")], 200),
+        (&[("Range", "bytes=0-1")], 200),
+    ] {
+        let answer = alone.ask("GET", MODELS, headers).await;
+        assert_eq!(answer.status, status, "{headers:?}");
+        for name in ["etag", "last-modified", "cache-control"] {
+            assert_eq!(answer.header(name), whole.header(name), "{headers:?}: {name}");
+        }
+        assert_eq!(answer.body.is_empty(), status == 304, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn alone_head_has_the_headers_of_get_and_no_body() {
+    let (alone, _) = Alone::at_noon().await;
+    let mut connection = Connection::open(alone.address).await;
+    for target in [MODELS, "/api/v1/models/nobody", "/api/v1/models?period=1h", "/nothing", "/healthz"] {
+        let head = ask_on(&mut connection, "HEAD", target, &[]).await;
+        let get = ask_on(&mut connection, "GET", target, &[]).await;
+        let headers = |answer: &Answer| -> Vec<(String, String)> {
+            answer.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
+        };
+        assert_eq!((head.status, headers(&head)), (get.status, headers(&get)), "{target}");
+        assert!(!get.body.is_empty() && head.number("content-length") == get.body.len() as u64, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn alone_what_is_refused_says_why_in_the_words_of_the_api() {
+    let (alone, _) = Alone::at_noon().await;
+    for (method, target, status, code) in [
+        ("GET", "/api/v1/models?period=7D", 400, "invalid_period"),
+        ("GET", "/api/v1/models?period=7d&period=7d", 400, "invalid_period"),
+        ("GET", "/api/v1/models?sortBy=%ff", 400, "invalid_sort_by"),
+        ("GET", "/api/v1/incidents?limit=0", 400, "invalid_limit"),
+        ("GET", "/api/v1/models/..%2fme", 400, "invalid_model_id"),
+        ("GET", "/api/v1/models/nobody", 404, "model_not_found"),
+        ("GET", "/api/v1/models/nobody/history?period=7d", 404, "model_not_found"),
+        ("HEAD", "/api/v1/drift/nobody", 404, "model_not_found"),
+        ("GET", "/api/v1/me", 404, "not_found"),
+        ("GET", "/api/v1/models/", 404, "not_found"),
+        ("GET", "/api/v1/nothing", 404, "not_found"),
+        ("GET", "/", 404, "not_found"),
+        ("POST", MODELS, 405, "method_not_allowed"),
+        ("DELETE", "/nothing", 405, "method_not_allowed"),
+        ("PROPFIND", "/healthz", 405, "method_not_allowed"),
+    ] {
+        let answer = alone.ask(method, target, &[]).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (status, "no-store"), "{target}");
+        assert_eq!(answer.header("content-type"), "application/json", "{target}");
+        assert_eq!(answer.header("allow"), if status == 405 { "GET, HEAD, OPTIONS" } else { "" }, "{target}");
+        assert!(answer.header("etag").is_empty(), "{target}");
+        if method != "HEAD" {
+            let body = answer.json();
+            assert_eq!((&body["success"], &body["version"]), (&false.into(), &API_VERSION.into()));
+            assert_eq!((&body["status"], &body["code"]), (&status.into(), &code.into()), "{target}");
+            assert!(body["message"].as_str().is_some_and(|text| text.ends_with('.')), "{target}");
+            assert_eq!(body["param"].is_string() && body["allowed"].is_array(), status == 400, "{target}");
+        }
+    }
+    let options = alone.ask("OPTIONS", MODELS, &[]).await;
+    assert_eq!((options.status, options.header("allow")), (204, "GET, HEAD, OPTIONS"));
+    let health = alone.get("/healthz").await;
+    assert_eq!((health.status, &health.body[..]), (200, &b"alive\n"[..]));
+}
+
+#[tokio::test]
+async fn alone_an_answer_may_be_kept_until_the_next_snapshot_and_the_clock_makes_that_one() {
+    let (clock, hand) = Clock::hand_driven(noon());
+    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+    let before = alone.get(MODELS).await;
+    assert_eq!(before.header("cache-control"), "public, max-age=3600");
+    hand.advance(Duration::from_millis(600_500));
+    assert_eq!(alone.get(MODELS).await.header("cache-control"), "public, max-age=3000");
+    hand.advance(Duration::from_mins(50));
+    let after = alone.comes_to("2026-11-21T13:00:00Z").await;
+    assert_eq!(after.header("cache-control"), "public, max-age=3600");
+    assert!(after.header("etag") != before.header("etag") && after.status == 200);
+    let fresh = Scoring::demo(7, noon().plus(HOUR));
+    for (endpoint, target) in targets() {
+        let data = fresh.answer(&question(endpoint.route)).unwrap().data;
+        assert!(alone.get(&target).await.body.ends_with(&[&data[..], b"}"].concat()), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn alone_a_clock_that_is_set_back_or_was_asleep_is_followed_within_seconds() {
+    let (clock, hand) = Clock::hand_driven(noon());
+    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+    hand.step_to(noon().minus(HOUR * 48));
+    let kept = alone.get(MODELS).await;
+    assert_eq!((kept.json()["generated_at"].as_str(), kept.status), (Some(NOON), 200));
+    assert_eq!(kept.header("cache-control"), "public, max-age=3600");
+    // The machine has slept: the wall has moved, and running time has not.
+    hand.step_to(noon().plus(HOUR * 9));
+    assert_eq!(alone.get(MODELS).await.header("cache-control"), "no-cache");
+    hand.advance(Duration::from_secs(10));
+    assert_eq!(alone.comes_to("2026-11-21T21:00:00Z").await.status, 200);
+}
+
+#[test]
+fn alone_no_request_waits_for_a_snapshot_that_is_being_made() {
+    let mut one_blocking_thread = tokio::runtime::Builder::new_current_thread();
+    let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (clock, hand) = Clock::hand_driven(noon());
+        let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+        let before = alone.get(MODELS).await;
+        // The one thread on which snapshots can be made has something else to do.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || held.recv());
+        hand.advance(HOUR);
+        for _ in 0..50 {
+            let meanwhile = alone.get(MODELS).await;
+            assert_eq!((meanwhile.status, meanwhile.header("cache-control")), (200, "no-cache"));
+            assert_eq!((&meanwhile.body, meanwhile.header("etag")), (&before.body, before.header("etag")));
+        }
+        release.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        alone.comes_to("2026-11-21T13:00:00Z").await;
+    });
+}
+
+#[tokio::test]
+async fn alone_runs_that_are_imported_meanwhile_count_from_the_next_snapshot_on() {
+    let place = TempDir::new().unwrap();
+    let archive = || Archive::open(&place.path().join("runs.db"), noon()).unwrap();
+    let (clock, hand) = Clock::hand_driven(noon());
+    let scoring = Scoring::open(Source::Archive(archive()), noon()).unwrap();
+    let alone = Alone::new(Arc::new(scoring), &clock).await;
+    assert_eq!(alone.get(MODELS).await.json()["count"], 0);
+    let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
+        "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
+        "efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}"#;
+    archive().take(&[Record::read(run, noon()).unwrap()]).unwrap();
+    archive().sum_up(noon()).unwrap();
+    assert_eq!(alone.get("/api/v1/models/atlas").await.status, 404);
+    hand.advance(HOUR);
+    let after = alone.comes_to("2026-11-21T13:00:00Z").await;
+    assert_eq!(after.json()["data"][0]["id"], "atlas");
+    assert_eq!(alone.get("/api/v1/models/atlas").await.status, 200);
+}
