@@ -49,6 +49,17 @@ impl Sums {
 }
 
 impl Count {
+    /// No runs.
+    pub(super) const EMPTY: Self = Self {
+        runs: 0,
+        failed: 0,
+        trials: 0,
+        failed_trials: 0,
+        last_scored: None,
+        cost: 0.0,
+        marks: [Sums { sum: 0.0, squares: 0.0 }; 8],
+    };
+
     /// Counts a run.
     pub(super) fn add(&mut self, run: &Run) {
         let mut one = Self { runs: 1, ..Self::default() };
@@ -97,11 +108,10 @@ impl Count {
         tally.estimate().map(|estimate| estimate.scaled(100.0))
     }
 
-    /// The mean of a mark, from 0 to 1.
-    pub(super) fn mean(&self, mark: usize) -> Option<f64> {
-        let samples = self.samples();
-        let sums = self.marks.get(mark).filter(|_| samples > 0)?;
-        Some(sums.sum / f64::from(samples))
+    /// The means of the marks, from 0 to 1.
+    pub(super) fn means(&self) -> Option<Marks<f64>> {
+        let samples = f64::from(self.samples());
+        (samples > 0.0).then(|| self.marks.map(|sums| sums.sum / samples))
     }
 
     fn samples(&self) -> u32 {
@@ -116,24 +126,30 @@ impl Count {
             self.marks = other.marks;
             return;
         }
-        let mine = self.by_run();
-        let theirs = other.by_run();
-        for ((mark, mine), theirs) in self.marks.iter_mut().zip(mine).zip(theirs) {
-            *mark = Sums { sum: mine.sum + theirs.sum, squares: mine.squares + theirs.squares };
+        if self.scored() == 1 {
+            self.marks = by_run(&self.marks, self.trials);
+        }
+        let merge = |mine: &mut Marks<Sums>, theirs: &Marks<Sums>| {
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                mine.sum += theirs.sum;
+                mine.squares += theirs.squares;
+            }
+        };
+        if other.scored() == 1 {
+            merge(&mut self.marks, &by_run(&other.marks, other.trials));
+        } else {
+            merge(&mut self.marks, &other.marks);
         }
     }
+}
 
-    /// The sums with runs as the samples, however many there are.
-    fn by_run(&self) -> Marks<Sums> {
-        if self.scored() != 1 {
-            return self.marks;
-        }
-        let trials = f64::from(self.trials);
-        self.marks.map(|of_trials| {
-            let mean = of_trials.sum / trials;
-            Sums { sum: mean, squares: mean * mean }
-        })
-    }
+/// The sums of one run's trials as those of one sample, the run.
+fn by_run(of_trials: &Marks<Sums>, trials: u32) -> Marks<Sums> {
+    let trials = f64::from(trials);
+    of_trials.map(|of_trials| {
+        let mean = of_trials.sum / trials;
+        Sums { sum: mean, squares: mean * mean }
+    })
 }
 
 fn marks(axes: &[f64; 7]) -> Marks<f64> {

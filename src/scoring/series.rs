@@ -2,6 +2,8 @@
 //!
 //! Runs are counted and let go. Not for: what a count keeps (`count.rs`), nor for comparing models.
 
+use std::cell::OnceCell;
+
 use crate::clock::Wall;
 
 use super::count::Count;
@@ -9,6 +11,8 @@ use super::hour::{Hour, Stretch};
 use super::method;
 use super::run::{Outcome, Run, Suite, Trial};
 use super::statistics::{Estimate, median};
+
+const DAY: u64 = 24;
 
 /// What a stretch says of a model.
 #[derive(Clone, Debug)]
@@ -37,20 +41,28 @@ pub(super) struct Series {
     latencies: Vec<f64>,
     /// Where the latencies of each hour end, as far as there are hours with runs.
     ends: Vec<usize>,
+    /// The complete rounds, oldest first, worked out when they are first asked for.
+    rounds: OnceCell<Vec<Round>>,
+    /// The sums of whole days counted back from the window's end, the newest first, likewise.
+    days: OnceCell<Vec<Reading>>,
 }
 
 impl Series {
     /// A series of that window without a run.
     pub(super) fn new(window: Stretch) -> Self {
-        let hours = window.hours().map(|_| Reading { suites: [Count::default(); 3] }).collect();
-        Self { window, hours, latencies: Vec::new(), ends: Vec::new() }
+        let hours = window.hours().map(|_| Reading::EMPTY).collect();
+        let (latencies, ends) = (Vec::new(), Vec::new());
+        Self { window, hours, latencies, ends, rounds: OnceCell::new(), days: OnceCell::new() }
     }
 
     /// Forgets every run, and keeps the room for the next.
     pub(super) fn clear(&mut self) {
-        self.hours.fill(Reading { suites: [Count::default(); 3] });
+        for reading in self.hours.iter_mut().filter(|reading| reading.runs().0 > 0) {
+            *reading = Reading::EMPTY;
+        }
         self.latencies.clear();
         self.ends.clear();
+        self.work_out_again();
     }
 
     /// Counts a run. One that lies outside the window is not counted.
@@ -69,6 +81,7 @@ impl Series {
         let Some(place) = self.place(hour) else { return };
         let Some(reading) = self.hours.get_mut(place) else { return };
         suite.of_mut(&mut reading.suites).merge(count);
+        self.work_out_again();
         if self.ends.len() <= place {
             self.ends.resize(place + 1, self.latencies.len());
         }
@@ -80,13 +93,28 @@ impl Series {
 
     /// What a stretch says.
     pub(super) fn over(&self, stretch: Stretch) -> Reading {
-        let mut sum = Reading { suites: [Count::default(); 3] };
-        for reading in stretch.hours().filter_map(|hour| self.at(hour)) {
-            for (sum, count) in sum.suites.iter_mut().zip(&reading.suites) {
-                sum.merge(count);
+        let whole_days = |hours: u64| (hours % DAY == 0).then(|| usize::try_from(hours / DAY).ok())?;
+        // Most stretches end with the window or whole days before: their days are summed up once.
+        let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
+        match (ago(stretch.to), ago(stretch.from)) {
+            (Some(newest), Some(oldest)) if newest + 1 < oldest => {
+                let days = self.days().get(newest..oldest.min(self.days().len())).unwrap_or_default();
+                Reading::sum(days.iter().rev())
             }
+            _ => Reading::sum(stretch.hours().filter_map(|hour| self.at(hour))),
         }
-        sum
+    }
+
+    fn days(&self) -> &[Reading] {
+        self.days.get_or_init(|| {
+            let newest_first = self.hours.rchunks(usize::try_from(DAY).unwrap_or(usize::MAX));
+            newest_first.map(|day| Reading::sum(day.iter())).collect()
+        })
+    }
+
+    fn work_out_again(&mut self) {
+        self.rounds.take();
+        self.days.take();
     }
 
     /// What one hour says; `None` outside the window.
@@ -96,17 +124,21 @@ impl Series {
 
     /// The complete rounds of a stretch, oldest first: hours in which every suite has a score.
     pub(super) fn rounds(&self, stretch: Stretch) -> impl DoubleEndedIterator<Item = Round> {
-        stretch.hours().filter_map(|hour| {
-            let reading = self.at(hour)?;
-            let axes: Vec<f64> = (0..7).filter_map(|axis| reading.mean(axis + 1)).collect();
-            Some(Round { hour, score: reading.mean(0)?, axes: axes.try_into().ok()? })
-        })
+        self.rounds_in(stretch).iter().copied()
+    }
+
+    fn rounds_in(&self, stretch: Stretch) -> &[Round] {
+        let rounds = self.rounds.get_or_init(|| {
+            let hours = self.window.hours().zip(&self.hours);
+            hours.filter_map(|(hour, reading)| reading.round(hour)).collect()
+        });
+        let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
+        rounds.get(before(stretch.from)..before(stretch.to)).unwrap_or_default()
     }
 
     /// The hour of the newest complete round of a stretch.
     pub(super) fn newest_round(&self, stretch: Stretch) -> Option<Hour> {
-        let complete = |hour: &Hour| self.at(*hour).is_some_and(|reading| reading.mean(0).is_some());
-        stretch.hours().rev().find(complete)
+        self.rounds_in(stretch).last().map(|round| round.hour)
     }
 
     /// The median latency of a trial in a stretch, in milliseconds.
@@ -132,6 +164,9 @@ impl Series {
 }
 
 impl Reading {
+    /// What hours without runs say.
+    const EMPTY: Self = Self { suites: [Count::EMPTY; 3] };
+
     /// The combined score in points. `None` if a suite has none: a score that left one out could not be compared.
     pub(super) fn score(&self) -> Option<Estimate> {
         self.weighted(0)
@@ -176,9 +211,25 @@ impl Reading {
         parts.map(|parts| Estimate::weighted(&parts))
     }
 
-    fn mean(&self, mark: usize) -> Option<f64> {
-        let part = |(suite, weight): &(Suite, f64)| Some(weight * suite.of(&self.suites).mean(mark)? * 100.0);
-        method::SUITE_WEIGHTS.iter().map(part).sum()
+    /// The round that an hour's readings are, if they are complete.
+    fn round(&self, hour: Hour) -> Option<Round> {
+        let mut marks = [0.0; 8];
+        for (suite, weight) in &method::SUITE_WEIGHTS {
+            let means = suite.of(&self.suites).means()?;
+            marks.iter_mut().zip(means).for_each(|(mark, mean)| *mark += weight * mean * 100.0);
+        }
+        let [score, axes @ ..] = marks;
+        Some(Round { hour, score, axes })
+    }
+
+    fn sum<'r>(readings: impl Iterator<Item = &'r Self>) -> Self {
+        let mut sum = Self::EMPTY;
+        for reading in readings {
+            for (sum, count) in sum.suites.iter_mut().zip(&reading.suites) {
+                sum.merge(count);
+            }
+        }
+        sum
     }
 }
 
@@ -253,6 +304,28 @@ mod tests {
             .map(|((_, w), axis)| w * axis.unwrap().mean)
             .sum();
         assert!((reading.score().unwrap().mean - from_axes).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_stretch_of_whole_days_says_what_its_hours_say() {
+        let window = Hour::of(Wall::default()).plus(100).last(100);
+        let mut runs = Series::new(window);
+        for hour in 0..100 {
+            for suite in Suite::ALL {
+                runs.add(&run(suite, hour, Some(&[0.25, 0.5]).filter(|_| hour % 7 != 0).map(|s| &s[..])));
+            }
+        }
+        for (to, from) in [(0, 48), (0, 24), (24, 72), (0, 96), (0, 120), (5, 53), (48, 48)] {
+            let stretch = Stretch { from: window.to.minus(from), to: window.to.minus(to) };
+            let by_hours = Reading::sum(stretch.hours().filter_map(|hour| runs.at(hour)));
+            let found = runs.over(stretch);
+            assert_eq!((found.runs(), found.trials()), (by_hours.runs(), by_hours.trials()), "{to} {from}");
+            let close = |a: Option<Estimate>, b: Option<Estimate>| match (a, b) {
+                (Some(a), Some(b)) => (a.mean - b.mean).abs() < 1e-9,
+                (a, b) => a == b,
+            };
+            assert!(close(found.score(), by_hours.score()));
+        }
     }
 
     #[test]
