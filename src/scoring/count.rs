@@ -111,7 +111,15 @@ impl Count {
     /// The means of the marks, from 0 to 1.
     pub(super) fn means(&self) -> Option<Marks<f64>> {
         let samples = f64::from(self.samples());
-        (samples > 0.0).then(|| self.marks.map(|sums| sums.sum / samples))
+        if samples <= 0.0 {
+            return None;
+        }
+        let mut means = Marks::default();
+        // A loop, because a refresh comes here hundreds of thousands of times and `map` on arrays costs calls.
+        for (mean, sums) in means.iter_mut().zip(&self.marks) {
+            *mean = sums.sum / samples;
+        }
+        Some(means)
     }
 
     fn samples(&self) -> u32 {
@@ -146,10 +154,12 @@ impl Count {
 /// The sums of one run's trials as those of one sample, the run.
 fn by_run(of_trials: &Marks<Sums>, trials: u32) -> Marks<Sums> {
     let trials = f64::from(trials);
-    of_trials.map(|of_trials| {
+    let mut of_run = Marks::default();
+    for (of_run, of_trials) in of_run.iter_mut().zip(of_trials) {
         let mean = of_trials.sum / trials;
-        Sums { sum: mean, squares: mean * mean }
-    })
+        *of_run = Sums { sum: mean, squares: mean * mean };
+    }
+    of_run
 }
 
 fn marks(axes: &[f64; 7]) -> Marks<f64> {

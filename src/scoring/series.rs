@@ -216,7 +216,9 @@ impl Reading {
         let mut marks = [0.0; 8];
         for (suite, weight) in &method::SUITE_WEIGHTS {
             let means = suite.of(&self.suites).means()?;
-            marks.iter_mut().zip(means).for_each(|(mark, mean)| *mark += weight * mean * 100.0);
+            for (mark, mean) in marks.iter_mut().zip(means) {
+                *mark += weight * mean * 100.0;
+            }
         }
         let [score, axes @ ..] = marks;
         Some(Round { hour, score, axes })
