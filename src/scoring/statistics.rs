@@ -8,7 +8,8 @@ use super::student;
 
 /// Samples as they are counted: their number, their sum and the sum of their squares.
 ///
-/// Scores lie between 0 and 1 and vary by hundredths, so that the difference of squares keeps ten digits.
+/// Scores lie between 0 and 1 and vary by hundredths, so that the difference of squares keeps ten digits; a spread so
+/// small that it kept fewer is below what counts as measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     /// How many.
