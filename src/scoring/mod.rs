@@ -6,6 +6,8 @@
 //! and HTTP, and not for leaving `latestScore` out: who may see what is the gateway's business.
 
 mod catalogue;
+mod changes;
+mod drift;
 mod endpoints;
 mod figures;
 mod hour;

@@ -4,6 +4,7 @@
 
 mod meaning;
 mod reference;
+mod stated;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};

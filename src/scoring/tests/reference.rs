@@ -5,7 +5,10 @@
 
 use serde::Deserialize;
 
-use super::super::statistics::{Estimate, Tally, chance_of_change, chance_of_fall, holm, line, median};
+use super::super::page_hinkley::{PageHinkley, Rule};
+use super::super::statistics::{
+    Estimate, Tally, chance_of_change, chance_of_fall, holm, line, median, pooled_difference,
+};
 use super::super::student;
 
 #[derive(Deserialize)]
@@ -18,6 +21,7 @@ struct Reference {
     holm: Vec<Corrected>,
     lines: Vec<Fitted>,
     medians: Vec<Middle>,
+    page_hinkley: Vec<Watched>,
 }
 
 #[derive(Deserialize)]
@@ -33,6 +37,7 @@ struct Comparison {
     before: Vec<f64>,
     now: Vec<f64>,
     welch: Chances,
+    pooled: Chances,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +74,17 @@ struct Fitted {
 struct Middle {
     values: Vec<f64>,
     median: f64,
+}
+
+#[derive(Deserialize)]
+struct Watched {
+    minimum: u32,
+    delta: f64,
+    threshold: f64,
+    samples: Vec<f64>,
+    rises: Vec<f64>,
+    falls: Vec<f64>,
+    signals: Vec<usize>,
 }
 
 fn reference() -> Reference {
@@ -146,6 +162,36 @@ fn welch_has_the_chances_and_degrees_of_scipy() {
 }
 
 #[test]
+fn the_pooled_test_has_the_chances_and_degrees_of_scipy() {
+    for case in reference().comparisons {
+        let of = format!("{} against {}", case.now.len(), case.before.len());
+        let difference = pooled_difference(tally(&case.before), tally(&case.now), 0.0).unwrap();
+        agrees(difference.spread.unwrap().df, case.pooled.df, &of);
+        agrees(difference.chance_above_zero(), case.pooled.fall, &of);
+        agrees(difference.chance_from_zero(), case.pooled.change, &of);
+    }
+}
+
+#[test]
+fn page_hinkley_is_that_of_river_sample_by_sample_through_every_reset() {
+    let mut signalled = 0;
+    for case in reference().page_hinkley {
+        let rule = Rule { minimum: case.minimum, delta: case.delta, lambda: case.threshold };
+        let mut test = PageHinkley::new(rule);
+        let mut signals = Vec::new();
+        for (place, sample) in case.samples.iter().enumerate() {
+            signals.extend(test.feed(*sample).map(|_| place));
+            let [rise, fall] = test.statistics();
+            agrees_or_nearly(rise, case.rises[place], &format!("{rule:?} at {place}, a rise"));
+            agrees_or_nearly(fall, case.falls[place], &format!("{rule:?} at {place}, a fall"));
+        }
+        assert_eq!(signals, case.signals, "{rule:?}");
+        signalled += signals.len();
+    }
+    assert!(signalled > 12, "{signalled}");
+}
+
+#[test]
 fn a_weighted_sum_has_the_mean_the_variance_and_the_degrees_of_the_textbook() {
     for case in reference().weighted {
         let parts: Vec<(f64, Estimate)> =
@@ -173,7 +219,8 @@ fn holm_corrects_as_it_is_written() {
 fn lines_have_the_slope_and_the_chance_of_scipy() {
     for case in reference().lines {
         let points: Vec<(f64, f64)> = case.xs.iter().copied().zip(case.ys.iter().copied()).collect();
-        let (found, of) = (line(&points).unwrap(), format!("{} points, slope {}", points.len(), case.slope));
+        let (found, of) =
+            (line(&points, 0.0).unwrap(), format!("{} points, slope {}", points.len(), case.slope));
         agrees_or_nearly(found.slope, case.slope, &of);
         agrees(found.p, case.p, &of);
     }
