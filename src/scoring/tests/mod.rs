@@ -3,6 +3,7 @@
 //! Not for: the pieces, which are tested where they stand, nor for what the answers mean (`meaning.rs`).
 
 mod meaning;
+mod properties;
 mod reference;
 mod stated;
 
