@@ -156,8 +156,11 @@ mod tests {
         let after = |hours| watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(76.0, 1.0, hours))));
         let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
         assert_eq!(found.direction, Direction::Up);
-        let last = after(found_at + method::DRIFT_STANDS - 1);
-        assert_eq!((last.state, last.signal.map(|signal| signal.hour)), (State::Signalled, Some(found.hour)));
+        let standing = after(found_at + method::DRIFT_STANDS - 1);
+        assert_eq!(
+            (standing.state, standing.signal.map(|signal| signal.hour)),
+            (State::Signalled, Some(found.hour))
+        );
         let over = after(found_at + method::DRIFT_STANDS);
         assert_eq!((over.state, over.signal), (State::Quiet, None));
         assert_eq!(count(over.samples), method::DRIFT_STANDS);

@@ -7,6 +7,7 @@
 
 mod catalogue;
 mod changes;
+pub mod detection;
 mod drift;
 mod endpoints;
 mod figures;

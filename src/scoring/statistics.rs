@@ -173,7 +173,7 @@ pub(super) fn pooled_difference(before: Tally, now: Tally, resolution: f64) -> O
     let mean = before.mean()? - now.mean()?;
     let variance = ((rest(before) + rest(now)) / df).max(resolution * resolution);
     let shares = 1.0 / f64::from(before.count) + 1.0 / f64::from(now.count);
-    (df > 0.0).then(|| Estimate { mean, spread: Some(Spread { variance: variance * shares, df }) })
+    (df > 0.0).then_some(Estimate { mean, spread: Some(Spread { variance: variance * shares, df }) })
 }
 
 /// Holm's correction: chances that hold together, in the order given.
