@@ -2,6 +2,7 @@
 //!
 //! Not for: the pieces, which are tested where they stand, nor for what the answers mean (`meaning.rs`).
 
+mod corrected;
 mod meaning;
 mod properties;
 mod reference;
