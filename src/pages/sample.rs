@@ -50,7 +50,7 @@ fn text(name: &str) -> &'static str {
         "provider" => "meridian",
         "tier" => "pro",
         "key_prefix" => "sg_live_4fQm",
-        "methodVersion" => "1.0.0",
+        "methodVersion" => "2.0",
         _ => "…",
     }
 }
@@ -59,7 +59,10 @@ fn number(name: &str) -> f64 {
     match name {
         "pValue" => 0.003,
         "availability" => 0.998,
-        "weight" | "slopePerDay" | "delta" => 0.25,
+        "weight" | "slopePerDay" => 0.25,
+        "delta" => 0.5,
+        "noise" => 1.1,
+        "signalledStatistic" => 12.7,
         "standardError" | "scoreDeviation" => 1.2,
         "drop" | "magnitude" | "worstAxisLoss" => 6.5,
         "priceInput" => 3.0,

@@ -208,7 +208,12 @@ pub const DEGRADATION: &[Field] = &[
     field("modelId", Text, "The model."),
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
-    field("direction", Words(&["down"]), "Which way the score moves."),
+    field(
+        "direction",
+        Words(TREND),
+        "Where the score moves now, by a line through the newest part of the period (24 hours; of 7d 2 days, of 30d 7 \
+         days): down still falls, up comes back, stable stays at the lower level.",
+    ),
     field("magnitude", Number, "Points lost against the stretch before."),
     field("previousScore", Number, "Score of the stretch before."),
     field("currentScore", Number, "Score of the period."),
@@ -238,7 +243,9 @@ pub const RELIABILITY: &[Field] = &[
     maybe(
         "reliability",
         Number,
-        "From 0 to 100: availability, steadiness of scores and incidents, weighed as the transparency page says.",
+        "From 0 to 100: availability weighs 0.5, steadiness 0.3 (1 without deviation, 0 from 10 points on) and freedom \
+         from incidents 0.2 (1 divided by 1 and the incidents of a model). What is not known leaves its weight to the \
+         others.",
     ),
     maybe("availability", Number, "Share of runs that did not fail, from 0 to 1."),
     maybe("scoreDeviation", Number, "Mean standard deviation of its models' scores."),
@@ -276,17 +283,36 @@ pub const TRANSPARENCY: &[Field] = &[
 ];
 
 const PAGE_HINKLEY: &[Field] = &[
-    maybe("statistic", Number, "The Page-Hinkley statistic for a downward change."),
-    field("threshold", Number, "Above this a change is signalled (lambda)."),
-    field("delta", Number, "Changes smaller than this are tolerated."),
-    field("minimumSamples", Integer, "Runs needed before anything is signalled."),
-    field("samples", Integer, "Runs seen since the last reset."),
-    field("signalled", Flag, "Whether the statistic is above its threshold."),
+    maybe(
+        "statistic",
+        Number,
+        "The Page-Hinkley statistic: the larger of both directions, in units of noise.",
+    ),
+    field("threshold", Number, "Above this there is a signal (lambda), in units of noise."),
+    field("delta", Number, "Deviations smaller than this do not weigh, in units of noise."),
+    field("minimumSamples", Integer, "Rounds of runs needed before anything is signalled."),
+    field("samples", Integer, "Rounds seen since the test last began anew, which it does after each signal."),
+    field("signalled", Flag, "Whether a signal stands, which it does for 72 rounds."),
+    field(
+        "state",
+        Words(&["warming", "quiet", "signalled"]),
+        "Too few rounds since it began anew; nothing to signal; a signal stands.",
+    ),
+    maybe("direction", Words(&["up", "down"]), "Which way the score changed, while a signal stands."),
+    maybe("signalledAt", Instant, "The hour of the signal that stands."),
+    maybe("signalledStatistic", Number, "The statistic that it had."),
+    maybe(
+        "pValue",
+        Number,
+        "Chance of such a difference between the rounds since the change and those before if there were none, corrected \
+         for the rounds it was chosen from and for the number of models. The regime is drifting only below 0.01.",
+    ),
+    maybe("noise", Number, "Standard deviation of a round about its level, in points: the unit of the test."),
 ];
 
 const AXIS_TREND: &[Field] = &[
     field("axis", Words(AXES), "The axis."),
-    field("trend", Words(TREND), "Its direction."),
+    field("trend", Words(TREND), "Its direction, tested and corrected for all axes of all models."),
     maybe("slopePerDay", Number, "Points a day, by least squares over the last 7 days."),
 ];
 

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::method;
-use super::statistics::{Estimate, chance_of_change};
+use super::statistics::Estimate;
 
 /// A score as published: `lower <= score <= upper`, all from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,8 +60,9 @@ impl Score {
     /// The score that an estimate is published as.
     pub(super) fn of(estimate: &Estimate) -> Self {
         let within = |points: f64| points.clamp(0.0, 100.0);
+        let [steps, _] = method::PUBLISHED_STEPS;
         let outwards = |(lower, upper): (f64, f64)| {
-            (within((lower * 100.0).floor() / 100.0), within((upper * 100.0).ceil() / 100.0))
+            (within((lower * steps).floor() / steps), within((upper * steps).ceil() / steps))
         };
         Self { score: within(points(estimate.mean)), bounds: estimate.interval().map(outwards) }
     }
@@ -78,17 +79,11 @@ impl Score {
 }
 
 impl Trend {
-    /// The direction from `before` to `now`: told if it is both significant and large enough to notice.
-    pub(super) fn between(before: Option<Estimate>, now: Option<Estimate>) -> Self {
-        let Some(now) = now else {
-            return Self::Unavailable;
-        };
-        let Some(before) = before else {
-            return Self::Stable;
-        };
+    /// The direction from `before` to `now`, given the chance of such a difference, corrected for all that were looked
+    /// at: told if it is both significant and large enough to notice.
+    pub(super) fn between(before: Estimate, now: Estimate, chance: f64) -> Self {
         let gain = now.mean - before.mean;
-        let told = gain.abs() >= method::TREND_MINIMUM && chance_of_change(before, now) < method::TREND_ALPHA;
-        Self::of(gain, told)
+        Self::of(gain, gain.abs() >= method::TREND_MINIMUM && chance < method::TREND_ALPHA)
     }
 
     /// The direction of a gain, if it is to be told.
@@ -124,19 +119,22 @@ impl Severity {
     }
 }
 
-/// Points, to two decimals.
+/// Points, as published.
 pub(super) fn points(number: f64) -> f64 {
-    rounded(number, 100.0)
+    let [steps, _] = method::PUBLISHED_STEPS;
+    rounded(number, steps)
 }
 
-/// A share from 0 to 1, to four decimals.
+/// A share from 0 to 1, as published.
 pub(super) fn share(number: f64) -> f64 {
-    rounded(number, 10_000.0)
+    let [_, steps] = method::PUBLISHED_STEPS;
+    rounded(number, steps)
 }
 
-/// A chance, to six decimals.
+/// A chance, as published: to significant digits, and none is nothing.
 pub(super) fn chance(number: f64) -> f64 {
-    rounded(number, 1_000_000.0)
+    let digits = format!("{:.*e}", method::CHANCE_DIGITS, number.max(method::CHANCE_LEAST));
+    digits.parse().expect("what a number is written as is a number")
 }
 
 fn rounded(number: f64, steps: f64) -> f64 {
@@ -152,13 +150,24 @@ mod tests {
 
     #[test]
     fn a_fall_is_told_only_if_it_is_sure_and_large() {
-        let at = |mean, variance| Some(Estimate { mean, spread: Some(Spread { variance, df: 50.0 }) });
-        assert_eq!(Trend::between(at(70.0, 0.01), at(69.0, 0.01)), Trend::Down);
-        assert_eq!(Trend::between(at(69.0, 0.01), at(70.0, 0.01)), Trend::Up);
-        assert_eq!(Trend::between(at(70.0, 4.0), at(69.0, 4.0)), Trend::Stable);
-        assert_eq!(Trend::between(at(70.0, 1e-6), at(69.8, 1e-6)), Trend::Stable);
-        assert_eq!(Trend::between(None, at(69.0, 0.01)), Trend::Stable);
-        assert_eq!(Trend::between(at(70.0, 0.01), None), Trend::Unavailable);
+        let at = |mean| Estimate { mean, spread: Some(Spread { variance: 0.01, df: 50.0 }) };
+        assert_eq!(Trend::between(at(70.0), at(69.0), 0.001), Trend::Down);
+        assert_eq!(Trend::between(at(69.0), at(70.0), 0.001), Trend::Up);
+        assert_eq!(Trend::between(at(70.0), at(69.0), 0.02), Trend::Stable);
+        assert_eq!(Trend::between(at(70.0), at(69.8), 1e-9), Trend::Stable);
+    }
+
+    #[test]
+    fn a_chance_has_three_digits_and_is_never_nothing() {
+        for (number, published) in [
+            (0.012_345, 0.0123),
+            (1.0, 1.0),
+            (4.567_89e-20, 4.57e-20),
+            (0.0, method::CHANCE_LEAST),
+            (1e-310, method::CHANCE_LEAST),
+        ] {
+            assert!((chance(number) / published - 1.0).abs() < 1e-12, "{number:e}");
+        }
     }
 
     #[test]

@@ -104,13 +104,8 @@ impl Stretch {
 
 /// The hours that a period means. `latest` is about the newest hour; its score may come from an older one, see
 /// [`method::LATEST_REACH_HOURS`].
-pub(super) const fn hours_of(period: Period) -> u64 {
-    match period {
-        Period::Latest => 1,
-        Period::Day => 24,
-        Period::Week => 7 * 24,
-        Period::Month => method::WINDOW_HOURS / 2,
-    }
+pub(super) fn hours_of(period: Period) -> u64 {
+    *of_period(period, &method::PERIOD_HOURS)
 }
 
 /// The own one of four things that stand in the order of [`Period::ALL`].

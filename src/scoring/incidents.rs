@@ -1,6 +1,6 @@
 //! Incidents of one model, found in its series by a rule with two ends: when one opens, and when it is resolved.
 //!
-//! A degradation is a mean of six rounds well under the week before; an outage is hours in a row in which every run
+//! A degradation is a mean of six rounds well and surely under the week before; an outage is hours in a row in which every run
 //! failed. Hours without runs prove neither. The rule looks back a week at most, so that an incident does not change
 //! as the window moves on. Not for: alerts, which test the last day.
 
@@ -12,7 +12,7 @@ use super::figures::Severity;
 use super::hour::{Hour, Stretch};
 use super::method;
 use super::series::{Reading, Round, Series};
-use super::statistics::Tally;
+use super::statistics::{Tally, pooled_difference};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,9 @@ impl Incident {
     }
 }
 
+/// A look at one model, hour by hour.
 #[derive(Default)]
-struct Watch {
+pub(super) struct Watch {
     found: Vec<Incident>,
     /// Rounds before the recent ones; stands still while an incident lasts.
     before: VecDeque<f64>,
@@ -101,7 +102,8 @@ impl Watch {
         }
     }
 
-    fn look_for_degradation(&mut self, round: Round) {
+    /// Takes the next round. An incident opens, and ends, with the round that shows it.
+    pub(super) fn look_for_degradation(&mut self, round: Round) {
         self.recent.push_back(round);
         if self.recent.len() <= method::INCIDENT_ROUNDS {
             return;
@@ -113,12 +115,12 @@ impl Watch {
                 self.before.pop_front();
             }
         }
-        let recent = self.recent.iter().map(|round| round.score).collect::<Tally>().mean();
-        let Some(recent) = recent else {
+        let six: Tally = self.recent.iter().map(|round| round.score).collect();
+        let Some(recent) = six.mean() else {
             return;
         };
         match self.slump.take() {
-            None => self.slump = self.opened(recent),
+            None => self.slump = self.opened(six),
             Some(mut slump) => {
                 slump.lowest = slump.lowest.min(round.score);
                 let lasted = round.hour.number() - slump.opened.number();
@@ -136,13 +138,25 @@ impl Watch {
         }
     }
 
+    /// Whether a degradation lasts.
+    pub(super) fn has_opened(&self) -> bool {
+        self.slump.is_some()
+    }
+
     fn baseline(&self) -> Option<f64> {
         let known = self.before.len() >= method::INCIDENT_BASELINE_LEAST;
         self.before.iter().copied().collect::<Tally>().mean().filter(|_| known)
     }
 
-    fn opened(&self, recent: f64) -> Option<Slump> {
-        let baseline = self.baseline().filter(|baseline| baseline - recent >= method::INCIDENT_OPENS)?;
+    fn opened(&self, recent: Tally) -> Option<Slump> {
+        let far = |lost: f64| lost >= method::INCIDENT_OPENS;
+        let baseline =
+            self.baseline().filter(|baseline| recent.mean().is_some_and(|mean| far(baseline - mean)))?;
+        let before: Tally = self.before.iter().copied().collect();
+        let difference = pooled_difference(before, recent, method::RESOLUTION)?;
+        if difference.chance_above_zero() >= method::INCIDENT_ALPHA {
+            return None;
+        }
         let low = |round: &&Round| is_low(round, baseline);
         let opened = self.recent.iter().find(low)?.hour;
         let lowest = self.recent.iter().map(|round| round.score).fold(f64::INFINITY, f64::min);
@@ -190,7 +204,7 @@ impl Silence {
 }
 
 fn is_low(round: &Round, baseline: f64) -> bool {
-    round.score < baseline - method::INCIDENT_OPENS / 2.0
+    round.score < baseline - method::INCIDENT_RESOLVES
 }
 
 #[cfg(test)]
@@ -252,6 +266,16 @@ mod tests {
         assert_eq!(incident.opened, first.plus(50).start());
         assert_eq!(incident.resolved, Some(first.plus(57).start()));
         assert_eq!(incident.lowest, None);
+    }
+
+    #[test]
+    fn a_fall_within_the_noise_of_a_wild_model_is_no_incident() {
+        let wild = |level: f64, hours: usize| {
+            (0..hours).map(move |n| Some(level + if n % 2 == 0 { 9.0 } else { -9.0 }))
+        };
+        let fall = |points: f64| wild(70.0, 168).chain(wild(70.0 - points, 12)).collect::<Vec<_>>();
+        assert!(found(&fall(8.0)).1.is_empty());
+        assert_eq!(found(&fall(25.0)).1.len(), 1);
     }
 
     #[test]

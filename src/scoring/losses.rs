@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::figures::points;
+use super::figures::{chance, points};
 use super::portrait::Portrait;
 use super::statistics::{Estimate, chance_of_fall, holm};
 
@@ -27,14 +27,16 @@ pub(super) struct Loss<'a> {
     pub pair: Pair<'a>,
     /// The points lost, as published.
     pub points: f64,
-    /// The corrected chance.
+    /// The corrected chance, as published.
     pub chance: f64,
 }
 
 /// The losses among pairs, the largest first, ties by identifier.
 pub(super) fn find<'a>(pairs: &[Pair<'a>], alpha: f64, minimum: f64) -> Vec<Loss<'a>> {
     let chances: Vec<f64> = pairs.iter().map(|pair| chance_of_fall(pair.before, pair.now)).collect();
-    let loss = |(pair, chance): (&Pair<'a>, f64)| {
+    let loss = |(pair, corrected): (&Pair<'a>, f64)| {
+        // What is published decides, so that nobody finds an alert above its own limit.
+        let chance = chance(corrected);
         let lost = points(points(pair.before.mean) - points(pair.now.mean));
         (chance < alpha && lost >= minimum).then_some(Loss { pair: *pair, points: lost, chance })
     };

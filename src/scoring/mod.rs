@@ -7,7 +7,10 @@
 
 mod archive;
 mod catalogue;
+mod changes;
 mod count;
+pub mod detection;
+mod drift;
 mod endpoints;
 mod figures;
 mod hour;

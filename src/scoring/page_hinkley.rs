@@ -1,46 +1,109 @@
-//! The Page-Hinkley test for a fall: a sum that grows while rounds lie under their running mean.
+//! The Page-Hinkley test on both sides, as published and as river has it (alpha 1): sums that grow while samples lie above
+//! or below their running mean.
 //!
-//! Cheap, one number of memory, and it finds slow drifts that a comparison of two days misses. Not for: saying how bad
-//! a fall is (the alerts do).
+//! Cheap, a few numbers of memory, and it finds slow drifts that a comparison of two days misses. A signal of it is no
+//! proof: `drift.rs` tests what it points at. Not for: units and constants, which the caller brings.
 
-use super::method;
+use serde::Serialize;
 
-/// The test and its state. Feed it the rounds of one model, oldest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// How the test is set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Rule {
+    /// Samples needed before anything is signalled.
+    pub minimum: u32,
+    /// By how much a sample may differ from the mean without weighing (delta).
+    pub delta: f64,
+    /// The statistic above which there is a signal (lambda).
+    pub lambda: f64,
+}
+
+/// Which way a level changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Direction {
+    /// It rose.
+    Up,
+    /// It fell.
+    Down,
+}
+
+/// The test and its state. Feed it samples, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageHinkley {
+    rule: Rule,
     samples: u32,
     mean: f64,
-    sum: f64,
-    lowest: f64,
-    stood: u32,
+    rise: Sum,
+    fall: Sum,
+    signalled: Option<Direction>,
+}
+
+/// One of the sums, and where it was at its extreme.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    total: f64,
+    extreme: f64,
+    /// Samples up to the extreme, that one included: the level changed after them, if it did.
+    place: u32,
 }
 
 impl PageHinkley {
-    /// Takes one more round. A signal that stood long enough ends here: the test starts anew on the new level.
-    pub(super) fn feed(&mut self, score: f64) {
-        if self.stood >= method::DRIFT_STANDS {
-            *self = Self::default();
+    /// A test that has seen nothing.
+    pub(super) fn new(rule: Rule) -> Self {
+        Self { rule, samples: 0, mean: 0.0, rise: Sum::default(), fall: Sum::default(), signalled: None }
+    }
+
+    /// Takes one more sample, and says whether it brings a signal. After a signal the next sample begins anew.
+    pub(super) fn feed(&mut self, sample: f64) -> Option<Direction> {
+        if self.signalled.is_some() {
+            *self = Self::new(self.rule);
         }
         self.samples += 1;
-        self.mean += (score - self.mean) / f64::from(self.samples);
-        self.sum += self.mean - score - method::DRIFT_DELTA;
-        self.lowest = self.lowest.min(self.sum);
-        self.stood += u32::from(self.signalled());
+        self.mean += (sample - self.mean) / f64::from(self.samples);
+        let deviation = sample - self.mean;
+        self.rise.total += deviation - self.rule.delta;
+        self.fall.total += deviation + self.rule.delta;
+        if self.samples == 1 || self.rise.total < self.rise.extreme {
+            self.rise.marked(self.samples);
+        }
+        if self.samples == 1 || self.fall.total > self.fall.extreme {
+            self.fall.marked(self.samples);
+        }
+        let (direction, statistic) = self.larger();
+        let signals = self.samples >= self.rule.minimum && statistic > self.rule.lambda;
+        self.signalled = signals.then_some(direction);
+        self.signalled
     }
 
-    /// How far the sum has risen above its lowest; `None` before the first round.
-    pub(super) fn statistic(&self) -> Option<f64> {
-        (self.samples > 0).then_some(self.sum - self.lowest)
+    /// How far the sum for a rise stands above its lowest, and the sum for a fall below its highest.
+    pub(super) fn statistics(&self) -> [f64; 2] {
+        [self.rise.total - self.rise.extreme, self.fall.extreme - self.fall.total]
     }
 
-    /// Rounds since it last started anew.
+    /// The larger statistic, and its direction.
+    pub(super) fn larger(&self) -> (Direction, f64) {
+        let [rise, fall] = self.statistics();
+        if rise > fall { (Direction::Up, rise) } else { (Direction::Down, fall) }
+    }
+
+    /// Samples since it last began.
     pub(super) fn samples(&self) -> u32 {
         self.samples
     }
 
-    /// Whether it has seen enough, and a fall.
-    pub(super) fn signalled(&self) -> bool {
-        self.samples >= method::DRIFT_LEAST && self.sum - self.lowest > method::DRIFT_LAMBDA
+    /// How many of them came before the change, if there was one in that direction.
+    pub(super) fn before(&self, direction: Direction) -> u32 {
+        match direction {
+            Direction::Up => self.rise.place,
+            Direction::Down => self.fall.place,
+        }
+    }
+}
+
+impl Sum {
+    fn marked(&mut self, place: u32) {
+        self.extreme = self.total;
+        self.place = place;
     }
 }
 
@@ -48,33 +111,40 @@ impl PageHinkley {
 mod tests {
     use super::*;
 
-    fn fed(scores: impl IntoIterator<Item = f64>) -> PageHinkley {
-        let mut test = PageHinkley::default();
-        scores.into_iter().for_each(|score| test.feed(score));
-        test
+    const RULE: Rule = Rule { minimum: 48, delta: 0.5, lambda: 20.0 };
+
+    fn fed(samples: impl IntoIterator<Item = f64>) -> (PageHinkley, Vec<(usize, Direction)>) {
+        let mut test = PageHinkley::new(RULE);
+        let mut signals = Vec::new();
+        for (place, sample) in samples.into_iter().enumerate() {
+            signals.extend(test.feed(sample).map(|direction| (place, direction)));
+        }
+        (test, signals)
     }
 
     #[test]
-    fn a_steady_series_signals_nothing_and_a_rise_neither() {
+    fn a_steady_series_signals_nothing() {
         let wobble = (0..500_u32).map(|n| if n % 2 == 0 { 70.0 } else { 72.0 });
-        assert!(!fed(wobble.clone()).signalled());
-        assert!(!fed(wobble.chain((0..20).map(|_| 80.0))).signalled());
+        assert_eq!(fed(wobble).1, []);
     }
 
     #[test]
     fn the_statistic_is_the_one_computed_by_hand() {
-        // Running means 10, 9, 8: the sum goes -0.5, 0.0, 1.5, and its lowest is -0.5.
-        let test = fed([10.0, 8.0, 6.0]);
-        assert!((test.statistic().unwrap() - (0.5 + 1.5)).abs() < 1e-12, "{test:?}");
-        assert_eq!(fed([]).statistic(), None);
+        // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its highest is 0.5.
+        let (test, _) = fed([10.0, 8.0, 6.0]);
+        assert_eq!(test.larger(), (Direction::Down, 2.0));
+        assert_eq!((test.before(Direction::Down), test.samples()), (1, 3));
     }
 
     #[test]
-    fn a_fall_signals_within_hours_and_the_new_level_is_learnt_after_days() {
-        let fall = |hours: usize| fed(std::iter::repeat_n(70.0, 100).chain(std::iter::repeat_n(64.0, hours)));
-        assert!(!fall(2).signalled());
-        assert!(fall(6).signalled());
-        let later = fall(200);
-        assert!(!later.signalled() && later.samples() < 200);
+    fn a_step_signals_its_direction_and_place_and_the_next_sample_begins_anew() {
+        for (level, direction) in [(64.0, Direction::Down), (76.0, Direction::Up)] {
+            let steady = || std::iter::repeat_n(70.0, 100);
+            let (test, signals) = fed(steady().chain(std::iter::repeat_n(level, 4)));
+            assert_eq!(signals, [(103, direction)]);
+            assert_eq!((test.samples(), test.before(direction)), (104, 100));
+            let (later, signals) = fed(steady().chain(std::iter::repeat_n(level, 60)));
+            assert_eq!((later.samples(), signals.len()), (56, 1));
+        }
     }
 }

@@ -1,18 +1,18 @@
 //! All that is known of one model at one instant: its portrait.
 //!
-//! Drawn once in a refresh from the model's series, which is then let go. Not for: what needs the other models (`losses.rs`
-//! and the endpoints).
+//! Drawn once in a refresh from the model's series, which is then let go. Not for: what needs the other models (`changes.rs`,
+//! `losses.rs` and the endpoints).
 
 use std::sync::Arc;
 
 use crate::clock::Wall;
 use crate::routes::{Period, SortBy};
 
-use super::figures::{Score, Trend, points};
+use super::drift::{self, Drift};
+use super::figures::{Score, points};
 use super::hour::{Hour, Stretch, hours_of, of_period};
 use super::incidents::{self, Incident};
 use super::method;
-use super::page_hinkley::PageHinkley;
 use super::run::{Model, Suite};
 use super::series::{Reading, Round, Series};
 use super::statistics::{self, Estimate, Line, Tally};
@@ -35,9 +35,11 @@ pub(super) struct Portrait {
     /// The latencies of the trials of the last 24 hours.
     pub latencies: Vec<f64>,
     /// The drift test over its rounds.
-    pub drift: PageHinkley,
+    pub drift: Drift,
     /// The lines fitted to its axes: points a day.
     pub slopes: [Option<Line>; 7],
+    /// The lines fitted to its score in the newest part of each period: points a day.
+    pub movements: [Option<Line>; 4],
 }
 
 /// What one period says of a model.
@@ -53,8 +55,6 @@ pub(super) struct Summary {
     pub estimates: (Option<Estimate>, Option<Estimate>),
     /// The axes, and those of the stretch before.
     pub axes: ([Option<Estimate>; 7], [Option<Estimate>; 7]),
-    /// Where it moves.
-    pub trend: Trend,
     /// The median latency of a trial, in milliseconds.
     pub latency: Option<f64>,
     /// The standard deviation between rounds, in points.
@@ -78,18 +78,19 @@ impl Portrait {
         let current = hour.last(method::CURRENT_HOURS);
         let baseline = series.over(current.from.last(method::BASELINE_HOURS));
         let since_baseline = hour.last(method::CURRENT_HOURS + method::BASELINE_HOURS);
-        let mut drift = PageHinkley::default();
-        series.rounds(hour.last(method::DRIFT_HOURS)).for_each(|round| drift.feed(round.score));
+        let watched: Vec<(Hour, f64)> =
+            series.rounds(hour.last(method::DRIFT_HOURS)).map(|round| (round.hour, round.score)).collect();
         Self {
             model,
             summaries: Period::ALL.map(|period| Summary::of(series, period, hour)),
-            baseline: (baseline.score(), baseline.scored()),
+            baseline: (score(&baseline), baseline.scored()),
             rounds: series.rounds(since_baseline).collect(),
             history: Period::ALL.map(|period| history(series, period, hour)),
             incidents: incidents::find(series, hour.last(method::WINDOW_HOURS)),
             latencies: series.latencies_of(current),
-            drift,
+            drift: drift::watch(&watched),
             slopes: slopes(series, hour),
+            movements: method::MOVEMENT_HOURS.map(|hours| movement(series, hour.last(hours))),
         }
     }
 
@@ -113,13 +114,12 @@ impl Summary {
         };
         let reading = series.over(now);
         let before = before.map(|stretch| series.over(stretch));
-        let estimates = (reading.score(), before.as_ref().and_then(Reading::score));
+        let estimates = (score(&reading), before.as_ref().and_then(score));
         let deviation = series.rounds(clock).map(|round| round.score).collect::<Tally>().variance();
         Self {
             runs: series.over(clock).runs(),
             score: estimates.0.as_ref().map(Score::of),
-            axes: (reading.axes(), before.map_or([None; 7], |before| before.axes())),
-            trend: Trend::between(estimates.1, estimates.0),
+            axes: (axes(&reading), before.map_or([None; 7], |before| axes(&before))),
             latency: series.latency(now),
             deviation: deviation.map(f64::sqrt),
             estimates,
@@ -162,17 +162,21 @@ fn newest_rounds(series: &Series, hour: Hour) -> (Stretch, Option<Stretch>) {
     }
 }
 
-/// The finer the longer ago would be too much to draw: hours of the last day for `latest`, then 3, 6 and 24 hours.
+/// The score of a stretch, with the certainty that runs of our resolution can give.
+fn score(reading: &Reading) -> Option<Estimate> {
+    reading.score().map(|score| score.no_finer(method::RESOLUTION))
+}
+
+/// The axes, likewise.
+fn axes(reading: &Reading) -> [Option<Estimate>; 7] {
+    reading.axes().map(|axis| axis.map(|axis| axis.no_finer(method::RESOLUTION)))
+}
+
 fn history(series: &Series, period: Period, hour: Hour) -> Vec<Point> {
-    let (hours, grain) = match period {
-        Period::Latest => (24, 1),
-        Period::Day => (24, 3),
-        Period::Week => (hours_of(period), 6),
-        Period::Month => (hours_of(period), 24),
-    };
+    let (hours, grain) = *of_period(period, &method::HISTORY);
     let point = |part: Stretch| {
         let reading = series.over(part);
-        let score = reading.score().as_ref().map(Score::of);
+        let score = score(&reading).as_ref().map(Score::of);
         Point { start: part.from.start(), score, runs: reading.scored() }
     };
     hour.last(hours).parts(grain).map(point).collect()
@@ -185,11 +189,20 @@ fn slopes(series: &Series, hour: Hour) -> [Option<Line>; 7] {
     if rounds.len() < method::SLOPE_LEAST {
         return slopes;
     }
-    let day = |round: &Round| -stretch.age(round.hour.start()).as_secs_f64() / 86_400.0;
     for (axis, slope) in slopes.iter_mut().enumerate() {
-        let points: Vec<(f64, f64)> =
-            rounds.iter().filter_map(|round| Some((day(round), *round.axes.get(axis)?))).collect();
-        *slope = statistics::line(&points);
+        *slope = line(stretch, rounds.iter().filter_map(|round| Some((round.hour, *round.axes.get(axis)?))));
     }
     slopes
+}
+
+fn movement(series: &Series, stretch: Stretch) -> Option<Line> {
+    let rounds: Vec<(Hour, f64)> = series.rounds(stretch).map(|round| (round.hour, round.score)).collect();
+    (rounds.len() >= method::MOVEMENT_LEAST).then(|| line(stretch, rounds.into_iter()))?
+}
+
+/// The line through rounds: points a day.
+fn line(stretch: Stretch, rounds: impl Iterator<Item = (Hour, f64)>) -> Option<Line> {
+    let day = |hour: Hour| -stretch.age(hour.start()).as_secs_f64() / 86_400.0;
+    let points: Vec<(f64, f64)> = rounds.map(|(hour, value)| (day(hour), value)).collect();
+    statistics::line(&points, method::RESOLUTION)
 }

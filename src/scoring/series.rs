@@ -93,7 +93,7 @@ impl Series {
 
     /// What a stretch says.
     pub(super) fn over(&self, stretch: Stretch) -> Reading {
-        let whole_days = |hours: u64| (hours % DAY == 0).then(|| usize::try_from(hours / DAY).ok())?;
+        let whole_days = |hours: u64| hours.is_multiple_of(DAY).then(|| usize::try_from(hours / DAY).ok())?;
         // Most stretches end with the window or whole days before: their days are summed up once.
         let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
         match (ago(stretch.to), ago(stretch.from)) {

@@ -8,7 +8,8 @@ use super::student;
 
 /// Samples as they are counted: their number, their sum and the sum of their squares.
 ///
-/// Scores lie between 0 and 1 and vary by hundredths, so that the difference of squares keeps ten digits.
+/// Scores lie between 0 and 1 and vary by hundredths, so that the difference of squares keeps ten digits; a spread so
+/// small that it kept fewer is below what counts as measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     /// How many.
@@ -108,6 +109,16 @@ impl Estimate {
         Self { mean, spread }
     }
 
+    /// It, with no more certainty than samples have that are each known to this resolution. A mean rests on one sample
+    /// more than it has degrees.
+    pub(super) fn no_finer(self, resolution: f64) -> Self {
+        let coarse = |spread: Spread| {
+            let least = resolution * resolution / (spread.df + 1.0);
+            Spread { variance: spread.variance.max(least), ..spread }
+        };
+        Self { spread: self.spread.map(coarse), ..self }
+    }
+
     /// It in another unit.
     pub(super) fn scaled(self, factor: f64) -> Self {
         Self::weighted(&[(factor, self)])
@@ -118,6 +129,12 @@ impl Estimate {
         let spread = self.spread?;
         let reach = student::quantile(method::INTERVAL_TAIL, spread.df) * spread.variance.sqrt();
         Some((self.mean - reach, self.mean + reach))
+    }
+
+    /// The chance of a mean so far or farther from zero, on either side, if it were zero; 1 where nothing can be said.
+    pub(super) fn chance_from_zero(&self) -> f64 {
+        let distance = Self { mean: self.mean.abs(), ..*self };
+        (2.0 * distance.chance_above_zero()).min(1.0)
     }
 
     /// The chance of a mean so far or farther above zero if it were zero; 1 where nothing can be said.
@@ -140,7 +157,23 @@ pub(super) fn chance_of_fall(before: Estimate, now: Estimate) -> f64 {
 
 /// Welch's test on both sides: the chance of so large a difference in either direction.
 pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
-    (2.0 * chance_of_fall(before, now).min(chance_of_fall(now, before))).min(1.0)
+    Estimate::weighted(&[(1.0, before), (-1.0, now)]).chance_from_zero()
+}
+
+/// The mean of `before` less that of `now`, by the variance of both together; `None` below three samples or without one
+/// on each side.
+///
+/// If nothing changed both have one variance, so that this is the exact test of that; and a handful of samples against
+/// many has the degrees of the many, where Welch's test has those of the handful. No variance is taken for smaller than
+/// that of samples known to `resolution`.
+pub(super) fn pooled_difference(before: Tally, now: Tally, resolution: f64) -> Option<Estimate> {
+    let rest =
+        |tally: Tally| tally.variance().map_or(0.0, |variance| variance * (f64::from(tally.count) - 1.0));
+    let df = f64::from(before.count) + f64::from(now.count) - 2.0;
+    let mean = before.mean()? - now.mean()?;
+    let variance = ((rest(before) + rest(now)) / df).max(resolution * resolution);
+    let shares = 1.0 / f64::from(before.count) + 1.0 / f64::from(now.count);
+    (df > 0.0).then_some(Estimate { mean, spread: Some(Spread { variance: variance * shares, df }) })
 }
 
 /// Holm's correction: chances that hold together, in the order given.
@@ -159,8 +192,9 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     corrected.into_iter().map(|(_, chance)| chance).collect()
 }
 
-/// The line of least squares through points; `None` below three points or where all stand above one x.
-pub(super) fn line(points: &[(f64, f64)]) -> Option<Line> {
+/// The line of least squares through points whose y are each known to `resolution`; `None` below three points or where
+/// all stand above one x.
+pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<Line> {
     let xs: Tally = points.iter().map(|(x, _)| *x).collect();
     let ys: Tally = points.iter().map(|(_, y)| *y).collect();
     let (x_mean, y_mean) = (xs.mean()?, ys.mean()?);
@@ -171,17 +205,23 @@ pub(super) fn line(points: &[(f64, f64)]) -> Option<Line> {
     let slope = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum::<f64>() / x_squares;
     let rest: f64 = points.iter().map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2)).sum();
     let df = f64::from(xs.count) - 2.0;
-    let spread = Some(Spread { variance: rest / df / x_squares, df });
-    let p = 2.0 * Estimate { mean: slope.abs(), spread }.chance_above_zero();
-    Some(Line { slope, p: p.min(1.0) })
+    let variance = (rest / df).max(resolution * resolution);
+    let spread = Some(Spread { variance: variance / x_squares, df });
+    Some(Line { slope, p: Estimate { mean: slope, spread }.chance_from_zero() })
 }
 
 /// The median; `None` without values.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = values.get(values.len() / 2)?;
-    let lower = values.get((values.len() - 1) / 2)?;
-    Some(lower.midpoint(*upper))
+    let middle = values.len() / 2;
+    let is_even = values.len().is_multiple_of(2);
+    if values.is_empty() {
+        return None;
+    }
+    // A month of trials is not put in order for one of them.
+    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let upper = *upper;
+    let lower = if is_even { below.iter().copied().max_by(f64::total_cmp) } else { Some(upper) };
+    Some(lower?.midpoint(upper))
 }
 
 #[cfg(test)]
@@ -233,12 +273,12 @@ mod tests {
 
     #[test]
     fn a_line_is_found_with_its_certainty() {
-        let exact = line(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]).unwrap();
+        let exact = line(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)], 0.0).unwrap();
         assert!((exact.slope - 2.0).abs() < 1e-12 && exact.p < 1e-6);
         // x 1..5 against 2, 4, 5, 4, 5: slope 0.6, t = 2.1213 with 3 degrees, p = 0.1240.
-        let loose = line(&[(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)]).unwrap();
+        let loose = line(&[(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)], 0.0).unwrap();
         assert!((loose.slope - 0.6).abs() < 1e-12 && (loose.p - 0.1240).abs() < 1e-4, "{loose:?}");
-        assert_eq!(line(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(line(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)], 0.0), None);
     }
 
     #[test]

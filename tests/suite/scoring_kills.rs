@@ -18,6 +18,9 @@ use crate::scoring_import::{archive, lines};
 use crate::shell::{Program, run};
 use crate::world::NOON;
 
+/// Kills of the large import.
+const KILLS: u32 = 25;
+
 /// What lies in the archive of a directory: runs, and how many numbers of trials.
 fn stored(place: &Path) -> (u64, u64) {
     let ask = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
@@ -116,7 +119,6 @@ fn scoring_kills_at_random_moments_of_a_large_import() {
         // The small size is the test above.
         return;
     }
-    const KILLS: u32 = 25;
     let files = TempDir::new().unwrap();
     let file = files.path().join("runs.jsonl");
     // A million trials and some.

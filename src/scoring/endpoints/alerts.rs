@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::Period;
 
-use super::super::figures::{Severity, chance, points};
+use super::super::figures::{Severity, points};
 use super::super::losses::{self, Loss, Pair};
 use super::super::method;
 use super::super::snapshot::Snapshot;
@@ -63,7 +63,7 @@ fn item<'a>(loss: &Loss<'a>) -> Alert<'a> {
         current_score: current,
         baseline_score: baseline,
         drop: loss.points,
-        p_value: chance(loss.chance),
+        p_value: loss.chance,
         samples: portrait.over(Period::Day).reading.scored(),
         baseline_samples: portrait.baseline.1,
         since: since(loss),

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::routes::Period;
 
-use super::super::figures::{chance, points};
+use super::super::changes::Changes;
+use super::super::figures::{Trend, points};
 use super::super::losses::{self, Loss, Pair};
 use super::super::method;
 use super::super::portrait::Portrait;
@@ -20,7 +21,7 @@ pub(super) struct Degradation<'a> {
     model_id: &'a str,
     model_name: &'a str,
     provider: &'a str,
-    direction: &'static str,
+    direction: Trend,
     magnitude: f64,
     previous_score: f64,
     current_score: f64,
@@ -30,7 +31,11 @@ pub(super) struct Degradation<'a> {
 }
 
 /// The degradations of a period, the largest first.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Degradation<'_>> {
+pub(super) fn items<'a>(
+    snapshot: &'a Snapshot,
+    changes: &Changes<'_>,
+    period: Period,
+) -> Vec<Degradation<'a>> {
     let pair = |portrait| {
         let portrait: &Portrait = portrait;
         let (now, before) = portrait.over(period).estimates;
@@ -38,21 +43,21 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Degradation<'_>>
     };
     let pairs: Vec<Pair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
     let losses = losses::find(&pairs, method::DEGRADATION_ALPHA, method::DEGRADATION_MINIMUM);
-    losses.iter().map(|loss| item(loss, period)).collect()
+    losses.iter().map(|loss| item(loss, changes, period)).collect()
 }
 
-fn item<'a>(loss: &Loss<'a>, period: Period) -> Degradation<'a> {
+fn item<'a>(loss: &Loss<'a>, changes: &Changes<'_>, period: Period) -> Degradation<'a> {
     let portrait = loss.pair.portrait;
     let worst = worst_axis(portrait, period);
     Degradation {
         model_id: portrait.id(),
         model_name: portrait.model.name(),
         provider: portrait.model.provider(),
-        direction: "down",
+        direction: changes.of(portrait).movement(period),
         magnitude: loss.points,
         previous_score: points(loss.pair.before.mean),
         current_score: points(loss.pair.now.mean),
-        p_value: chance(loss.chance),
+        p_value: loss.chance,
         worst_axis: worst.map(|(axis, _)| axis.word()),
         worst_axis_loss: worst.map(|(_, lost)| lost),
     }

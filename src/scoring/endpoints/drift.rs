@@ -1,17 +1,20 @@
 //! `/drift/:id`: the drift signature of one model.
 //!
-//! Not for: the tests themselves (`page_hinkley.rs`, `statistics.rs`).
+//! Not for: the tests themselves (`scoring/drift.rs`, `changes.rs`).
 
 use serde::Serialize;
 
 use crate::clock::Wall;
 use crate::routes::Period;
 
+use super::super::changes::Change;
+use super::super::drift::{Drift as Watched, State};
 use super::super::figures::{Trend, points};
 use super::super::hour::Hour;
 use super::super::incidents::Kind;
 use super::super::losses::Loss;
 use super::super::method;
+use super::super::page_hinkley::Direction;
 use super::super::portrait::Portrait;
 use super::super::run::Axis;
 use super::super::statistics::Line;
@@ -51,6 +54,13 @@ struct Test {
     minimum_samples: u32,
     samples: u32,
     signalled: bool,
+    state: State,
+    direction: Option<Direction>,
+    #[serde(serialize_with = "super::maybe_instant")]
+    signalled_at: Option<Wall>,
+    signalled_statistic: Option<f64>,
+    p_value: Option<f64>,
+    noise: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -62,30 +72,41 @@ struct AxisTrend {
 }
 
 /// The signature of a model, given the alerts of all.
-pub(super) fn item<'a>(portrait: &'a Portrait, alerts: &[Loss<'_>], hour: Hour) -> Drift<'a> {
+pub(super) fn item<'a>(portrait: &'a Portrait, change: Change, alerts: &[Loss<'_>], hour: Hour) -> Drift<'a> {
     let day = portrait.over(Period::Day);
-    let test = &portrait.drift;
+    let axes = Axis::ALL.into_iter().zip(change.axes).zip(portrait.slopes);
     Drift {
         model_id: portrait.id(),
         model_name: portrait.model.name(),
         provider: portrait.model.provider(),
-        regime: regime(portrait, alerts, hour),
-        page_hinkley: Test {
-            statistic: test.statistic().map(points),
-            threshold: method::DRIFT_LAMBDA,
-            delta: method::DRIFT_DELTA,
-            minimum_samples: method::DRIFT_LEAST,
-            samples: test.samples(),
-            signalled: test.signalled(),
-        },
-        axes: Axis::ALL.into_iter().zip(portrait.slopes).map(|(axis, line)| axis_trend(axis, line)).collect(),
+        regime: regime(portrait, change, alerts, hour),
+        page_hinkley: test(&portrait.drift, change),
+        axes: axes.map(|((axis, trend), line)| axis_trend(axis, trend, line)).collect(),
         baseline_score: portrait.baseline.0.map(|estimate| points(estimate.mean)),
         current_score: day.score.map(|score| score.score),
         last_updated: day.last_updated(),
     }
 }
 
-fn regime(portrait: &Portrait, alerts: &[Loss<'_>], hour: Hour) -> Regime {
+fn test(drift: &Watched, change: Change) -> Test {
+    let signal = drift.signal;
+    Test {
+        statistic: drift.statistic.map(points),
+        threshold: method::DRIFT_LAMBDA,
+        delta: method::DRIFT_DELTA,
+        minimum_samples: method::DRIFT_LEAST,
+        samples: drift.samples,
+        signalled: signal.is_some(),
+        state: drift.state,
+        direction: signal.map(|signal| signal.direction),
+        signalled_at: signal.map(|signal| signal.hour.start()),
+        signalled_statistic: signal.map(|signal| points(signal.statistic)),
+        p_value: change.drift,
+        noise: drift.noise.map(points),
+    }
+}
+
+fn regime(portrait: &Portrait, change: Change, alerts: &[Loss<'_>], hour: Hour) -> Regime {
     let alerted = alerts.iter().any(|alert| alert.pair.portrait.id() == portrait.id());
     let falls = || portrait.incidents.iter().filter(|incident| incident.kind == Kind::Degradation);
     let lately = hour.last(method::RECOVERY_HOURS);
@@ -98,17 +119,13 @@ fn regime(portrait: &Portrait, alerts: &[Loss<'_>], hour: Hour) -> Regime {
         Regime::Recovering
     } else if alerted {
         Regime::Degraded
-    } else if portrait.drift.signalled() {
+    } else if change.has_drifted() {
         Regime::Drifting
     } else {
         Regime::Stable
     }
 }
 
-fn axis_trend(axis: Axis, line: Option<Line>) -> AxisTrend {
-    let trend = line.map_or(Trend::Unavailable, |line| {
-        let told = line.slope.abs() >= method::SLOPE_MINIMUM && line.p < method::TREND_ALPHA;
-        Trend::of(line.slope, told)
-    });
+fn axis_trend(axis: Axis, trend: Trend, line: Option<Line>) -> AxisTrend {
     AxisTrend { axis: axis.word(), trend, slope_per_day: line.map(|line| points(line.slope)) }
 }

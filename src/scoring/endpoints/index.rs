@@ -12,7 +12,7 @@ use super::super::hour::Hour;
 use super::super::method;
 use super::super::portrait::{Portrait, Summary};
 use super::super::snapshot::Snapshot;
-use super::super::statistics::{Estimate, Tally};
+use super::super::statistics::{Estimate, Tally, chance_of_change};
 use super::models;
 
 /// The index.
@@ -63,7 +63,10 @@ fn trend(snapshot: &Snapshot, scores: Tally) -> Trend {
     let (before, now): (Vec<Estimate>, Vec<Estimate>) = both.unzip();
     match mean(&now) {
         None if scores.count > 0 => Trend::Stable,
-        now => Trend::between(mean(&before), now),
+        None => Trend::Unavailable,
+        // One index, one comparison: there is nothing to correct for.
+        Some(now) => mean(&before)
+            .map_or(Trend::Stable, |before| Trend::between(before, now, chance_of_change(before, now))),
     }
 }
 

@@ -27,6 +27,7 @@ use sha2::{Digest, Sha256};
 use crate::clock::Wall;
 use crate::routes::{ModelId, Period, SortBy};
 
+use super::changes::Changes;
 use super::hour::{Hour, of_period};
 use super::snapshot::Snapshot;
 use super::{Answer, Question};
@@ -54,19 +55,26 @@ impl Answers {
         let mut rendered = HashMap::new();
         let mut put = |question, answer| rendered.insert(question, answer);
         let alerts = alerts::find(snapshot);
+        let changes = Changes::among(&snapshot.portraits);
         for period in Period::ALL {
             for sort_by in SortBy::ALL {
-                put(Question::Models { period, sort_by }, array(&models::items(snapshot, period, sort_by)));
+                put(
+                    Question::Models { period, sort_by },
+                    array(&models::items(snapshot, &changes, period, sort_by)),
+                );
             }
-            put(Question::Degradations(period), array(&degradations::items(snapshot, period)));
+            put(Question::Degradations(period), array(&degradations::items(snapshot, &changes, period)));
             put(Question::Recommendations(period), array(&recommendations::items(snapshot, period)));
             put(Question::ProviderReliability(period), array(&reliability::items(snapshot, period)));
             put(Question::Transparency(period), array(&transparency::items(snapshot, period)));
         }
         for portrait in &snapshot.portraits {
             let id = || portrait.model.id().clone();
-            put(Question::Model(id()), array(&[model::item(portrait)]));
-            put(Question::Drift(id()), array(&[drift::item(portrait, &alerts, snapshot.hour)]));
+            put(Question::Model(id()), array(&[model::item(portrait, changes.of(portrait))]));
+            put(
+                Question::Drift(id()),
+                array(&[drift::item(portrait, changes.of(portrait), &alerts, snapshot.hour)]),
+            );
             for period in Period::ALL {
                 put(Question::History { id: id(), period }, array(&history::items(portrait, period)));
             }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::Period;
 
+use super::super::changes::Change;
 use super::super::figures::{Score, Status, Trend, points};
 use super::super::portrait::{Portrait, Summary};
 use super::super::run::{Axis, Suite};
@@ -57,7 +58,7 @@ struct SuiteScore {
 }
 
 /// The detail.
-pub(super) fn item(portrait: &Portrait) -> Detail<'_> {
+pub(super) fn item(portrait: &Portrait, change: Change) -> Detail<'_> {
     let day = portrait.over(Period::Day);
     let (runs, failed_runs) = day.runs;
     Detail {
@@ -66,7 +67,7 @@ pub(super) fn item(portrait: &Portrait) -> Detail<'_> {
         provider: portrait.model.provider(),
         current_score: day.score.map(|score| score.score),
         latest_score: portrait.over(Period::Latest).score.map(|score| score.score),
-        trend: day.trend,
+        trend: change.trend(Period::Day),
         status: Status::of(day.score),
         confidence_lower: day.score.as_ref().and_then(Score::lower),
         confidence_upper: day.score.as_ref().and_then(Score::upper),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::{Period, SortBy};
 
+use super::super::changes::Changes;
 use super::super::figures::{Score, Status, Trend};
 use super::super::portrait::Portrait;
 use super::super::snapshot::Snapshot;
@@ -30,8 +31,14 @@ pub(super) struct Ranking<'a> {
 }
 
 /// All models, ranked. `currentScore` is the combined score, whatever the order.
-pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Ranking<'_>> {
-    ranked(snapshot, period, sort_by).into_iter().map(|portrait| item(portrait, period)).collect()
+pub(super) fn items<'a>(
+    snapshot: &'a Snapshot,
+    changes: &Changes<'_>,
+    period: Period,
+    sort_by: SortBy,
+) -> Vec<Ranking<'a>> {
+    let ranked = ranked(snapshot, period, sort_by).into_iter();
+    ranked.map(|portrait| item(portrait, changes.of(portrait).trend(period), period)).collect()
 }
 
 /// All models, the best by a sort key first; then those the key says nothing of, then those without a score; ties by
@@ -56,14 +63,14 @@ fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-fn item(portrait: &Portrait, period: Period) -> Ranking<'_> {
+fn item(portrait: &Portrait, trend: Trend, period: Period) -> Ranking<'_> {
     let summary = portrait.over(period);
     Ranking {
         id: portrait.id(),
         name: portrait.model.name(),
         provider: portrait.model.provider(),
         current_score: summary.score.map(|score| score.score),
-        trend: summary.trend,
+        trend,
         status: Status::of(summary.score),
         confidence_lower: summary.score.as_ref().and_then(Score::lower),
         confidence_upper: summary.score.as_ref().and_then(Score::upper),

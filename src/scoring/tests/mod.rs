@@ -2,7 +2,11 @@
 //!
 //! Not for: the pieces, which are tested where they stand, nor for what the answers mean (`meaning.rs`).
 
+mod corrected;
 mod meaning;
+mod properties;
+mod reference;
+mod stated;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};

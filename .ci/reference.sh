@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The reference values of the statistics are those that the script makes: it is run again, and its values compared.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=$PWD/target/reference/bin/python
+pinned=tests/reference/requirements.txt
+if ! "$python" -c 'import numpy, river, scipy' 2>/dev/null || ! cmp -s "$pinned" target/reference/installed.txt; then
+    rm -rf target/reference
+    python3 -m venv target/reference
+    target/reference/bin/pip install --quiet --disable-pip-version-check --no-deps -r "$pinned"
+    cp "$pinned" target/reference/installed.txt
+fi
+
+if ! "$python" tests/reference/scoring.py --check tests/reference/scoring.json; then
+    echo "tests/reference/scoring.json is stale: write it with $python tests/reference/scoring.py" >&2
+    exit 1
+fi

@@ -1,0 +1,48 @@
+//! What is found, how soon, and what is raised for nothing: the detectors over seeded series, as a table.
+//!
+//! `cargo bench --bench detection` is small; `SCOREGATE_FULL=1` takes 1,000 series for each line. The figures are the same
+//! on every machine. Not for: speed.
+
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+
+use scoregate::scoring::METHOD_VERSION;
+use scoregate::scoring::detection::{Detector, Findings, MODELS, Plant, WATCHED_HOURS, try_out};
+
+const NOISES: [f64; 3] = [1.0, 1.5, 3.0];
+const PLANTS: [(&str, Plant); 5] = [
+    ("a step of 2 points", Plant::Step(2.0)),
+    ("a step of 3 points", Plant::Step(3.0)),
+    ("a step of 5 points", Plant::Step(5.0)),
+    ("a step of 8 points", Plant::Step(8.0)),
+    ("6 points in 10 days", Plant::Ramp(6.0, 240)),
+];
+
+fn main() {
+    let series = if std::env::var_os("SCOREGATE_FULL").is_some() { 1_000 } else { 10 };
+    let days = WATCHED_HOURS / 24;
+    println!(
+        "method {METHOD_VERSION}; {series} series a line, each watched for {days} days, of {MODELS} models"
+    );
+    println!("\nquiet series: alarms for each month of one model");
+    println!("{:>22} {:>8} {:>10} {:>10} {:>10}", "", "noise", "drift", "incident", "alert");
+    for noise in NOISES {
+        let [drift, incident, alert] =
+            try_out(Plant::Quiet, noise, series).map(|f| f64::from(f.alarms) / f64::from(series));
+        println!("{:>22} {noise:>8.1} {drift:>10.4} {incident:>10.4} {alert:>10.4}", "quiet");
+    }
+    println!("\nplanted falls: share found, median and 95th percentile of the delay in rounds");
+    let [drift, incident, alert] = Detector::ALL.map(|detector| format!("{detector:?}").to_lowercase());
+    println!("{:>22} {:>8} {drift:>16} {incident:>16} {alert:>16}", "", "noise");
+    for (name, plant) in PLANTS {
+        for noise in NOISES {
+            let [drift, incident, alert] =
+                try_out(plant, noise, series).map(|findings| told(&findings, series));
+            println!("{name:>22} {noise:>8.1} {drift:>16} {incident:>16} {alert:>16}");
+        }
+    }
+}
+
+fn told(findings: &Findings, series: u32) -> String {
+    let delay = |share| findings.delay(share).map_or_else(|| "-".to_owned(), |rounds| rounds.to_string());
+    format!("{:.3} {:>4} {:>4}", f64::from(findings.found()) / f64::from(series), delay(0.5), delay(0.95))
+}

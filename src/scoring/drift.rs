@@ -1,0 +1,184 @@
+//! The drift of one model: the Page-Hinkley test over its rounds in units of its own noise, and a test of what it signals.
+//!
+//! A signal says where to look. It is called a change only by whoever sees all models (`changes.rs`), by the chance that
+//! stands here. Not for: saying how bad a fall is (the alerts do).
+
+use serde::Serialize;
+
+use super::hour::Hour;
+use super::method;
+use super::page_hinkley::{Direction, PageHinkley, Rule};
+use super::statistics::{self, Tally};
+
+/// How the test is set for every model: in units of noise.
+pub(super) const RULE: Rule =
+    Rule { minimum: method::DRIFT_LEAST, delta: method::DRIFT_DELTA, lambda: method::DRIFT_LAMBDA };
+
+/// What the test says of a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Drift {
+    /// Where it stands.
+    pub state: State,
+    /// The larger statistic of both directions; absent before the first round.
+    pub statistic: Option<f64>,
+    /// Rounds since it last began anew.
+    pub samples: u32,
+    /// The standard deviation of a round about its level, in points; absent where two rounds are not there.
+    pub noise: Option<f64>,
+    /// The newest signal, while it stands.
+    pub signal: Option<Signal>,
+}
+
+/// Where the test stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// It has seen too few rounds since it began.
+    Warming,
+    /// It would signal, and does not.
+    Quiet,
+    /// A signal stands.
+    Signalled,
+}
+
+/// A signal that stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Signal {
+    /// Which way the level changed.
+    pub direction: Direction,
+    /// The hour of the round that brought it.
+    pub hour: Hour,
+    /// The statistic it had.
+    pub statistic: f64,
+    /// The chance of such a difference between the rounds since the change and those before it if there were none,
+    /// corrected for the rounds among which the place of the change was chosen; not yet for the number of models.
+    pub chance: f64,
+}
+
+/// Where a signal was found: places in the rounds.
+#[derive(Clone, Copy)]
+struct Found {
+    began: usize,
+    changed: usize,
+    at: usize,
+    direction: Direction,
+    statistic: f64,
+}
+
+/// Runs the test over rounds, oldest first.
+pub(super) fn watch(rounds: &[(Hour, f64)]) -> Drift {
+    let noise = noise(rounds);
+    let mut test = PageHinkley::new(RULE);
+    let mut newest = None;
+    for (at, (_, score)) in rounds.iter().enumerate() {
+        if let Some(direction) = test.feed(score / noise.unwrap_or(method::DRIFT_NOISE_LEAST)) {
+            let began = (at + 1).saturating_sub(count(test.samples()));
+            let changed = began + count(test.before(direction));
+            newest = Some(Found { began, changed, at, direction, statistic: test.larger().1 });
+        }
+    }
+    let stands = |found: &Found| rounds.len() - found.at <= method::DRIFT_STANDS;
+    let signal = newest.filter(stands).and_then(|found| found.tested(rounds));
+    let state = match signal {
+        Some(_) => State::Signalled,
+        None if test.samples() < RULE.minimum => State::Warming,
+        None => State::Quiet,
+    };
+    let statistic = (!rounds.is_empty()).then(|| test.larger().1);
+    Drift { state, statistic, samples: test.samples(), noise, signal }
+}
+
+/// The noise of rounds, told by how much neighbours differ: a change of level is one difference among many, and the
+/// median does not notice it. Normal differences have their median at 0.6745 standard deviations, and those are √2 of a
+/// round's.
+fn noise(rounds: &[(Hour, f64)]) -> Option<f64> {
+    let next = rounds.iter().skip(1);
+    let differences = rounds.iter().zip(next).map(|((_, one), (_, other))| (other - one).abs());
+    let middle = statistics::median(differences.collect())?;
+    Some((middle / (0.674_489_750_196_081_7 * 2.0_f64.sqrt())).max(method::DRIFT_NOISE_LEAST))
+}
+
+impl Found {
+    /// The rounds since the change against those before it, as far as the test looked.
+    fn tested(self, rounds: &[(Hour, f64)]) -> Option<Signal> {
+        let tally = |part: Option<&[(Hour, f64)]>| -> Option<Tally> {
+            Some(part?.iter().map(|(_, score)| *score).collect())
+        };
+        let before = tally(rounds.get(self.began..self.changed))?;
+        let since = tally(rounds.get(self.changed..))?;
+        let places: f64 = (self.began..=self.at).map(|_| 1.0).sum();
+        let chance = statistics::pooled_difference(before, since, method::RESOLUTION)
+            .map_or(1.0, |difference| difference.chance_from_zero());
+        let hour = rounds.get(self.at)?.0;
+        let chance = (chance * places).min(1.0);
+        Some(Signal { direction: self.direction, hour, statistic: self.statistic, chance })
+    }
+}
+
+fn count(samples: u32) -> usize {
+    usize::try_from(samples).expect("a machine word holds 32 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Wall;
+
+    fn rounds(scores: impl IntoIterator<Item = f64>) -> Vec<(Hour, f64)> {
+        let first = Hour::of(Wall::from_seconds(1_000_000_000));
+        (0..).zip(scores).map(|(hour, score)| (first.plus(hour), score)).collect()
+    }
+
+    /// Noise whose neighbours differ by two of its size.
+    fn wobbling(level: f64, size: f64, hours: usize) -> impl Iterator<Item = f64> {
+        (0..hours).map(move |hour| if hour % 2 == 0 { level + size } else { level - size })
+    }
+
+    #[test]
+    fn the_same_change_in_units_of_noise_is_found_in_the_same_round() {
+        for (size, step) in [(1.0, 5.0), (2.0, 10.0), (3.0, 15.0)] {
+            let drift = watch(&rounds(wobbling(70.0, size, 200).chain(wobbling(70.0 - step, size, 12))));
+            let signal = drift.signal.unwrap();
+            assert_eq!(signal.direction, Direction::Down);
+            assert!((drift.noise.unwrap() / size - 2.0 / 0.6745 / 2.0_f64.sqrt()).abs() < 0.01);
+            let first = watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(65.0, 1.0, 12))));
+            assert_eq!((signal.hour, drift.state), (first.signal.unwrap().hour, State::Signalled));
+            assert!(signal.chance < 1e-6, "{signal:?}");
+        }
+    }
+
+    #[test]
+    fn a_test_is_warming_then_quiet_and_a_signal_stands_for_its_time() {
+        assert_eq!(watch(&[]).statistic, None);
+        let least = count(method::DRIFT_LEAST);
+        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least - 1))).state, State::Warming);
+        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least))).state, State::Quiet);
+        let after = |hours| watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(76.0, 1.0, hours))));
+        let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
+        assert_eq!(found.direction, Direction::Up);
+        let standing = after(found_at + method::DRIFT_STANDS - 1);
+        assert_eq!(
+            (standing.state, standing.signal.map(|signal| signal.hour)),
+            (State::Signalled, Some(found.hour))
+        );
+        let over = after(found_at + method::DRIFT_STANDS);
+        assert_eq!((over.state, over.signal), (State::Quiet, None));
+        assert_eq!(count(over.samples), method::DRIFT_STANDS);
+    }
+
+    #[test]
+    fn a_constant_series_has_the_least_noise_and_no_signal() {
+        let drift = watch(&rounds(std::iter::repeat_n(70.0, 300)));
+        assert_eq!((drift.noise, drift.signal), (Some(method::DRIFT_NOISE_LEAST), None));
+    }
+
+    #[test]
+    fn what_came_back_is_no_change_any_more() {
+        let there = rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)));
+        let back =
+            rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)).chain(wobbling(70.0, 1.0, 60)));
+        let chance = |rounds: &[(Hour, f64)]| watch(rounds).signal.unwrap().chance;
+        assert!(chance(&there) < 1e-6);
+        assert!(chance(&back) > chance(&there) * 1e3);
+    }
+}

@@ -1,0 +1,79 @@
+//! What is called a change among many models: not what chance makes of one in a hundred, and surely what did change.
+//!
+//! Not for: single tests (`reference.rs`).
+
+use std::sync::Arc;
+
+use super::super::changes::Changes;
+use super::super::figures::Trend;
+use super::super::statistics::chance_of_change;
+use super::super::*;
+use super::{HOUR, asked, now};
+
+/// Rounds of one model over eight days: noise from a seed, and what it gains in the last 20 hours.
+fn history(number: u32, gain: f64) -> Vec<Run> {
+    let id = format!("m{number:03}");
+    let model = Arc::new(Model::new(ModelId::new(&id).unwrap(), &id, "p", None, None).unwrap());
+    let mut state = u64::from(number) << 32;
+    let mut evenly = || {
+        // Splitmix64.
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        f64::from(u32::try_from((mixed ^ (mixed >> 31)) >> 40).unwrap()) / f64::from(1 << 24) - 0.5
+    };
+    let mut runs = Vec::new();
+    for ago in (1..=192_u32).rev() {
+        for suite in Suite::ALL {
+            // The suites of one hour have each their own luck: the method takes them as independent.
+            let score = 0.6 + 0.1 * evenly() + if ago <= 20 { gain } else { 0.0 };
+            let trials = vec![Trial::new([score; 7], 9.0, 0.1).unwrap()];
+            let at = now().minus(HOUR * ago);
+            runs.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
+        }
+    }
+    runs
+}
+
+#[test]
+fn among_many_quiet_models_no_trend_is_told_though_some_would_be_alone() {
+    let runs = (0..180).flat_map(|number| history(number, 0.0)).collect();
+    let snapshot = Source::Runs(runs).in_order().snapshot(Hour::of(now())).unwrap();
+    let changes = Changes::among(&snapshot.portraits);
+    let mut alone = 0;
+    for portrait in &snapshot.portraits {
+        for period in [Period::Day, Period::Week] {
+            let (now, before) = portrait.over(period).estimates;
+            let (now, before) = (now.unwrap(), before.unwrap());
+            let trend = Trend::between(before, now, chance_of_change(before, now));
+            alone += u32::from(trend != Trend::Stable);
+            assert_eq!(changes.of(portrait).trend(period), Trend::Stable, "{}", portrait.id());
+        }
+        assert_eq!(changes.of(portrait).axes, [Trend::Stable; 7]);
+        assert!(!changes.of(portrait).has_drifted());
+    }
+    assert!(alone > 0, "nothing needed a correction");
+}
+
+#[test]
+fn a_rise_among_quiet_models_is_a_drift_with_its_direction_hour_and_chance() {
+    let runs = (0..12).flat_map(|number| history(number, if number == 5 { 0.15 } else { 0.0 })).collect();
+    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
+    for id in scoring.model_ids() {
+        let drift = &asked(&scoring, &Question::Drift(id.clone()))[0];
+        let test = &drift["pageHinkley"];
+        if id.as_str() == "m005" {
+            assert_eq!((&drift["regime"], &test["state"]), (&"drifting".into(), &"signalled".into()));
+            assert_eq!((&test["signalled"], &test["direction"]), (&true.into(), &"up".into()));
+            assert!(
+                test["pValue"].as_f64().unwrap() < 1e-6 && test["noise"].as_f64().unwrap() > 1.0,
+                "{test}"
+            );
+            assert!(test["signalledStatistic"].as_f64() > test["threshold"].as_f64());
+            let rose = Hour::of(now()).minus(20).start().rfc3339();
+            assert!(test["signalledAt"].as_str() >= Some(&rose), "{test}");
+        } else {
+            assert_eq!((&drift["regime"], &test["state"]), (&"stable".into(), &"quiet".into()), "{id}");
+        }
+    }
+}

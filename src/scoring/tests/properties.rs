@@ -1,0 +1,159 @@
+//! Properties of whole answers, over drawn runs: intervals, the index, the order of models, and what raises no alert.
+//!
+//! Not for: single statistics, whose properties stand beside them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::super::*;
+use super::{HOUR, asked, every_question, now, rankings};
+
+/// Hours of the baseline and of the day that is held against it.
+const HOURS: u32 = 8 * 24;
+
+fn model(name: &str) -> Arc<Model> {
+    Arc::new(Model::new(ModelId::new(name).unwrap(), name, "p", None, None).unwrap())
+}
+
+/// A run of two trials that scores this, so many hours ago.
+fn run(model: &Arc<Model>, suite: Suite, ago: u32, score: f64) -> Run {
+    let trials = vec![Trial::new([(score / 100.0).clamp(0.0, 1.0); 7], 9.0, 0.1).unwrap(); 2];
+    Run::new(Arc::clone(model), suite, now().minus(HOUR * ago), Outcome::Scored(trials)).unwrap()
+}
+
+/// A round for each of the given scores, the newest last, the newest an hour old.
+fn history(model: &Arc<Model>, scores: &[f64]) -> Vec<Run> {
+    let rounds = (1..).zip(scores.iter().rev());
+    rounds.flat_map(|(ago, score)| Suite::ALL.map(|suite| run(model, suite, ago, *score))).collect()
+}
+
+/// A level with noise that differs from hour to hour, and a last day that is lower by `lost`.
+fn drawn(level: f64, noise: &[f64], lost: f64) -> Vec<f64> {
+    let day = usize::try_from(HOURS).unwrap() - 24;
+    let score = |(hour, noise): (usize, &f64)| level + noise - if hour < day { 0.0 } else { lost };
+    noise.iter().enumerate().map(score).collect()
+}
+
+fn noise(size: f64) -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(-size..=size, usize::try_from(HOURS).unwrap())
+}
+
+fn opened(runs: &[Run]) -> Scoring {
+    Scoring::open(Source::Runs(runs.to_vec()), now()).unwrap()
+}
+
+fn alerts(runs: &[Run]) -> BTreeSet<String> {
+    let items = asked(&opened(runs), &Question::Alerts);
+    items.iter().map(|item| item["modelId"].as_str().unwrap().to_owned()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn an_interval_holds_its_score_and_the_index_lies_between_the_extremes(
+        levels in prop::collection::vec(0.0..100.0_f64, 1..5),
+        noise in noise(30.0),
+    ) {
+        let names = ["a", "b", "c", "d", "e"].map(model);
+        let runs: Vec<Run> =
+            names.iter().zip(&levels).flat_map(|(m, level)| history(m, &drawn(*level, &noise, 0.0))).collect();
+        let scoring = opened(&runs);
+        let items = rankings(&scoring, Period::Day, SortBy::Combined);
+        let number = |item: &Value, name: &str| item[name].as_f64().unwrap();
+        for item in &items {
+            let score = number(item, "currentScore");
+            prop_assert!(number(item, "confidenceLower") <= score && score <= number(item, "confidenceUpper"), "{item}");
+            prop_assert!(number(item, "confidenceLower") < number(item, "confidenceUpper"), "{item}");
+        }
+        let index = number(&asked(&scoring, &Question::Index)[0], "value");
+        let scores: Vec<f64> = items.iter().map(|item| number(item, "currentScore")).collect();
+        // The index is rounded once more.
+        prop_assert!(scores[scores.len() - 1] - 0.005 <= index && index <= scores[0] + 0.005, "{index} {scores:?}");
+    }
+
+    #[test]
+    fn the_order_of_the_models_changes_nothing(
+        order in Just(vec![0_usize, 1, 2, 3]).prop_shuffle(),
+        noise in noise(2.0),
+        lost in 0.0..9.0_f64,
+    ) {
+        let blocks: Vec<Vec<Run>> = ["a", "b", "c", "d"]
+            .into_iter()
+            .zip([0.0, lost, 0.0, -lost])
+            .map(|(name, lost)| history(&model(name), &drawn(60.0, &noise, lost)))
+            .collect();
+        let (one, other) = (opened(&blocks.concat()), opened(&order.iter().flat_map(|at| blocks[*at].clone()).collect::<Vec<_>>()));
+        for (question, _) in every_question(&one) {
+            prop_assert_eq!(one.answer(&question), other.answer(&question), "{:?}", question);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn where_there_is_no_alert_one_more_run_at_the_own_baseline_raises_none(
+        noise in noise(6.0),
+        lost in 0.0..4.0_f64,
+        place in 0..3_usize,
+    ) {
+        let (model, scores) = (model("a"), drawn(70.0, &noise, lost));
+        let mut runs = history(&model, &scores);
+        prop_assume!(alerts(&runs).is_empty());
+        let baseline = &scores[..scores.len() - 24];
+        let level = baseline.iter().sum::<f64>() / 168.0;
+        runs.push(run(&model, Suite::ALL[place], 1, level));
+        prop_assert!(alerts(&runs).is_empty());
+    }
+}
+
+#[test]
+fn one_more_identical_run_in_a_constant_series_raises_nothing() {
+    for (level, hours) in [(0.0, 192), (70.0, 192), (100.0, 192), (70.0, 26), (70.0, 2)] {
+        let model = model("a");
+        let mut runs = history(&model, &vec![level; hours]);
+        for suite in Suite::ALL {
+            runs.push(run(&model, suite, 1, level));
+            assert!(alerts(&runs).is_empty(), "{level} {hours}");
+        }
+    }
+}
+
+#[test]
+fn a_run_like_the_last_low_one_can_raise_an_alert_or_no_fall_would_ever_be_found() {
+    let model = model("a");
+    let noise: Vec<f64> = (0..HOURS).map(|hour| f64::from(hour % 5) - 2.0).collect();
+    let mut scores = drawn(70.0, &noise, 0.0);
+    let mut raised = None;
+    for hours in 0..24 {
+        if !alerts(&history(&model, &scores)).is_empty() {
+            raised = Some(hours);
+            break;
+        }
+        // The day moves on by an hour, and its run is the low one again.
+        scores.remove(0);
+        scores.push(60.0);
+    }
+    assert!((2..20).contains(&raised.unwrap()), "{raised:?}");
+}
+
+#[test]
+fn two_equal_samples_prove_nothing() {
+    let model = model("a");
+    // Two hours before and two in the last day, each pair equal, and three points apart.
+    let mut runs = Vec::new();
+    for (ago, score) in [(1, 67.0), (2, 67.0), (30, 70.0), (31, 70.0)] {
+        runs.extend(Suite::ALL.map(|suite| run(&model, suite, ago, score)));
+    }
+    assert!(alerts(&runs).is_empty());
+    let item = &rankings(&opened(&runs), Period::Day, SortBy::Combined)[0];
+    assert!(
+        item["confidenceUpper"].as_f64().unwrap() - item["confidenceLower"].as_f64().unwrap() > 1.0,
+        "{item}"
+    );
+}

@@ -1,0 +1,46 @@
+//! What the API's description states in words, held to the constants it speaks of.
+//!
+//! Not for: the shape of answers (`tests/mod.rs`).
+
+use super::super::method;
+use crate::routes::shapes::{self, Field, Shape};
+
+fn meaning(fields: &'static [Field], name: &str) -> &'static str {
+    fields.iter().find(|field| field.name == name).unwrap().meaning
+}
+
+#[test]
+fn reliability_states_its_weights_and_what_counts_as_unsteady() {
+    let meaning = meaning(shapes::RELIABILITY, "reliability");
+    let [availability, steadiness, incidents] = method::RELIABILITY_WEIGHTS;
+    for stated in [
+        format!("availability weighs {availability},"),
+        format!(
+            "steadiness {steadiness} (1 without deviation, 0 from {} points on)",
+            method::UNSTEADY_POINTS
+        ),
+        format!("incidents {incidents} "),
+    ] {
+        assert!(meaning.contains(&stated), "{stated}: {meaning}");
+    }
+}
+
+#[test]
+fn the_drift_test_states_how_long_a_signal_stands_and_when_it_is_a_change() {
+    let test = shapes::DRIFT.iter().find(|field| field.name == "pageHinkley").unwrap();
+    let Shape::Object(fields) = test.shape else { panic!("{test:?}") };
+    assert!(meaning(fields, "signalled").contains(&format!("for {} rounds", method::DRIFT_STANDS)));
+    assert!(meaning(fields, "pValue").contains(&format!("below {}.", method::DRIFT_ALPHA)));
+}
+
+#[test]
+fn a_degradation_states_which_part_of_a_period_its_direction_is_told_by() {
+    let [latest, day, week, month] = method::MOVEMENT_HOURS;
+    assert_eq!(latest, day);
+    let stated = format!("({day} hours; of 7d {} days, of 30d {} days)", week / 24, month / 24);
+    assert!(meaning(shapes::DEGRADATION, "direction").contains(&stated), "{stated}");
+    assert!(
+        meaning(shapes::DRIFT, "baselineScore")
+            .contains(&format!("{} days before", method::BASELINE_HOURS / 24))
+    );
+}
