@@ -24,6 +24,14 @@ use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
 
 use super::data_dir::{DOCUMENTS, DataDir};
 
+/// What was built.
+pub(super) struct Built {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) registrar: Arc<Registrar>,
+    /// The built-in backend, if it is that one.
+    pub(super) scoring: Option<Arc<Scoring>>,
+}
+
 /// Builds the gateway on its store and its backend, and loads who may come in.
 pub(super) async fn build(
     config: &Config,
@@ -31,7 +39,7 @@ pub(super) async fn build(
     clock: &Clock,
     registry: &Registry,
     ledger_calls: &TaskTracker,
-) -> anyhow::Result<(Arc<Gateway>, Arc<Registrar>)> {
+) -> anyhow::Result<Built> {
     let instruments = instruments(config, registry);
     let store = open_store(data_dir).await?;
     let roster = Arc::new(Roster::default());
@@ -44,10 +52,11 @@ pub(super) async fn build(
         clock.clone(),
         Arc::clone(&instruments),
     );
+    let (upstream, scoring) = upstream(config, clock).await?;
     let larder = Arc::new(Larder::new(
         config.cache_bytes,
         open_shelf(config, data_dir).await?,
-        Protected::new(upstream(config, clock).await?, config.protection, clock.clone()),
+        Protected::new(upstream, config.protection, clock.clone()),
         config.keeping.clone(),
         TaskTracker::new(),
         clock.clone(),
@@ -76,7 +85,7 @@ pub(super) async fn build(
         retirement: config.retirement.clone(),
         notice: notice(config),
     };
-    Ok((Arc::new(gateway), Arc::new(registrar)))
+    Ok(Built { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
 }
 
 /// The same gateway by other settings: what it knows and holds is shared with the one before.
@@ -139,21 +148,23 @@ async fn open_shelf(config: &Config, data_dir: &DataDir) -> anyhow::Result<Keeps
     })
 }
 
-async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<Arc<dyn Upstream>> {
-    Ok(match &config.upstream {
-        UpstreamConfig::BuiltIn { archive } => {
-            let scoring = open_scoring(archive.clone(), clock.now().wall).await?;
-            Arc::new(EmbeddedUpstream::new(Arc::new(scoring), clock.clone()))
-        }
-        UpstreamConfig::Simulated { seed } => {
-            let scoring = Scoring::demo(*seed, clock.now().wall);
-            Arc::new(EmbeddedUpstream::new(Arc::new(scoring), clock.clone()))
-        }
+/// The backend, and what has to be kept current if it is the built-in one.
+async fn upstream(
+    config: &Config,
+    clock: &Clock,
+) -> anyhow::Result<(Arc<dyn Upstream>, Option<Arc<Scoring>>)> {
+    let now = clock.now().wall;
+    let scoring = match &config.upstream {
+        UpstreamConfig::BuiltIn { archive } => open_scoring(archive.clone(), now).await?,
+        UpstreamConfig::Simulated { seed } => Scoring::demo(*seed, now),
         UpstreamConfig::Http(http) => {
             let backend = Http::new(http.clone(), clock.clone());
-            Arc::new(backend.with_context(|| format!("upstream.url {}", http.base))?)
+            let backend = backend.with_context(|| format!("upstream.url {}", http.base))?;
+            return Ok((Arc::new(backend), None));
         }
-    })
+    };
+    let scoring = Arc::new(scoring);
+    Ok((Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone())), Some(scoring)))
 }
 
 /// The built-in backend on its archive. Opening reads the runs of two months.

@@ -86,8 +86,9 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let (public, side) = (port.address()?, tcp.local_addr()?);
 
     let ledger_calls = TaskTracker::new();
-    let (built, registrar) = build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
-    let gateway = Arc::new(ArcSwap::from(built));
+    let build::Built { gateway, registrar, scoring } =
+        build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
+    let gateway = Arc::new(ArcSwap::from(gateway));
 
     let (stop_public, stop_side) = (CancellationToken::new(), CancellationToken::new());
     let ready = Arc::new(AtomicBool::new(false));
@@ -110,6 +111,9 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let background = TaskTracker::new();
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
+    if let Some(scoring) = scoring {
+        background.spawn(tasks::keep_scores(scoring, clock.clone(), stop_side.clone()));
+    }
     tasks::spawn(&background, &gateway, &registrar, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");

@@ -11,6 +11,7 @@ use crate::admin::{self, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Gateway, Leases, Registrar};
+use crate::scoring::{Scoring, keep_current};
 
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -37,6 +38,12 @@ pub(super) fn spawn(
         background.spawn(larder.keep_current(stop.clone()));
     }
     background.spawn(keep_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
+}
+
+/// The built-in backend makes its next snapshot when it is due, and not when somebody asks.
+pub(super) async fn keep_scores(scoring: Arc<Scoring>, clock: Clock, stop: CancellationToken) {
+    let due = Arc::clone(&scoring);
+    keep_current(scoring, Arc::new(move |now| due.refresh(now)), clock, stop).await;
 }
 
 /// The side port answers when the public one is saturated: a thread and a runtime of its own.

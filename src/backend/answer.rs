@@ -45,9 +45,8 @@ impl Backend {
         &self.clock
     }
 
-    /// When there will be a newer snapshot.
-    pub(super) fn next_refresh(&self) -> Wall {
-        self.scoring.next_refresh()
+    pub(super) fn scoring(&self) -> &Arc<Scoring> {
+        &self.scoring
     }
 
     /// Makes the snapshot of `now`; true if there was none yet. Computes for a while: not on a thread that serves.

@@ -7,7 +7,6 @@
 //! (`server`), nor for what is answered (`scoring`).
 
 mod answer;
-mod refresh;
 mod refusal;
 mod serve;
 mod sheet;

@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Mono;
+use crate::scoring::{Refresh, keep_current};
 
 use super::answer::Backend;
-use super::refresh::keep_current;
 
 /// So long a head may take from the end of the answer before, or from the beginning: longer than a gateway keeps a
 /// connection that idles, so that the gateway closes first.
@@ -47,7 +47,10 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let tasks = TaskTracker::new();
-    tasks.spawn(keep_current(Arc::clone(&backend), stop.clone()));
+    let keeping = Arc::clone(&backend);
+    let refresh: Refresh = Arc::new(move |now| keeping.refresh(now));
+    let (scoring, clock) = (Arc::clone(backend.scoring()), backend.clock().clone());
+    tasks.spawn(keep_current(scoring, refresh, clock, stop.clone()));
     tokio::select! {
         () = stop.cancelled() => {}
         () = accept(&listener, &backend, most_connections, &tasks, &stop) => {}

@@ -14,6 +14,9 @@ use super::method;
 use super::series::{Reading, Round, Series};
 use super::statistics::{Tally, pooled_difference};
 
+/// Points by which the running sum is surely off by less.
+const ROUGH: f64 = 1e-6;
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -73,6 +76,8 @@ pub(super) struct Watch {
     found: Vec<Incident>,
     /// Rounds before the recent ones; stands still while an incident lasts.
     before: VecDeque<f64>,
+    /// About their sum: it is added to and taken from, and so gathers errors of rounding.
+    roughly: f64,
     recent: VecDeque<Round>,
     slump: Option<Slump>,
     silence: Option<Silence>,
@@ -110,9 +115,12 @@ impl Watch {
         }
         let left = self.recent.pop_front();
         if self.slump.is_none() {
-            self.before.extend(left.map(|round| round.score));
+            if let Some(score) = left.map(|round| round.score) {
+                self.before.push_back(score);
+                self.roughly += score;
+            }
             if self.before.len() > method::INCIDENT_BASELINE_ROUNDS {
-                self.before.pop_front();
+                self.roughly -= self.before.pop_front().unwrap_or_default();
             }
         }
         let six: Tally = self.recent.iter().map(|round| round.score).collect();
@@ -130,6 +138,7 @@ impl Watch {
                 } else if lasted >= method::INCIDENT_LONGEST_HOURS {
                     // The new level is the model's own; the old baseline says nothing any more.
                     self.before.clear();
+                    self.roughly = 0.0;
                     self.found.push(slump.told(Some(round.hour.start())));
                 } else {
                     self.slump = Some(slump);
@@ -149,9 +158,13 @@ impl Watch {
     }
 
     fn opened(&self, recent: Tally) -> Option<Slump> {
-        let far = |lost: f64| lost >= method::INCIDENT_OPENS;
-        let baseline =
-            self.baseline().filter(|baseline| recent.mean().is_some_and(|mean| far(baseline - mean)))?;
+        let mean = recent.mean()?;
+        let rounds: f64 = u32::try_from(self.before.len()).unwrap_or(u32::MAX).into();
+        // Nearly every round ends here, and a running sum is near enough to tell.
+        if self.roughly / rounds - mean < method::INCIDENT_OPENS - ROUGH {
+            return None;
+        }
+        let baseline = self.baseline().filter(|baseline| baseline - mean >= method::INCIDENT_OPENS)?;
         let before: Tally = self.before.iter().copied().collect();
         let difference = pooled_difference(before, recent, method::RESOLUTION)?;
         if difference.chance_above_zero() >= method::INCIDENT_ALPHA {

@@ -15,6 +15,7 @@ mod endpoints;
 mod figures;
 mod hour;
 mod incidents;
+mod keeping;
 mod losses;
 mod method;
 mod page_hinkley;
@@ -42,6 +43,7 @@ use endpoints::Answers;
 use hour::Hour;
 
 pub use archive::{Archive, ArchiveError, Taken};
+pub use keeping::{Refresh, keep_current};
 pub use method::METHOD_VERSION;
 pub use run::{
     Axis, BadRun, Failure, LONGEST_RUN, MOST_TRIALS, Model, Outcome, Record, Run, RunId, Suite, Trial,
