@@ -1,7 +1,7 @@
-//! What the built-in backend takes: bringing runs in, opening an archive, a whole refresh, and memory.
+//! What the built-in backend takes: bringing runs in, opening an archive, a whole refresh, answers meanwhile, and memory.
 //!
-//! `cargo bench --bench scoring` is small; `SCOREGATE_FULL=1` takes 150 models over 35 days for the refresh, a year for
-//! the opening, and a million trials for the import by the real program. Not for: how soon a change is found (`detection`).
+//! `cargo bench --bench scoring` is small; `SCOREGATE_FULL=1` imports a million trials with the real program, refreshes
+//! 150 models over 35 days, and opens a year of them. Not for: how soon a change is found (`detection`).
 
 #![expect(
     clippy::print_stdout,
@@ -10,68 +10,229 @@
     reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
 )]
 
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use scoregate::clock::Wall;
-use scoregate::scoring::{Archive, Scoring, Source, simulated_records};
+use scoregate::backend::{self, Backend};
+use scoregate::clock::{Clock, Hand, Wall};
+use scoregate::scoring::{Archive, Question, Scoring, Source, simulated_records};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 const BATCH: usize = 4_096;
 const SEED: u64 = 7;
 const ROUNDS: u32 = 11;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
 
 fn main() {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let (models, days) = if is_full { (150, 35) } else { (20, 7) };
-    refreshes(models, days);
+    imports(models, if is_full { 510 } else { 48 });
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("runs.db");
+    fill(&path, models, days);
+    opens(&path);
+    refreshes(&path);
+    answers_meanwhile(&path);
+    stands(&path);
+    if is_full {
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("runs.db");
+        fill(&path, models, 365);
+        opens(&path);
+    }
 }
 
 fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
-fn fill(path: &Path, models: usize, hours: u64) -> (u64, Duration) {
-    let archive = Archive::open(path, now()).unwrap();
-    archive.make_room().unwrap();
-    let (mut runs, mut spent) = (0_u64, Duration::ZERO);
-    let mut records = simulated_records(SEED, models, now(), hours).peekable();
-    while records.peek().is_some() {
-        let batch: Vec<_> = records.by_ref().take(BATCH).collect();
-        let began = Instant::now();
-        archive.take(&batch).unwrap();
-        spent += began.elapsed();
-        runs += batch.len() as u64;
+/// The real program imports a file, and once more the same file.
+fn imports(models: usize, hours: u64) {
+    let place = TempDir::new().unwrap();
+    let (file, archive) = (place.path().join("runs.jsonl"), place.path().join("runs.db"));
+    let (mut text, mut trials) = (std::io::BufWriter::new(std::fs::File::create(&file).unwrap()), 0);
+    for record in simulated_records(SEED, models, now(), hours) {
+        let line = record.write();
+        trials += line.matches("\"scores\"").count();
+        writeln!(text, "{line}").unwrap();
     }
-    let began = Instant::now();
-    archive.sum_up(now()).unwrap();
-    (runs, spent + began.elapsed())
+    text.into_inner().unwrap().sync_all().unwrap();
+    let size = std::fs::metadata(&file).unwrap().len() >> 20;
+    for turn in ["first", "again"] {
+        let began = Instant::now();
+        let mut import = Command::new(PROGRAM)
+            .args(["scoring", "import", file.to_str().unwrap(), "--archive", archive.to_str().unwrap()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut most = 0;
+        while import.try_wait().unwrap().is_none() {
+            most = most.max(memory(&import.id().to_string(), "VmHWM:").unwrap_or(0));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let took = began.elapsed();
+        let mut told = String::new();
+        import.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+        #[expect(clippy::cast_precision_loss, reason = "a rate to be read by people")]
+        let rate = trials as f64 / took.as_secs_f64();
+        println!(
+            "import, {turn}: {trials} trials, {size} MiB of lines, in {took:.1?}: {rate:.0} trials a second, {most} MiB at most; {}",
+            told.trim()
+        );
+    }
 }
 
-fn refreshes(models: usize, days: u64) {
-    let place = tempfile::TempDir::new().unwrap();
-    let path = place.path().join("runs.db");
-    let (runs, spent) = fill(&path, models, days * 24);
-    println!("{models} models, {days} days, {runs} runs: stored and summed up in {spent:.1?}");
-    let before = resident();
+fn fill(path: &Path, models: usize, days: u64) {
+    let archive = Archive::open(path, now()).unwrap();
+    archive.make_room().unwrap();
+    let mut runs = 0;
+    let mut records = simulated_records(SEED, models, now(), days * 24).peekable();
+    while records.peek().is_some() {
+        let batch: Vec<_> = records.by_ref().take(BATCH).collect();
+        archive.take(&batch).unwrap();
+        runs += batch.len();
+    }
+    archive.sum_up(now()).unwrap();
+    drop(archive);
+    let size = std::fs::metadata(path).unwrap().len() >> 20;
+    println!("an archive of {models} models over {days} days: {runs} runs, {size} MiB");
+}
+
+fn opens(path: &Path) {
     let began = Instant::now();
-    let archive = Archive::open(&path, now()).unwrap();
+    let archive = Archive::open(path, now()).unwrap();
     let opened = began.elapsed();
     let scoring = Scoring::open(Source::Archive(archive), now()).unwrap();
-    println!("opened in {opened:.1?}, first snapshot after {:.1?}", began.elapsed());
+    let models = scoring.model_ids().len();
+    println!("opened in {opened:.1?}, the first snapshot, of {models} models, after {:.1?}", began.elapsed());
+}
+
+fn refreshes(path: &Path) {
+    let scoring = Scoring::open(Source::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
     let mut took: Vec<(Duration, Duration)> = (1..=ROUNDS)
         .map(|hour| {
             let later = now().plus(Duration::from_hours(1) * hour);
             let (began, worked) = (Instant::now(), on_cpu());
             assert!(scoring.refresh(later).unwrap());
-            (on_cpu() - worked, began.elapsed())
+            (on_cpu().saturating_sub(worked), began.elapsed())
         })
         .collect();
     took.sort_unstable();
     let ((median, by_clock), (worst, _)) = (took.get(took.len() / 2).unwrap(), took.last().unwrap());
     println!(
-        "refresh, median of {ROUNDS}: {median:.1?} of one core ({by_clock:.1?} by the clock), worst {worst:.1?}"
+        "a whole refresh, median of {ROUNDS}: {median:.1?} of one core ({by_clock:.1?} by the clock), worst {worst:.1?}"
     );
-    println!("resident memory: {before} MiB before it was opened, {} MiB after", resident());
+    let mut bytes = 0;
+    for id in scoring.model_ids() {
+        bytes += scoring.answer(&Question::Model(id)).unwrap().data.len();
+    }
+    println!("its model details alone: {bytes} bytes of JSON");
+}
+
+/// `/models` over a socket, while snapshots are being made and while none is.
+fn answers_meanwhile(path: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let scoring = Scoring::open(Source::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
+    let scoring = Arc::new(scoring);
+    let (clock, hand) = Clock::hand_driven(now());
+    let stop = CancellationToken::new();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let backend = Arc::new(Backend::new(Arc::clone(&scoring), "a bench".into(), clock));
+    let serving = runtime.spawn(backend::serve(listener, backend, 16, stop.clone()));
+    let calm = measured(address, || std::thread::sleep(Duration::from_secs(1)));
+    let meanwhile = measured(address, || (0..ROUNDS).for_each(|_| pass_an_hour(&scoring, &hand)));
+    for (when, [middle, late, latest], count) in
+        [("while nothing is made", calm.0, calm.1), ("while snapshots are made", meanwhile.0, meanwhile.1)]
+    {
+        println!("/models {when}: median {middle:.1?}, p99 {late:.1?}, p99.9 {latest:.1?} of {count}");
+    }
+    stop.cancel();
+    runtime.block_on(serving).unwrap();
+}
+
+fn pass_an_hour(scoring: &Scoring, hand: &Hand) {
+    let due = scoring.next_refresh();
+    hand.advance(Duration::from_hours(1));
+    // Whoever was about to sleep when the hour passed sleeps for ten more seconds.
+    while scoring.next_refresh() == due {
+        std::thread::sleep(Duration::from_millis(1));
+        hand.advance(Duration::from_millis(100));
+    }
+}
+
+/// Asks one after the other for as long as `meanwhile` takes: median, 99th and 99.9th percentile, and how many.
+fn measured(address: SocketAddr, meanwhile: impl FnOnce()) -> ([Duration; 3], usize) {
+    let done = AtomicBool::new(false);
+    let mut took = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut took = Vec::new();
+            let connect = || BufReader::new(TcpStream::connect(address).unwrap());
+            let mut connection = connect();
+            while !done.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                // A connection is closed after ten minutes, and an hour passes quickly here.
+                match ask(&mut connection) {
+                    Ok(()) => took.push(began.elapsed()),
+                    Err(_) => connection = connect(),
+                }
+            }
+            took
+        });
+        meanwhile();
+        done.store(true, Ordering::Relaxed);
+        asking.join().unwrap()
+    });
+    took.sort_unstable();
+    let at = |share: usize| *took.get((took.len() - 1) * share / 1_000).unwrap();
+    ([at(500), at(990), at(999)], took.len())
+}
+
+/// Asks for the list of models and reads all of it.
+fn ask(connection: &mut BufReader<TcpStream>) -> std::io::Result<()> {
+    let request = b"GET /api/v1/models?period=24h&sortBy=combined HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    connection.get_mut().write_all(request)?;
+    let (mut line, mut length) = (String::new(), 0);
+    while line != "\r\n" {
+        line.clear();
+        if connection.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(number) = line.strip_prefix("content-length: ") {
+            length = number.trim().parse().unwrap();
+        }
+    }
+    assert!(length > 1_000, "a list of models");
+    connection.read_exact(&mut vec![0; length])
+}
+
+/// The memory of the real program on an archive.
+fn stands(path: &Path) {
+    let mut serving = Command::new(PROGRAM)
+        .args(["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", path.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut log = BufReader::new(serving.stderr.take().unwrap());
+    while !said.contains("stop with Ctrl-C") {
+        assert!(log.read_line(&mut said).unwrap() > 0, "it ended: {said}");
+    }
+    let id = serving.id().to_string();
+    let mut line = String::from("scoregate scoring serve on it:");
+    for (which, words) in [("VmRSS:", "resident"), ("VmHWM:", "at most")] {
+        write!(line, " {} MiB {words}", memory(&id, which).unwrap()).unwrap();
+    }
+    println!("{line}");
+    serving.kill().unwrap();
+    serving.wait().unwrap();
 }
 
 /// How long this thread has been on a core: unlike the clock, it does not count what others do meanwhile.
@@ -80,9 +241,9 @@ fn on_cpu() -> Duration {
     Duration::from_nanos(schedule.split_whitespace().next().unwrap().parse().unwrap())
 }
 
-/// Resident memory of this process, in MiB.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+/// A process's memory in MiB; `None` when it has just ended.
+fn memory(process: &str, which: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with(which))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? / 1024)
 }
