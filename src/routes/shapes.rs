@@ -263,7 +263,8 @@ const SAMPLES: &[Field] = &[
     field("suite", Words(SUITES), "The suite."),
     field("runs", Integer, "Runs in the period."),
     field("failedRuns", Integer, "Those that failed and carry no score."),
-    field("trials", Integer, "Trials in them."),
+    field("trials", Integer, "Trials with a score in them."),
+    field("failedTrials", Integer, "Trials without one in runs that have a score."),
     maybe("lastRun", Instant, "The newest of them."),
 ];
 

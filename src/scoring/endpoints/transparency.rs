@@ -43,6 +43,7 @@ struct Samples {
     runs: u32,
     failed_runs: u32,
     trials: u32,
+    failed_trials: u32,
     #[serde(serialize_with = "super::maybe_instant")]
     last_run: Option<Wall>,
 }
@@ -82,6 +83,7 @@ fn samples(summary: &Summary, suite: Suite) -> Samples {
         runs: count.runs,
         failed_runs: count.failed,
         trials: count.trials,
+        failed_trials: count.failed_trials,
         last_run: count.last_scored,
     }
 }

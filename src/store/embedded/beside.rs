@@ -97,11 +97,14 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
     found
 }
 
-/// Which kind of file it is, by its first bytes: a backup or an export.
+/// Which kind of file it is, by its first bytes: a backup or an export. A database that says whose it is, as the archive of
+/// runs does, is neither: a store says nothing there.
 pub(super) fn begins(path: &Path) -> Option<&'static [u8]> {
+    const WHOSE: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
-    File::open(path).ok()?.take(64).read_to_end(&mut first).ok()?;
-    [BACKUP_BEGINS, EXPORT_BEGINS].into_iter().find(|head| first.starts_with(head))
+    File::open(path).ok()?.take(WHOSE.end as u64).read_to_end(&mut first).ok()?;
+    let is_of_others = first.starts_with(BACKUP_BEGINS) && first.get(WHOSE).is_some_and(|id| id != [0; 4]);
+    [BACKUP_BEGINS, EXPORT_BEGINS].into_iter().find(|head| first.starts_with(head) && !is_of_others)
 }
 
 fn made_at(path: &Path) -> Wall {
