@@ -122,7 +122,7 @@ fn scoring_kills_at_random_moments_of_a_large_import() {
     let files = TempDir::new().unwrap();
     let file = files.path().join("runs.jsonl");
     // A million trials and some.
-    std::fs::write(&file, lines(150, 470)).unwrap();
+    std::fs::write(&file, lines(150, 490)).unwrap();
     let file = file.to_str().unwrap();
     let expected = undisturbed(file);
     let place = TempDir::new().unwrap();
