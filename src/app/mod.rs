@@ -75,7 +75,7 @@ pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
 
 /// Starts everything, on sockets that were handed over where there are any.
 pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> anyhow::Result<Running> {
-    let registry = Registry::default();
+    let registry = registry(&clock);
     let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
     config.server.connection.tls = certificates.tls();
     let open_files = OpenFiles::raise();
@@ -111,10 +111,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let background = TaskTracker::new();
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
-    if let Some(scoring) = scoring {
-        background.spawn(tasks::keep_scores(scoring, clock.clone(), stop_side.clone()));
-    }
-    tasks::spawn(&background, &gateway, &registrar, &config, &clock, &stop_side);
+    tasks::spawn(&background, &gateway, &registrar, scoring, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");
     sockets::tell(Stage::Ready);
@@ -135,6 +132,14 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
         ledger_calls,
         data_dir,
     })
+}
+
+/// Where metrics live, with those that say what runs.
+fn registry(clock: &Clock) -> Registry {
+    let registry = Registry::default();
+    registry.tell_build(env!("CARGO_PKG_VERSION"), clock.now().wall);
+    reload::count(&registry);
+    registry
 }
 
 impl Running {

@@ -12,7 +12,7 @@ use crate::config::{Config, Problem, Problems, read_certificates};
 use crate::gateway::TermsByTier;
 use crate::server::Manners;
 use crate::telemetry::log;
-use crate::telemetry::metrics::Registry;
+use crate::telemetry::metrics::{Counter, Family, Label, Registry};
 
 use super::certificates::Keeper;
 use super::open_files::OpenFiles;
@@ -71,6 +71,7 @@ impl Running {
 impl Reloading {
     fn tell(&self, outcome: &Result<Reloaded, Problems>) {
         self.registry.gauge("scoregate_settings_refused").set(f64::from(u8::from(outcome.is_err())));
+        count(&self.registry).count(if outcome.is_ok() { CameOf::Done } else { CameOf::Refused });
         match outcome {
             Ok(changed) => tracing::info!(
                 at_once = changed.at_once.join(" "),
@@ -84,6 +85,25 @@ impl Reloading {
             }
         }
     }
+}
+
+/// What came of reading settings again.
+#[derive(Clone, Copy)]
+pub(super) enum CameOf {
+    Done,
+    Refused,
+}
+
+impl Label for CameOf {
+    const NAME: &'static str = "reload";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The counter of reloads, which begins with the program: an alert cannot see the first of something that was never there.
+pub(super) fn count(registry: &Registry) -> Family<Counter, CameOf> {
+    registry.counters("scoregate_reloads_total", &["done", "refused"].map(str::to_owned))
 }
 
 fn problem(path: &str, error: &impl ToString) -> Problems {

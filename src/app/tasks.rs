@@ -24,6 +24,7 @@ pub(super) fn spawn(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
     registrar: &Arc<Registrar>,
+    scoring: Option<Arc<Scoring>>,
     config: &Config,
     clock: &Clock,
     stop: &CancellationToken,
@@ -32,6 +33,9 @@ pub(super) fn spawn(
         let gateway = gateway.load();
         (Arc::clone(&gateway.larder), Arc::clone(&gateway.leases))
     };
+    if let Some(scoring) = scoring {
+        background.spawn(keep_scores(scoring, clock.clone(), stop.clone()));
+    }
     background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
     background.spawn(Arc::clone(&larder).keep_on_disk(stop.clone()));
     if config.keeping.probing {
@@ -41,7 +45,7 @@ pub(super) fn spawn(
 }
 
 /// The built-in backend makes its next snapshot when it is due, and not when somebody asks.
-pub(super) async fn keep_scores(scoring: Arc<Scoring>, clock: Clock, stop: CancellationToken) {
+async fn keep_scores(scoring: Arc<Scoring>, clock: Clock, stop: CancellationToken) {
     let due = Arc::clone(&scoring);
     keep_current(scoring, Arc::new(move |now| due.refresh(now)), clock, stop).await;
 }

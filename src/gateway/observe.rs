@@ -43,6 +43,7 @@ pub struct Instruments {
     upstream_health: Gauge,
     refreshes: Counter,
     refresh_overdue: Gauge,
+    next_refresh: Gauge,
     shelf_bytes: Gauge,
     shelf_failures: Counter,
     units: Family<Counter, Units>,
@@ -141,6 +142,7 @@ impl Instruments {
             upstream_health: registry.gauge("scoregate_upstream_health"),
             refreshes: registry.counter("scoregate_refreshes_total"),
             refresh_overdue: registry.gauge("scoregate_refresh_overdue_seconds"),
+            next_refresh: registry.gauge("scoregate_next_refresh_seconds"),
             shelf_bytes: registry.gauge("scoregate_shelf_bytes"),
             shelf_failures: registry.counter("scoregate_shelf_failures_total"),
             units: registry.counters("scoregate_quota_units_total", &uses),
@@ -241,9 +243,10 @@ impl Instruments {
         self.refreshes.increment(1);
     }
 
-    /// How long its next refresh is overdue.
-    pub(super) fn refresh_overdue(&self, late: Duration) {
+    /// How long its next refresh is overdue, or how long it is until then.
+    pub(super) fn next_refresh(&self, late: Duration, left: Duration) {
         self.refresh_overdue.set(late.as_secs_f64());
+        self.next_refresh.set(left.as_secs_f64());
     }
 
     /// What is kept on disk.

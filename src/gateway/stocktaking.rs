@@ -69,7 +69,8 @@ impl Larder {
 
     /// Drops what is gone and tells the metrics how much is there. Called every few seconds.
     pub fn sweep(&self) {
-        let now = self.clock.now().mono;
+        let here = self.clock.now();
+        let now = here.mono;
         let keeping = self.keeping.load();
         let is_gone = |key: &DocumentKey, stored: &Stored| {
             verdict(stored.due, &keeping.life(key.route).windows, now) == Verdict::Gone
@@ -81,7 +82,8 @@ impl Larder {
         let (documents, bytes) = self.cache.size();
         self.instruments.larder(documents, bytes, self.flights.len());
         self.instruments.upstream(self.upstream.condition());
-        self.instruments.refresh_overdue(self.refreshes.overdue(now));
+        let left = self.refreshes.expected(here).map_or(Duration::ZERO, |at| at.since(here.wall));
+        self.instruments.next_refresh(self.refreshes.overdue(now), left);
     }
 
     /// How many documents are stored. For tests and the operator.

@@ -60,6 +60,7 @@ mod leavers;
 mod ledger_away;
 mod limits;
 mod mapping;
+mod metrics_reference;
 mod meanwhile;
 mod order;
 mod overload;

@@ -1,13 +1,9 @@
-//! THE table of metrics, and the handles made from it.
+//! THE table of metrics: each is declared once, with name, kind, labels and meaning.
 //!
-//! Each metric is declared once: name, kind, labels, meaning. Labels are closed sets whose sizes stand in [`LABELS`],
-//! so the largest possible number of series is a sum over this file and a test holds it. Handles are made once, after
-//! the recorder is there; counting is an atomic step. Not for: deciding what is counted when.
+//! Labels are closed sets whose sizes stand in [`LABELS`], so the largest possible number of series is a sum over this
+//! file and a test holds it. Not for: counting.
 
-use std::marker::PhantomData;
-
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use crate::telemetry::process;
 
 /// How a metric counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,6 +62,8 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "work", most: 4, meaning: "what the store was asked to do: grant a lease, take units back, make a change, remember uses of keys" },
     LabelRow { name: "use", most: 4, meaning: "what became of units of a day's quota: leased, delivered, returned, lost to a failure" },
     LabelRow { name: "closed", most: 9, meaning: "why a connection ended: done, failed, a deadline (head, idle, request, unread), displaced by another, refused to its address, no TLS" },
+    LabelRow { name: "reload", most: 2, meaning: "settings that were read again: in force, or refused" },
+    LabelRow { name: "version", most: 1, meaning: "the version of the program" },
     LabelRow { name: "room", most: 2, meaning: "requests whose document is at hand, and those that wait for the backend" },
 ];
 
@@ -96,6 +94,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_upstream_health", kind: Kind::Gauge, labels: &[], meaning: "The backend: 0 works, 1 is on trial, 2 rests and is not asked." },
     Row { name: "scoregate_refreshes_total", kind: Kind::Counter, labels: &[], meaning: "Refreshes of the backend that were seen." },
     Row { name: "scoregate_refresh_overdue_seconds", kind: Kind::Gauge, labels: &[], meaning: "How long the backend's next refresh is overdue; 0 while it is not." },
+    Row { name: "scoregate_next_refresh_seconds", kind: Kind::Gauge, labels: &[], meaning: "How long until the backend's next refresh is expected; 0 once it is overdue, and before anything was fetched." },
     Row { name: "scoregate_shelf_bytes", kind: Kind::Gauge, labels: &[], meaning: "Bytes of documents kept on disk." },
     Row { name: "scoregate_shelf_failures_total", kind: Kind::Counter, labels: &[], meaning: "Documents that could not be written to disk, or removed from it." },
     Row { name: "scoregate_limited_total", kind: Kind::Counter, labels: &["rule", "tier"], meaning: "Requests refused by a limit." },
@@ -111,9 +110,17 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_connections", kind: Kind::Gauge, labels: &[], meaning: "Open connections on the public port." },
     Row { name: "scoregate_connections_total", kind: Kind::Counter, labels: &["closed"], meaning: "Connections ended, by how." },
     Row { name: "scoregate_settings_refused", kind: Kind::Gauge, labels: &[], meaning: "1 while the settings that were read last cannot be used and older ones go on: the log says why." },
+    Row { name: "scoregate_reloads_total", kind: Kind::Counter, labels: &["reload"], meaning: "How often it was asked to read the settings again, by what came of it." },
     Row { name: "scoregate_certificate_ends_timestamp_seconds", kind: Kind::Gauge, labels: &[], meaning: "When the first of the certificates in use ends, in seconds since 1970; 0 without TLS." },
     Row { name: "scoregate_certificates_refused", kind: Kind::Gauge, labels: &[], meaning: "1 while the certificates in the files cannot be used and older ones go on: the log says why." },
     Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
+    Row { name: "scoregate_build_info", kind: Kind::Gauge, labels: &["version"], meaning: "Always 1: which version runs." },
+    Row { name: process::CPU, kind: Kind::Counter, labels: &[], meaning: "Seconds that the process has spent on processors." },
+    Row { name: "process_resident_memory_bytes", kind: Kind::Gauge, labels: &[], meaning: "Memory of the process that is in use." },
+    Row { name: "process_open_fds", kind: Kind::Gauge, labels: &[], meaning: "Open files, connections included." },
+    Row { name: "process_max_fds", kind: Kind::Gauge, labels: &[], meaning: "The most files that may be open." },
+    Row { name: "process_threads", kind: Kind::Gauge, labels: &[], meaning: "Threads." },
+    Row { name: "process_start_time_seconds", kind: Kind::Gauge, labels: &[], meaning: "When the process began to serve, in seconds since 1970." },
 ];
 
 /// The most series all metrics together can ever have.
@@ -132,227 +139,5 @@ impl Row {
             Kind::Histogram(bounds) => bounds.len() + 3, // +Inf, sum, count
         };
         combinations * each
-    }
-}
-
-/// A closed set of words that can be a label. Implemented next to the enum whose words they are.
-pub trait Label: Copy {
-    /// The label's name in [`LABELS`].
-    const NAME: &'static str;
-    /// Its place in the list of words.
-    fn index(self) -> usize;
-}
-
-/// Where all metrics of one program live. Two programs in one process do not mix.
-pub struct Registry {
-    recorder: PrometheusRecorder,
-}
-
-/// What renders the metrics.
-#[derive(Clone)]
-pub struct Scrape(PrometheusHandle);
-
-impl Scrape {
-    /// The text that Prometheus reads.
-    pub fn render(&self) -> String {
-        self.0.render()
-    }
-
-    /// Folds histogram samples together. To be called every few seconds, or they pile up until the next scrape.
-    pub fn fold(&self) {
-        self.0.run_upkeep();
-    }
-}
-
-impl Default for Registry {
-    fn default() -> Self {
-        let mut builder = PrometheusBuilder::new();
-        for row in METRICS {
-            if let Kind::Histogram(bounds) = row.kind {
-                builder = builder
-                    .set_buckets_for_metric(Matcher::Full(row.name.into()), bounds)
-                    .expect("no histogram of the table is without bounds");
-            }
-        }
-        let recorder = builder.build_recorder();
-        for row in METRICS {
-            let (name, meaning) = (KeyName::from_const_str(row.name), SharedString::const_str(row.meaning));
-            let unit = row.name.ends_with("_seconds").then_some(Unit::Seconds);
-            match row.kind {
-                Kind::Counter => recorder.describe_counter(name, unit, meaning),
-                Kind::Gauge => recorder.describe_gauge(name, unit, meaning),
-                Kind::Histogram(_) => recorder.describe_histogram(name, unit, meaning),
-            }
-        }
-        Self { recorder }
-    }
-}
-
-const WHERE: Metadata<'static> = Metadata::new("scoregate", metrics::Level::INFO, None);
-
-impl Registry {
-    /// What renders them.
-    pub fn scrape(&self) -> Scrape {
-        Scrape(self.recorder.handle())
-    }
-
-    /// The counter of that name, which has no labels.
-    pub fn counter(&self, name: &'static str) -> Counter {
-        declared(name, &[]);
-        self.recorder.register_counter(&Key::from_static_name(name), &WHERE)
-    }
-
-    /// The gauge of that name, which has no labels.
-    pub fn gauge(&self, name: &'static str) -> Gauge {
-        declared(name, &[]);
-        self.recorder.register_gauge(&Key::from_static_name(name), &WHERE)
-    }
-
-    /// The histogram of that name, which has no labels.
-    pub fn histogram(&self, name: &'static str) -> Histogram {
-        declared(name, &[]);
-        self.recorder.register_histogram(&Key::from_static_name(name), &WHERE)
-    }
-
-    /// The counters of that name, one for each word of a label.
-    pub fn counters<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Counter, L> {
-        declared(name, &[(L::NAME, words.len())]);
-        let make = |word: &String| {
-            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-            self.recorder.register_counter(&key, &WHERE)
-        };
-        Family { handles: words.iter().map(make).collect(), of: PhantomData }
-    }
-
-    /// The gauges of that name, one for each word of a label.
-    pub fn gauges<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Gauge, L> {
-        declared(name, &[(L::NAME, words.len())]);
-        let make = |word: &String| {
-            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-            self.recorder.register_gauge(&key, &WHERE)
-        };
-        Family { handles: words.iter().map(make).collect(), of: PhantomData }
-    }
-
-    /// The histograms of that name, one for each word of a label.
-    pub fn histograms<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Histogram, L> {
-        declared(name, &[(L::NAME, words.len())]);
-        let make = |word: &String| {
-            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-            self.recorder.register_histogram(&key, &WHERE)
-        };
-        Family { handles: words.iter().map(make).collect(), of: PhantomData }
-    }
-
-    /// The counters of that name, one for each pair of words of two labels.
-    pub fn table<A: Label, B: Label>(
-        &self,
-        name: &'static str,
-        rows: &[String],
-        columns: &[String],
-    ) -> Table<A, B> {
-        declared(name, &[(A::NAME, rows.len()), (B::NAME, columns.len())]);
-        let make = |row: &String, column: &String| {
-            let labels =
-                vec![metrics::Label::new(A::NAME, row.clone()), metrics::Label::new(B::NAME, column.clone())];
-            self.recorder.register_counter(&Key::from_parts(name, labels), &WHERE)
-        };
-        let handles =
-            rows.iter().flat_map(|row| columns.iter().map(move |column| make(row, column))).collect();
-        Table { handles, columns: columns.len(), of: PhantomData }
-    }
-}
-
-/// A metric that is not in the table, or with other labels than declared, is a defect that the first start shows.
-fn declared(name: &str, labels: &[(&str, usize)]) {
-    let row = METRICS.iter().find(|row| row.name == name);
-    let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();
-    assert!(row.is_some_and(|row| row.labels == names), "{name} with labels {names:?} is not declared");
-    for (label, words) in labels {
-        let fits = LABELS.iter().any(|row| row.name == *label && *words <= row.most);
-        assert!(fits, "label {label} has {words} words, more than declared");
-    }
-}
-
-/// Handles of one metric, by the word of a label.
-pub struct Family<H, L> {
-    handles: Vec<H>,
-    of: PhantomData<fn(L)>,
-}
-
-impl<H, L: Label> Family<H, L> {
-    /// The handle of a word. `None` cannot happen for a label that lists all its words.
-    pub fn of(&self, word: L) -> Option<&H> {
-        self.handles.get(word.index())
-    }
-}
-
-/// Counters of one metric, by the words of two labels.
-pub struct Table<A, B> {
-    handles: Vec<Counter>,
-    columns: usize,
-    of: PhantomData<fn(A, B)>,
-}
-
-impl<A: Label, B: Label> Table<A, B> {
-    /// Counts one.
-    pub fn count(&self, row: A, column: B) {
-        if let Some(counter) = self.handles.get(row.index() * self.columns + column.index()) {
-            counter.increment(1);
-        }
-    }
-}
-
-impl<L: Label> Family<Counter, L> {
-    /// Counts one.
-    pub fn count(&self, word: L) {
-        self.add(word, 1);
-    }
-
-    /// Counts several.
-    pub fn add(&self, word: L, by: u64) {
-        if let Some(counter) = self.of(word) {
-            counter.increment(by);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_possible_number_of_series_is_bounded() {
-        assert!(most_series() <= 3_000, "{}", most_series());
-    }
-
-    #[test]
-    fn every_metric_is_named_after_its_kind_and_has_declared_labels() {
-        for row in METRICS {
-            assert!(row.name.starts_with("scoregate_"), "{}", row.name);
-            assert_eq!(row.name.ends_with("_total"), row.kind == Kind::Counter, "{}", row.name);
-            assert!(
-                row.labels.iter().all(|name| LABELS.iter().any(|label| label.name == *name)),
-                "{}",
-                row.name
-            );
-            assert_eq!(METRICS.iter().filter(|other| other.name == row.name).count(), 1);
-        }
-    }
-
-    #[test]
-    fn what_is_counted_is_rendered() {
-        let registry = Registry::default();
-        registry.counter("scoregate_panics_total").increment(2);
-        registry.histogram("scoregate_upstream_duration_seconds").record(0.3);
-        let text = registry.scrape().render();
-        assert!(text.contains("scoregate_panics_total 2"), "{text}");
-        assert!(text.contains("scoregate_upstream_duration_seconds_bucket{le=\"0.5\"} 1"), "{text}");
-    }
-
-    #[test]
-    #[should_panic(expected = "is not declared")]
-    fn a_metric_that_is_not_in_the_table_is_noticed_at_once() {
-        Registry::default().counter("scoregate_surprise_total").increment(1);
     }
 }

@@ -1,0 +1,38 @@
+//! The reference page of the metrics, printed from the table.
+//!
+//! `grafana/METRICS.md` is this text; a test says when it is not. Not for: what to do about a figure (the runbook).
+
+use std::fmt::Write as _;
+
+use super::table::{Kind, LABELS, METRICS, Row, most_series};
+
+/// The whole page, as Markdown.
+pub fn reference() -> String {
+    let mut page = format!(
+        "# Metrics\n\nThe side port's `/metrics` has these. Printed from `src/telemetry/metrics/table.rs` by \
+         `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit.\n\n\
+         No label's words can be chosen by a stranger, so there are at most {} series, whatever comes in.\n\n\
+         | Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n",
+        most_series()
+    );
+    for row in METRICS {
+        let Row { name, meaning, labels, .. } = row;
+        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        writeln!(page, "| `{name}` | {} | {} | {meaning} |", kind(row), labels.join(", "))
+            .expect("writing to a string does not fail");
+    }
+    page.push_str("\n## Labels\n\n| Label | Words at most | What it tells apart |\n|---|---|---|\n");
+    for label in LABELS {
+        writeln!(page, "| `{}` | {} | {} |", label.name, label.most, label.meaning)
+            .expect("writing to a string does not fail");
+    }
+    page
+}
+
+fn kind(row: &Row) -> &'static str {
+    match row.kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Histogram(_) => "histogram",
+    }
+}

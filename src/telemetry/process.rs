@@ -1,0 +1,52 @@
+//! What the process itself takes: processor time, memory, files, threads; looked up when the metrics are read.
+//!
+//! From `/proc`, so on Linux; elsewhere the figures stay away. Not for: what requests do.
+
+use std::fs;
+
+use metrics::Gauge;
+use rustix::process::{Resource, getrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The one metric that the recorder cannot hold: a counter with a fraction.
+pub(super) const CPU: &str = "process_cpu_seconds_total";
+
+/// Handles of what is looked up.
+#[derive(Clone)]
+pub(super) struct Process {
+    pub(super) resident: Gauge,
+    pub(super) open_fds: Gauge,
+    pub(super) max_fds: Gauge,
+    pub(super) threads: Gauge,
+}
+
+impl Process {
+    /// Looks again.
+    pub(super) fn look(&self) {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let field = |name: &str| -> Option<u32> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        if let Some(kibibytes) = field("VmRSS:") {
+            self.resident.set(f64::from(kibibytes) * 1024.0);
+        }
+        if let Some(threads) = field("Threads:") {
+            self.threads.set(threads);
+        }
+        if let Ok(open) = fs::read_dir("/proc/self/fd") {
+            // The directory itself is open meanwhile.
+            self.open_fds.set(open.map(|_| 1.0).sum::<f64>() - 1.0);
+        }
+        // None is no limit.
+        let most = getrlimit(Resource::Nofile).current;
+        self.max_fds.set(most.and_then(|most| u32::try_from(most).ok()).map_or(f64::INFINITY, f64::from));
+    }
+}
+
+/// Seconds that the process has spent on processors, as a line of the scrape with its heading.
+pub(super) fn cpu(meaning: &str) -> String {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    let (seconds, millis) = (spent.tv_sec, spent.tv_nsec / 1_000_000);
+    format!("# HELP {CPU} {meaning}\n# TYPE {CPU} counter\n{CPU} {seconds}.{millis:03}\n\n")
+}

@@ -1,0 +1,35 @@
+//! The page of metrics is the one that the table prints, and a scrape holds what the table says and nothing else.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use scoregate::telemetry::metrics::{METRICS, reference};
+
+use crate::world::World;
+
+#[test]
+fn metrics_reference_is_the_page_that_the_table_prints() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("grafana/METRICS.md");
+    if std::env::var_os("SCOREGATE_WRITE").is_some() {
+        std::fs::write(&file, reference()).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        found == reference(),
+        "grafana/METRICS.md is stale: SCOREGATE_WRITE=1 cargo test --test suite metrics_reference"
+    );
+}
+
+#[tokio::test]
+async fn metrics_reference_names_everything_that_a_scrape_has() {
+    let world = World::new().await;
+    let pro = world.customer("pro").await;
+    assert_eq!(world.get("/api/v1/models").key(&pro.key).send().await.status, 200);
+    let text = world.scrape().await;
+    let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let names: BTreeSet<&str> = kinds.map(|line| line.split(' ').next().unwrap()).collect();
+    let known: BTreeSet<&str> = METRICS.iter().map(|row| row.name).collect();
+    assert_eq!(names.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
+    // Each handle is made when the program starts, so that a rate has a beginning.
+    assert_eq!(known.difference(&names).collect::<Vec<_>>(), Vec::<&&str>::new());
+}
