@@ -32,6 +32,7 @@ mod bombs;
 mod built_in;
 mod caching;
 mod cli_demo;
+mod cli_health;
 mod cli_keys;
 mod cli_store;
 mod cli_words;
