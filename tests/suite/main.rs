@@ -83,6 +83,7 @@ mod request_ids;
 mod retirement;
 mod scoring_import;
 mod scoring_kills;
+mod secret_files;
 mod seeds;
 mod shell;
 mod sigterm;
