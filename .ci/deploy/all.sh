@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything in deploy/ that can be shown without a container daemon, a cluster or a running systemd: the container's files
-# and the program among them, the systemd units, the Kubernetes manifests.
+# and the program among them, the systemd units, the Kubernetes manifests, the compose file.
 #
 #   .ci/deploy/all.sh BINARY
 set -euo pipefail
@@ -19,3 +19,4 @@ fi
 "$here/container.sh" "$1"
 "$here/units.sh" "$1"
 "$tools/bin/python" "$here/manifests.py" "$1"
+"$tools/bin/python" "$here/compose.py" "$1"
