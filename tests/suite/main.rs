@@ -81,6 +81,7 @@ mod refreshing;
 mod reloading;
 mod request_ids;
 mod retirement;
+mod sample;
 mod scoring_import;
 mod scoring_kills;
 mod secret_files;
