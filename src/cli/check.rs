@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::clock::Clock;
-use crate::config::{Written, read_certificates, read_environment, read_file, resolve, sample};
+use crate::config::{Written, read_certificates, read_environment, read_file, read_secrets, resolve, sample};
 
 use super::exit::Exit;
 use super::printer;
@@ -26,6 +26,7 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         Err(found) => problems.extend(found.0),
     }
     if readable {
+        problems.extend(read_secrets(&mut written).err().into_iter().flat_map(|found| found.0));
         let resolved = resolve(&written);
         let whole =
             resolved.and_then(|config| read_certificates(&config.certificates, Clock::system().now().wall));

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::{Method, Request};
+use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use crate::admin::{Command, Problem, perform};
@@ -170,7 +171,20 @@ pub(super) async fn ask_running(config: &Config, asked: Asked, without: &str) ->
 pub(super) type Asked = (Method, String, Vec<u8>);
 
 /// Asks a running server.
-async fn ask(stream: UnixStream, (method, target, body): Asked) -> Result<Value, Undone> {
+async fn ask(stream: UnixStream, asked: Asked) -> Result<Value, Undone> {
+    let (status, body) = converse(stream, asked).await?;
+    if status.is_success() {
+        return Ok(serde_json::from_slice(&body).context("the server's answer is no JSON")?);
+    }
+    let problem: Problem = serde_json::from_slice(&body).context("the server's answer is no JSON")?;
+    Err(problem.into())
+}
+
+/// One question and its answer, and the end of the connection.
+pub(super) async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    (method, target, body): Asked,
+) -> anyhow::Result<(StatusCode, Bytes)> {
     let request = Request::builder()
         .method(method)
         .uri(target)
@@ -187,12 +201,7 @@ async fn ask(stream: UnixStream, (method, target, body): Asked) -> Result<Value,
     };
     // The connection ends with the conversation, which shows whatever went wrong with it.
     let (answered, _) = tokio::join!(conversation, connection);
-    let (status, body) = answered.context("the server broke the conversation off")?;
-    if status.is_success() {
-        return Ok(serde_json::from_slice(&body).context("the server's answer is no JSON")?);
-    }
-    let problem: Problem = serde_json::from_slice(&body).context("the server's answer is no JSON")?;
-    Err(problem.into())
+    answered.context("the server broke the conversation off")
 }
 
 /// Opens the store of a stopped server.

@@ -7,6 +7,7 @@ mod check;
 mod control;
 mod demo;
 mod exit;
+mod health;
 mod keys;
 mod lines;
 mod printer;
@@ -88,6 +89,9 @@ enum Command {
     /// Have a running server read its settings and certificates again.
     #[command(after_help = reload::AFTER_HELP)]
     Reload(reload::ReloadArgs),
+    /// Say by the exit code whether a server is ready.
+    #[command(after_help = health::AFTER_HELP)]
+    Health(health::HealthArgs),
     /// Print completions for a shell.
     #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
     Completions {
@@ -130,6 +134,7 @@ pub fn main() -> Exit {
         Command::Scoring(args) => scoring::run(args),
         Command::Cache(args) => cache::run(args),
         Command::Reload(args) => reload::run(&args),
+        Command::Health(args) => health::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);

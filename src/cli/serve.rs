@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::{self, Sockets, Stopped};
 use crate::clock::Clock;
-use crate::config::{Config, Problems, Written, read_environment, read_file, resolve};
+use crate::config::{Config, Problems, Written, read_environment, read_file, read_secrets, resolve};
 use crate::telemetry::log;
 
 use super::Where;
@@ -62,6 +62,7 @@ fn settings(file: Option<&Path>, place: &Where) -> Result<Config, Problems> {
     let mut written = file.map(read_file).transpose()?.unwrap_or_default();
     written.overlay(read_environment(environment())?);
     written.overlay(place.written());
+    read_secrets(&mut written)?;
     resolve(&written)
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toml::Value;
 
+use super::secrets::IN_A_FILE;
 use super::settings::{SETTINGS, ValueKind, variable};
 use super::{Problem, Problems};
 
@@ -36,6 +37,12 @@ impl Written {
             self.values.retain(|key, _| !key.starts_with("upstream."));
         } else if other.says("upstream") {
             self.values.remove("upstream");
+        }
+        // So do a secret and the file that holds it.
+        for path in other.values.keys() {
+            let counterpart =
+                path.strip_suffix(IN_A_FILE).map_or_else(|| format!("{path}{IN_A_FILE}"), str::to_owned);
+            self.values.remove(&counterpart);
         }
         self.values.extend(other.values);
         self.from_environment.extend(other.from_environment);

@@ -12,6 +12,7 @@ mod proxies;
 mod reload;
 mod resolve;
 mod retirement;
+mod secrets;
 mod server;
 mod settings;
 mod tls;
@@ -32,6 +33,7 @@ use crate::upstream::{HttpConfig, Protection};
 
 pub use file::{Written, read_environment, read_file, read_text};
 pub use resolve::resolve;
+pub use secrets::read_secrets;
 pub use settings::{SETTINGS, Setting, ValueKind, sample};
 pub use tls::read_certificates;
 

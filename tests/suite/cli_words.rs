@@ -7,11 +7,12 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 30] = [
+const COMMANDS: [&[&str]; 31] = [
     &["demo"],
     &["serve"],
     &["check"],
     &["completions"],
+    &["health"],
     &["reload"],
     &["cache"],
     &["cache", "list"],

@@ -6,8 +6,14 @@ use crate::source::code;
 use crate::{File, found, none, tree};
 
 /// The documents that explain the tree.
-const DOCUMENTS: [&str; 5] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", ".github/SECURITY.md"];
+const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    ".github/SECURITY.md",
+    "deploy/README.md",
+];
 
 /// Endings that make a word a file's name.
 const ENDINGS: [&str; 11] =

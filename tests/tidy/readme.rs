@@ -59,8 +59,10 @@ fn the_readme_s_tiers_are_the_program_s() {
 }
 
 #[test]
-fn the_readme_names_only_settings_that_exist() {
-    none(&unknown_settings(&text_of("README.md")));
+fn the_readmes_name_only_settings_that_exist() {
+    for document in ["README.md", "deploy/README.md"] {
+        none(&unknown_settings(&text_of(document)));
+    }
     found(&unknown_settings("`server.grace` and `server.speed`"), 1, "server.speed");
 }
 

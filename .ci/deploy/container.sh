@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# The container's files, as deploy/container/build.sh lays them out, and the program among them: as a user that no machine
+# has, without a capability, on a root that is read-only. What an image's runtime does is done by hand: mounts of our own
+# that end with this script, and the files about names that a runtime provides.
+#
+#   .ci/deploy/container.sh BINARY
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+umask 022
+if [[ -z ${SCOREGATE_OWN_MOUNTS:-} ]]; then
+    exec unshare --mount --propagation private env SCOREGATE_OWN_MOUNTS=1 "$0" "$@"
+fi
+unset SCOREGATE_OWN_MOUNTS
+readonly user=65532 binary=$1
+chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
+state=$(mktemp -d)
+root=$state/root
+clean() {
+    for running in "${server:-}" "${backend:-}"; do
+        [[ -z $running ]] || { kill -KILL "$running" && wait "$running"; } 2>/dev/null || true
+    done
+    umount "$root/var/lib/scoregate" "$root" 2>/dev/null || true
+    rm -rf "$state"
+}
+trap clean EXIT
+
+fail() {
+    echo "$1" >&2
+    [[ ! -s $state/said ]] || cat "$state/said" >&2
+    exit 1
+}
+
+# serves NAME: reads what NAME says from its pipe until it says that it serves, and sets `line`; keeps all of it.
+serves() {
+    exec 9<"$state/$1"
+    while IFS= read -r line <&9; do
+        printf '%s\n' "$line" >>"$state/said"
+        if [[ $line == *serving* ]]; then
+            # Whatever else it says must not fill the pipe.
+            cat <&9 >>"$state/said" &
+            exec 9<&-
+            return 0
+        fi
+    done
+    fail "$1 does not serve"
+}
+
+# The files, against the list that is checked in.
+deploy/container/build.sh --plain "$root" --binary "$binary" | awk '{ print $1, $2, $4 }' >"$state/contents"
+if [[ $(uname -m) == x86_64 ]]; then
+    diff deploy/container/contents.txt "$state/contents" || fail 'deploy/container/contents.txt is not what is built'
+fi
+
+# A backend on loopback, with a day of runs.
+for hours in $(seq 2 26); do
+    printf '{"id":"r-%d","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},"suite":"coding","time":"%s","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}\n' \
+        "$hours" "$(date -u -d "-$hours hours" +%Y-%m-%dT%H:%M:%SZ)"
+done >"$state/runs.jsonl"
+"$binary" scoring import "$state/runs.jsonl" --archive "$state/runs.db" >/dev/null
+mkfifo "$state/backend" "$state/gateway"
+"$binary" scoring serve --archive "$state/runs.db" --listen 127.0.0.1:0 2>"$state/backend" &
+backend=$!
+serves backend
+port=$(grep -oE '127\.0\.0\.1:[0-9]+' <<<"$line" | cut -d: -f2)
+
+# What a runtime provides: names, a volume that can be written, a root that cannot.
+printf '127.0.0.1 backend.test\n' >"$root/etc/hosts"
+mkdir "$state/volume"
+cp -a "$root/var/lib/scoregate/." "$state/volume/"
+chown --reference "$root/var/lib/scoregate" "$state/volume"
+chmod --reference "$root/var/lib/scoregate" "$state/volume"
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount --bind "$state/volume" "$root/var/lib/scoregate"
+if touch "$root/etc/written" 2>/dev/null; then
+    fail 'the root can be written'
+fi
+
+# inside ARGUMENT…: becomes the program among its files.
+inside() {
+    exec env -i TMPDIR=/var/lib/scoregate SCOREGATE_CONFIG=/etc/scoregate/scoregate.toml \
+        SCOREGATE_LISTEN=127.0.0.1:0 SCOREGATE_ADMIN_LISTEN=127.0.0.1:0 \
+        SCOREGATE_UPSTREAM_URL="http://backend.test:$port/api/v1" \
+        setpriv --no-new-privs "$chroot" --userspec=$user:$user --groups= "$root" /usr/bin/scoregate "$@"
+}
+
+key=$( (inside keys create --name container --tier pro 2>>"$state/said") ) || fail 'no key can be made'
+(inside serve >/dev/null 2>"$state/gateway") &
+server=$!
+serves gateway
+public=$(sed -E 's/.*"public":"([^"]+)".*/\1/' <<<"$line")
+side=$(sed -E 's/.*"side":"([^"]+)".*/\1/' <<<"$line")
+
+# Who it is, and what it may.
+[[ $(readlink "/proc/$server/root") == "$root" ]] || fail "it sees more than its own root: $(readlink "/proc/$server/root")"
+is() {
+    grep -qE "^$1:[[:space:]]+$2\$" "/proc/$server/status" || fail "$(grep "^$1:" "/proc/$server/status"), and not $2"
+}
+is Uid "${user}[[:space:]]+${user}[[:space:]]+${user}[[:space:]]+${user}"
+is CapEff 0000000000000000
+is CapPrm 0000000000000000
+is NoNewPrivs 1
+
+# What the health check of the image asks, and a caller. The backend has a name: the C library looks it up in there.
+[[ $( (inside health --admin "$side") ) == ready ]] || fail 'it is not healthy'
+curl --silent --show-error --fail --max-time 10 "http://$side/readyz" >/dev/null || fail 'it is not ready'
+models=$(curl --silent --show-error --fail --max-time 30 -H "X-API-Key: $key" "http://$public/api/v1/models") ||
+    fail 'it answers no request for data'
+[[ $models == *'"count":1,'*'"atlas"'* ]] || fail "it answered: $models"
+
+# A backup comes out of a container by standard output.
+[[ $( (inside store export - 2>>"$state/said") | grep -c '"container"') -ge 1 ]] || fail 'there is no backup of the key'
+
+kill -TERM "$server"
+code=0
+wait "$server" || code=$?
+[[ $code -eq 0 ]] || fail "it ended with $code"
+server=
+if (inside health --admin "$side") 2>/dev/null; then
+    fail 'a server that has ended is healthy'
+fi
+[[ -s $state/volume/scoregate.db ]] || fail 'there is no ledger on the volume'
+[[ -z $(find "$state/volume" ! -user $user) ]] || fail 'not everything on the volume is its own'
+echo "container: $(wc -l <"$state/contents") files and directories, $(du -sm --apparent-size --exclude=var "$root" | cut -f1) MB; user $user on a read-only root served $public and ended with 0"

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Builds the container image, or the same files in a plain directory.
+#
+#   deploy/container/build.sh [--tag NAME]                 the image, by docker or podman
+#   deploy/container/build.sh --plain DIR [--binary FILE]  the image's files in DIR, and what they are; with FILE nothing is built
+#
+# The image is these files and nothing else: no shell, no package manager. The Dockerfile calls the second form, so both
+# are one recipe. As anybody but root the data directory stays the caller's.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+umask 022
+
+# A user that no machine has, by the number that other minimal images give theirs.
+readonly user=65532
+
+usage() {
+    sed -n '2,/^#$/!d; s/^# \{0,1\}//p' "$0" >&2
+    sed -n 's/^#   //p' "$0" >&2
+    exit 2
+}
+
+# lay_out DIR BINARY: everything the program needs to run, and what an image's runtime looks for.
+lay_out() {
+    local root=$1 binary=$2 library
+    install -d -m 0755 "$root" "$root"/{etc,etc/scoregate,usr,usr/bin,var,var/lib}
+    install -m 0755 "$binary" "$root/usr/bin/scoregate"
+    # Names of functions stay, for backtraces; the lines they came from are most of the file.
+    strip --strip-debug "$root/usr/bin/scoregate"
+    # The C library and its loader, at the paths by which the program asks for them. The library looks names up by itself.
+    ldd "$binary" | grep -o '/[^ ]*' | while IFS= read -r library; do
+        install -D -m 0755 "$(readlink -f "$library")" "$root$library"
+    done
+    install -m 0644 deploy/container/scoregate.toml "$root/etc/scoregate/scoregate.toml"
+    printf 'scoregate:x:%d:%d::/var/lib/scoregate:/nonexistent\n' $user $user >"$root/etc/passwd"
+    printf 'scoregate:x:%d:\n' $user >"$root/etc/group"
+    printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
+    chmod 0644 "$root"/etc/{passwd,group,nsswitch.conf}
+    install -d -m 0700 "$root/var/lib/scoregate"
+    [[ $(id -u) -ne 0 ]] || chown $user:$user "$root/var/lib/scoregate"
+}
+
+plain() {
+    local root=$1 binary=$2
+    if [[ -e $root ]] && [[ -n $(ls -A "$root") ]]; then
+        echo "$root is not empty" >&2
+        exit 1
+    fi
+    if [[ -z $binary ]]; then
+        cargo build --release --locked
+        binary=target/release/scoregate
+    fi
+    lay_out "$root" "$binary"
+    find "$root" -mindepth 1 -printf '%M %U:%G %10s /%P\n' | sort -k 4
+}
+
+image() {
+    local tag=$1 daemon=
+    for daemon in docker podman ''; do
+        [[ -n $daemon ]] && "$daemon" info >/dev/null 2>&1 && break
+    done
+    if [[ -z $daemon ]]; then
+        echo "neither docker nor podman answers here; --plain DIR makes the same files without them" >&2
+        exit 1
+    fi
+    DOCKER_BUILDKIT=1 "$daemon" build --file deploy/container/Dockerfile --tag "$tag" \
+        --build-arg VERSION="$(version)" --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" .
+}
+
+version() {
+    sed -n '/^\[package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml
+}
+
+tag='' root='' binary=''
+while [[ $# -gt 0 ]]; do
+    [[ $# -ge 2 ]] || usage
+    case $1 in
+    --tag) tag=$2 ;;
+    --plain) root=$2 ;;
+    --binary) binary=$2 ;;
+    *) usage ;;
+    esac
+    shift 2
+done
+if [[ -n $root ]]; then
+    plain "$root" "$binary"
+else
+    [[ -z $binary ]] || usage
+    image "${tag:-scoregate:$(version)}"
+fi

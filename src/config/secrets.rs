@@ -1,0 +1,134 @@
+//! Secrets from files of their own, as containers and supervisors hand them over: beside each setting that is a secret
+//! stands one whose name ends with `_file`.
+//!
+//! Not for: what becomes of a secret (`resolve`), or certificates, which are watched (`tls`).
+
+use std::io::Read as _;
+use std::path::Path;
+
+use toml::Value;
+
+use super::file::Written;
+use super::settings::{SETTINGS, ValueKind};
+use super::{Problem, Problems};
+
+/// What the other setting's name ends with.
+pub(super) const IN_A_FILE: &str = "_file";
+
+/// More than any token is long.
+const LARGEST: u64 = 16 * 1024;
+
+/// Puts what stands in the files where it would have been written. A secret that is said both ways is a problem.
+pub fn read_secrets(written: &mut Written) -> Result<(), Problems> {
+    let mut problems = Vec::new();
+    for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
+        let path = format!("{}{IN_A_FILE}", secret.path);
+        let Some(file) = written.values.get(&path).cloned() else { continue };
+        let mut problem = |remedy: String| {
+            problems.push(Problem { path: path.clone(), found: Some(file.to_string()), remedy });
+        };
+        if written.values.contains_key(secret.path) {
+            problem(format!("write either this or {}, not both", secret.path));
+            continue;
+        }
+        match file.as_str().map(|file| read(Path::new(file))) {
+            Some(Ok(text)) => written.set(secret.path, Value::String(text)),
+            Some(Err(remedy)) => problem(remedy),
+            None => problem(ValueKind::Path.remedy()),
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+}
+
+/// One line of text; the line's end is none of it.
+fn read(file: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let opened = std::fs::File::open(file);
+    let read = opened.and_then(|opened| opened.take(LARGEST + 1).read_to_string(&mut text));
+    let length = read.map_err(|error| format!("the file cannot be read: {error}"))?;
+    let line = text.trim_end_matches(['\r', '\n']);
+    let is_one_line = !line.is_empty() && !line.chars().any(char::is_control);
+    if !is_one_line || length as u64 > LARGEST {
+        return Err("the file has to hold the secret, in one line, and nothing else".into());
+    }
+    Ok(line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{UpstreamConfig, read_environment, read_text, resolve};
+    use super::*;
+
+    const TOKEN: &str = "sixteen characters and more";
+
+    fn file_with(text: &[u8]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    fn written(text: &str) -> Written {
+        read_text(&format!("upstream.url = \"http://localhost:1\"\n{text}")).unwrap()
+    }
+
+    fn remedy(text: &str) -> String {
+        let problems = read_secrets(&mut written(text)).unwrap_err();
+        assert!(!problems.to_string().contains("sixteen"), "a secret was printed: {problems}");
+        problems.to_string()
+    }
+
+    #[test]
+    fn a_secret_in_a_file_is_the_secret_without_the_line_s_end() {
+        let (token, credential) = (file_with(format!("{TOKEN}\n").as_bytes()), file_with(b"of the backend"));
+        let paths = [("admin.token", &token), ("upstream.credential", &credential)];
+        let lines = paths.map(|(path, file)| format!("{path}_file = \"{}\"\n", file.path().display()));
+        let mut written = written(&lines.concat());
+        read_secrets(&mut written).unwrap();
+        let config = resolve(&written).unwrap();
+        assert_eq!(config.admin_token.unwrap().expose(), TOKEN);
+        let UpstreamConfig::Http(http) = config.upstream else { panic!("{:?}", config.upstream) };
+        assert_eq!(http.credential.unwrap().expose(), "of the backend");
+    }
+
+    #[test]
+    fn each_secret_can_stand_in_a_file() {
+        for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
+            let path = format!("{}{IN_A_FILE}", secret.path);
+            assert!(SETTINGS.iter().any(|setting| setting.path == path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_holds_no_secret_is_refused_and_what_it_holds_is_not_printed() {
+        assert!(remedy("admin.token_file = \"/nowhere/token\"").contains("cannot be read"));
+        assert!(remedy("admin.token_file = 7").contains("write a path"));
+        let large = vec![b'x'; 20_000];
+        for bad in [&b""[..], b"\n", b"sixteen characters\nin two lines", b"sixteen \xff", &large] {
+            let file = file_with(bad);
+            let said = remedy(&format!("admin.token_file = \"{}\"", file.path().display()));
+            assert!(said.contains("the file"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_said_in_one_way_and_the_environment_s_way_wins_over_the_file_s() {
+        let token = file_with(TOKEN.as_bytes());
+        let by_file = format!("admin.token_file = \"{}\"", token.path().display());
+        assert!(
+            remedy(&format!("{by_file}\nadmin.token = \"sixteen other characters\"")).contains("not both")
+        );
+
+        let said = |name: &str, value: &str| {
+            read_environment([(name.to_owned(), value.to_owned())].into_iter()).unwrap()
+        };
+        let mut one = written(&by_file);
+        one.overlay(said("SCOREGATE_ADMIN_TOKEN", "from the environment"));
+        read_secrets(&mut one).unwrap();
+        assert_eq!(resolve(&one).unwrap().admin_token.unwrap().expose(), "from the environment");
+
+        let mut other = written("admin.token = \"from the file itself\"");
+        other.overlay(said("SCOREGATE_ADMIN_TOKEN_FILE", token.path().to_str().unwrap()));
+        read_secrets(&mut other).unwrap();
+        assert_eq!(resolve(&other).unwrap().admin_token.unwrap().expose(), TOKEN);
+    }
+}

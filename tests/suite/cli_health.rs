@@ -1,0 +1,47 @@
+//! What a supervisor without a shell asks.
+//!
+//! Not for: when a server is ready (`sigterm`, `handover`).
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
+
+use tempfile::TempDir;
+
+use crate::shell::{BUILT_IN, Ended, Program, run, run_with};
+
+fn health(side: SocketAddr) -> Ended {
+    run(&["health", "--admin", &side.to_string()])
+}
+
+#[test]
+fn the_exit_code_says_whether_a_server_is_ready() {
+    let place = TempDir::new().unwrap();
+    let server = Program::serve(place.path(), &BUILT_IN);
+    let (_, side) = server.ports();
+    assert_eq!(health(side).with(0).out, "ready\n");
+    // As a container says it, where the side port listens on every address.
+    let everywhere = format!("0.0.0.0:{}", side.port());
+    run_with(&["health"], &[("SCOREGATE_ADMIN_LISTEN", &everywhere)]).with(0);
+    server.stop().with(0);
+    let gone = health(side).with(1);
+    assert!(gone.err.contains(&side.to_string()) && gone.out.is_empty(), "{gone:?}");
+}
+
+#[test]
+fn a_server_that_is_not_ready_and_one_that_does_not_answer_are_not_healthy() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let side = listener.local_addr().unwrap();
+    let starting = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let head = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+        let asked: Vec<String> = head.collect();
+        stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n").unwrap();
+        (asked, listener)
+    });
+    let told = health(side).with(1);
+    assert!(told.err.contains("starting") && told.out.is_empty(), "{told:?}");
+    let (asked, silent) = starting.join().unwrap();
+    assert!(asked[0].starts_with("GET /readyz "), "{asked:?}");
+    let told = health(silent.local_addr().unwrap()).with(1);
+    assert!(told.err.contains("3s"), "{told:?}");
+}

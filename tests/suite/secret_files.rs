@@ -1,0 +1,41 @@
+//! Secrets that are handed over in files of their own, as containers and systemd do it.
+//!
+//! Not for: every way such a file can be wrong (`config/secrets.rs`).
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use tempfile::TempDir;
+
+use crate::shell::{BUILT_IN, Program, run};
+
+/// The status of the side port's answer to whoever shows this token.
+fn status(side: SocketAddr, token: &str) -> String {
+    let mut stream = TcpStream::connect(side).unwrap();
+    let head = "GET /v1/applications HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n";
+    write!(stream, "{head}Authorization: Bearer {token}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_token_in_a_file_holds_and_a_new_one_after_a_reload() {
+    let place = TempDir::new().unwrap();
+    let (file, data_dir) = (place.path().join("token"), place.path().join("state"));
+    std::fs::write(&file, "the first token of this side port\n").unwrap();
+    let said = [BUILT_IN[0], ("SCOREGATE_ADMIN_TOKEN_FILE", file.to_str().unwrap())];
+    let server = Program::serve(&data_dir, &said);
+    let (_, side) = server.ports();
+    let statuses = |server: SocketAddr| {
+        ["the first token of this side port", "the second token of this side port"]
+            .map(|token| status(server, token))
+    };
+    assert_eq!(statuses(side), ["200", "401"]);
+    std::fs::write(&file, "the second token of this side port\n").unwrap();
+    let told = run(&["reload", "--data-dir", data_dir.to_str().unwrap()]).with(0);
+    assert!(told.out.contains("holds now: admin.token") && !told.out.contains("second"), "{told:?}");
+    assert_eq!(statuses(side), ["401", "200"]);
+    let ended = server.stop().with(0);
+    assert!(!ended.err.contains("second") && !ended.err.contains("first token"), "{}", ended.err);
+}
