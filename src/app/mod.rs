@@ -137,8 +137,8 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
 /// Where metrics live, with those that say what runs.
 fn registry(clock: &Clock) -> Registry {
     let registry = Registry::default();
-    registry.tell_build(env!("CARGO_PKG_VERSION"), clock.now().wall);
-    reload::count(&registry);
+    registry.tell_build(env!("CARGO_PKG_VERSION"), clock.now().wall.seconds());
+    reload::begin(&registry);
     registry
 }
 

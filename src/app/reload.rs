@@ -89,7 +89,7 @@ impl Reloading {
 
 /// What came of reading settings again.
 #[derive(Clone, Copy)]
-pub(super) enum CameOf {
+enum CameOf {
     Done,
     Refused,
 }
@@ -101,8 +101,13 @@ impl Label for CameOf {
     }
 }
 
-/// The counter of reloads, which begins with the program: an alert cannot see the first of something that was never there.
-pub(super) fn count(registry: &Registry) -> Family<Counter, CameOf> {
+/// What is told of reloads begins with the program: an alert cannot see the first of something that was never there.
+pub(super) fn begin(registry: &Registry) {
+    count(registry);
+    registry.gauge("scoregate_settings_refused").set(0.0);
+}
+
+fn count(registry: &Registry) -> Family<Counter, CameOf> {
     registry.counters("scoregate_reloads_total", &["done", "refused"].map(str::to_owned))
 }
 

@@ -13,8 +13,6 @@ pub use metrics::Counter;
 use metrics::{Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::clock::Wall;
-
 use super::process::{self, Process};
 pub use reference::reference;
 pub use table::{Kind, LABELS, LabelRow, METRICS, Row, most_series};
@@ -94,13 +92,13 @@ impl Registry {
         Scrape { recorded: self.recorder.handle(), process }
     }
 
-    /// Says what runs, and since when.
-    pub fn tell_build(&self, version: &'static str, since: Wall) {
+    /// Says what runs, and since when: so many seconds since 1970.
+    pub fn tell_build(&self, version: &'static str, since: u64) {
         declared("scoregate_build_info", &[("version", 1)]);
         let labels = vec![metrics::Label::new("version", version)];
         let info = Key::from_parts("scoregate_build_info", labels);
         self.recorder.register_gauge(&info, &WHERE).set(1.0);
-        self.gauge("process_start_time_seconds").set(Duration::from_secs(since.seconds()).as_secs_f64());
+        self.gauge("process_start_time_seconds").set(Duration::from_secs(since).as_secs_f64());
     }
 
     /// The counter of that name, which has no labels.
@@ -262,7 +260,7 @@ mod tests {
     #[test]
     fn the_process_tells_what_it_takes_and_what_it_is() {
         let registry = Registry::default();
-        registry.tell_build("1.2.3", Wall::from_seconds(1_795_000_000));
+        registry.tell_build("1.2.3", 1_795_000_000);
         let text = registry.scrape().render();
         let value = |name: &str| -> f64 {
             let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
