@@ -11,8 +11,8 @@ use tokio_util::task::TaskTracker;
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig};
 use crate::gateway::{
-    AddressGuard, Capacity, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, Roster,
-    Spawn, TermsByTier,
+    AddressGuard, Capacity, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, RequestLog,
+    Roster, Spawn, TermsByTier,
 };
 use crate::keys::KeyForm;
 use crate::pages::{Pages, PagesConfig};
@@ -20,6 +20,7 @@ use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
 use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
 use crate::telemetry::metrics::Registry;
+use crate::telemetry::requests::Lines;
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
 
 use super::data_dir::{DOCUMENTS, DataDir};
@@ -80,6 +81,7 @@ pub(super) async fn build(
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
         instruments,
+        request_log: Arc::new(request_log(config, registry)?),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         retirement: config.retirement.clone(),
@@ -108,11 +110,23 @@ pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry:
         guard: Arc::clone(&before.guard),
         capacity,
         instruments,
+        request_log: Arc::new(before.request_log.resampled(config.sampling)),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         retirement: config.retirement.clone(),
         notice: notice(config),
     }
+}
+
+/// Where requests are told: standard output is data, and so are they.
+fn request_log(config: &Config, registry: &Registry) -> anyhow::Result<RequestLog> {
+    let lost = registry.counter("scoregate_log_lines_lost_total");
+    if !config.tells_requests {
+        return Ok(RequestLog::default());
+    }
+    let lines = Lines::start(config.log.json, lost, std::io::stdout());
+    let lines = lines.context("the thread that writes the log of requests cannot be started")?;
+    Ok(RequestLog::new(Arc::new(lines), config.sampling))
 }
 
 /// Handles for the tiers that there are: whatever was counted goes on.

@@ -35,6 +35,9 @@ pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
 pub use sockets::Sockets;
 use sockets::Stage;
 
+/// So long a stop waits for lines of the log that nobody reads.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
 /// A program that runs.
 pub struct Running {
     /// Where the public port listens.
@@ -171,6 +174,8 @@ impl Running {
                 tracing::error!("the side port's thread panicked");
             }
         }
+        let log = Arc::clone(&gateway.request_log);
+        drop(tokio::task::spawn_blocking(move || log.finish(LAST_LINES)).await);
         let all_finished = served && settled;
         tracing::info!(all_finished, "stopped");
         Stopped { all_finished, _held: self.data_dir }

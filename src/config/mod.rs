@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::{CapacityConfig, Cors, Keeping, Proxies, Retirement};
+use crate::gateway::{CapacityConfig, Cors, Keeping, Proxies, Retirement, Sampling};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
@@ -88,6 +88,10 @@ pub struct Config {
     pub workers: Option<usize>,
     /// How much runs at once.
     pub capacity: CapacityConfig,
+    /// Whether requests are told on standard output.
+    pub tells_requests: bool,
+    /// Which of them.
+    pub sampling: Sampling,
     /// The log.
     pub log: LogConfig,
     /// All of it as it was written.

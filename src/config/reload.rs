@@ -18,6 +18,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "keys",
     "listen",
     "log.format",
+    "log.requests",
     "mapping",
     "server.workers",
     "service.license",

@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::admin::Access;
+use crate::gateway::Sampling;
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
 use crate::telemetry::log::{LogConfig, is_level};
@@ -61,6 +62,8 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
             .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
         capacity: reading.capacity(),
         log: reading.log(),
+        tells_requests: reading.flag("log.requests"),
+        sampling: Sampling { slow: reading.duration("log.slow"), one_in: reading.number("log.one_in") },
         written: written.clone(),
     };
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());

@@ -113,6 +113,9 @@ pub static SETTINGS: &[Setting] = &[
     setting("overload.queue", Number(0, 1_000_000), Some("512"), "How many may queue for a place among the ones, and among the others."),
     setting("overload.patience", Duration, Some("\"10ms\""), "How long they queue."),
     setting("log.format", Words(&["text", "json"]), Some("\"text\""), "How the log looks."),
+    setting("log.requests", Flag, Some("true"), "Whether requests are told on standard output, a line each: all that fail by our fault or the backend's, all slow ones, and some of the rest."),
+    setting("log.slow", Duration, Some("\"1s\""), "From this on a request is slow."),
+    setting("log.one_in", Number(0, 1_000_000), Some("100"), "Of the requests that are well and quick, one in so many is told; 0 for none."),
     setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
 ];
 

@@ -57,6 +57,11 @@ pub(super) fn presented_prefix(headers: &HeaderMap) -> &str {
     presented(headers).map_or("", shown_prefix)
 }
 
+/// Whether a text is a key: of our form, or the one that was sent.
+pub(super) fn is_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {
+    form.is_ours(text) || presented(headers).is_ok_and(|key| key == text)
+}
+
 /// The key that was sent: in either header, or the same in both.
 pub(super) fn presented(headers: &HeaderMap) -> Result<&str, Refusal> {
     let bearer = sole(headers.get_all(AUTHORIZATION).iter())?.map(bearer_token).transpose()?.flatten();

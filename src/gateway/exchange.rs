@@ -8,11 +8,15 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::authenticate::Caller;
+use super::Gateway;
+use super::authenticate::{Caller, is_a_key};
 use super::observe::{Instruments, Seen, Subject};
 use super::outcome::Outcome;
 use super::refusal::Refusal;
+use super::told::{RequestLog, Told, Trace};
 use crate::clock::Now;
+use crate::keys::KeyForm;
+use crate::routes::DocumentKey;
 
 /// Who is at the other end: of the connection, or of the proxies that it came through.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +34,9 @@ pub(super) struct RequestId(pub(super) HeaderValue);
 /// A request and all that has become of it so far.
 pub(super) struct Exchange {
     instruments: Arc<Instruments>,
+    log: Arc<RequestLog>,
+    /// The trace that it is a part of.
+    trace: Option<Trace>,
     /// When its head was there.
     pub(super) started: Now,
     /// Its identifier.
@@ -38,6 +45,8 @@ pub(super) struct Exchange {
     pub(super) peer: Peer,
     /// What it is about: written by `parse` and `resolve`.
     pub(super) subject: Subject,
+    /// The document it asks for: written by `resolve`.
+    pub(super) document: Option<DocumentKey>,
     /// Who asks: written by `authenticate`.
     pub(super) caller: Option<Caller>,
     /// Where the document came from: written by `fetch`.
@@ -53,20 +62,41 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn open(instruments: Arc<Instruments>, started: Now, peer: Peer, headers: &HeaderMap) -> Self {
-        instruments.begun();
+    /// Opens it for a request that comes to this gateway.
+    pub(super) fn open(gateway: &Gateway, started: Now, peer: Peer, headers: &HeaderMap) -> Self {
+        gateway.instruments.begun();
         Self {
-            id: RequestId::of(headers, started),
-            instruments,
+            id: RequestId::of(headers, &gateway.form, started),
+            instruments: Arc::clone(&gateway.instruments),
+            log: Arc::clone(&gateway.request_log),
+            trace: Trace::of(headers),
             started,
             peer,
             subject: Subject::Nothing,
+            document: None,
             caller: None,
             outcome: None,
             age: None,
             refusal: None,
             status: None,
             ended: None,
+        }
+    }
+
+    fn told(&self, seen: &Seen) -> Told {
+        Told {
+            started: self.started.wall,
+            id: self.id.0.clone(),
+            trace: self.trace,
+            client: self.peer.address,
+            application: self.caller.as_ref().map(|caller| caller.account.id),
+            endpoint: seen.subject.word(),
+            document: self.document.clone(),
+            status: seen.status,
+            code: seen.refused.map(|(code, _)| code),
+            outcome: seen.outcome,
+            age: seen.age,
+            took: seen.took,
         }
     }
 
@@ -90,15 +120,21 @@ impl Drop for Exchange {
             refused: self.refusal.as_ref().map(|refusal| (refusal.code(), refusal.rule())),
         });
         self.instruments.record(seen.as_ref());
+        if let Some(seen) = seen {
+            let fault = self.refusal.as_ref().map(Refusal::fault);
+            self.log.over(fault, seen.took, || self.told(&seen));
+        }
     }
 }
 
 impl RequestId {
-    /// The caller's own identifier if it is well formed, else a new one.
-    fn of(headers: &HeaderMap, now: Now) -> Self {
+    /// The caller's own identifier if it is well formed and no key, else a new one: it is repeated in the log and in the
+    /// bodies of errors, where a key has no place.
+    fn of(headers: &HeaderMap, form: &KeyForm, now: Now) -> Self {
         let mut given = headers.get_all("x-request-id").iter();
+        let is_key = |id: &HeaderValue| is_a_key(id.to_str().unwrap_or_default(), headers, form);
         match (given.next(), given.next()) {
-            (Some(id), None) if is_well_formed(id) => Self(id.clone()),
+            (Some(id), None) if is_well_formed(id) && !is_key(id) => Self(id.clone()),
             _ => Self(fresh(now)),
         }
     }

@@ -14,6 +14,7 @@ use super::larder::{Found, InVain, Larder, NoDocument};
 use super::listed::PROBES_APART;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
+use super::resolve::Target;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
@@ -50,10 +51,14 @@ pub(super) fn look(larder: &Larder, key: &DocumentKey, now: Now) -> Option<Serve
 /// The document: stored, or fetched, or stored and stale because fetching failed.
 pub(super) async fn fetch(
     larder: &Arc<Larder>,
-    key: &DocumentKey,
+    target: &Target,
     urgency: Urgency,
     now: Now,
 ) -> Result<Served, Refusal> {
+    if target.names_a_key {
+        return Err(Refusal::ModelNotFound);
+    }
+    let key = &target.key;
     let found = larder.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone);
     let Some(found) = found else {
         return match larder.wait(key, urgency).await {

@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
 use crate::cache;
-use crate::keys::Rights;
+use crate::keys::{KeyForm, Rights};
 use crate::routes::DocumentKey;
 
 use super::authenticate::presented;
@@ -18,7 +18,7 @@ use super::resolve::{endpoint, resolve};
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
     let ask = parse(head, false)?;
     let (endpoint, raw_id) = endpoint(&ask)?;
-    resolve(&ask, endpoint, raw_id, rights).map(|target| target.key)
+    resolve(&ask, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
 }
 
 /// The key that was sent.

@@ -43,6 +43,7 @@ mod roster;
 mod schedules;
 mod stocktaking;
 mod terms;
+mod told;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -90,6 +91,7 @@ pub use retirement::Retirement;
 pub use roster::{Found, Roster};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
+pub use told::{RequestLog, Sampling};
 
 /// The page that says nothing but that the process is alive.
 const HEALTH: &str = "/healthz";
@@ -116,6 +118,8 @@ pub struct Gateway {
     pub capacity: Arc<Capacity>,
     /// What is counted.
     pub instruments: Arc<Instruments>,
+    /// Where requests are told.
+    pub request_log: Arc<RequestLog>,
     /// Which pages of other sites may read answers, if any.
     pub cors: Option<Cors>,
     /// What is said of the API's own end.
@@ -140,7 +144,7 @@ impl Gateway {
     pub async fn handle(&self, head: &Parts, has_body: bool, peer: Peer) -> Response<Full<Bytes>> {
         let started = self.clock.now();
         let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
-        let mut exchange = Exchange::open(Arc::clone(&self.instruments), started, client, &head.headers);
+        let mut exchange = Exchange::open(self, started, client, &head.headers);
         let line = AssertUnwindSafe(self.answer(head, has_body, &mut exchange)).catch_unwind().await;
         let answered = line.unwrap_or_else(|_| {
             self.instruments.panicked();
@@ -196,14 +200,15 @@ impl Gateway {
         if endpoint.route == Route::Me {
             return self.me(&ask, &caller, x);
         }
-        let target = resolve(&ask, endpoint, raw_id, caller.rights)?;
+        let target = resolve(&ask, endpoint, raw_id, caller.rights, &self.form)?;
+        x.document = Some(&target).filter(|target| !target.names_a_key).map(|target| target.key.clone());
         let at_hand = self.larder.is_at_hand(&target.key, x.started.mono);
         let _place = self.capacity.enter(at_hand, &self.clock).await?;
         let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
                 let urgency = if caller.rights.is_paid() { Urgency::Paid } else { Urgency::Free };
-                let served = fetch(&self.larder, &target.key, urgency, x.started).await?;
+                let served = fetch(&self.larder, &target, urgency, x.started).await?;
                 let now = self.clock.now();
                 let caller = if served.outcome == Outcome::Hit {
                     caller

@@ -328,8 +328,19 @@ impl Class {
 
 impl Subject {
     fn words() -> Vec<String> {
-        let endpoints = ENDPOINTS.iter().map(|endpoint| endpoint.name);
-        endpoints.chain(["page", "options", "none"]).map(String::from).collect()
+        let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
+        let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
+        all.map(|subject| subject.word().to_owned()).collect()
+    }
+
+    /// Its word, in metrics and in the log.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Endpoint(route) => route.name(),
+            Self::Page => "page",
+            Self::Options => "options",
+            Self::Nothing => "none",
+        }
     }
 }
 

@@ -4,9 +4,10 @@ use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{Encoding, negotiate};
-use crate::keys::Rights;
+use crate::keys::{KeyForm, Rights};
 use crate::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
 
+use super::authenticate::is_a_key;
 use super::parse::Ask;
 use super::refusal::Refusal;
 
@@ -19,6 +20,9 @@ pub(super) struct Target {
     pub(super) encoding: Encoding,
     /// Whether the caller has a copy and asks if it is still current.
     pub(super) conditional: bool,
+    /// Whether a key stands where the model should. It may have slipped in there: it is no model, and goes nowhere, not to
+    /// the backend, not into a log.
+    pub(super) names_a_key: bool,
 }
 
 /// Finds the endpoint of a path.
@@ -32,6 +36,7 @@ pub(super) fn resolve(
     endpoint: &Endpoint,
     raw_id: Option<&str>,
     rights: Rights,
+    form: &KeyForm,
 ) -> Result<Target, Refusal> {
     let id = raw_id.map(ModelId::from_path).transpose().map_err(Refusal::BadParam)?;
     let query = decode_query(ask.query, endpoint.takes).map_err(Refusal::BadParam)?;
@@ -41,7 +46,9 @@ pub(super) fn resolve(
     };
     let key = DocumentKey::new(endpoint.route, id, query, default_period);
     entitle(&key, rights)?;
-    Ok(Target { key, encoding: encoding(ask.headers), conditional: ask.headers.contains_key(IF_NONE_MATCH) })
+    let names_a_key = key.id.as_ref().is_some_and(|id| is_a_key(id.as_str(), ask.headers, form));
+    let conditional = ask.headers.contains_key(IF_NONE_MATCH);
+    Ok(Target { key, encoding: encoding(ask.headers), conditional, names_a_key })
 }
 
 /// Whether these rights may ask for a document.

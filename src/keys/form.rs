@@ -55,7 +55,8 @@ impl KeyForm {
         self.is_ours(text) || (self.accept_imported && is_importable(text))
     }
 
-    fn is_ours(&self, text: &str) -> bool {
+    /// Whether a text has the form of the keys that are made here.
+    pub fn is_ours(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(&self.lead) else { return false };
         if rest.len() != RANDOM + CHECK || !rest.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return false;

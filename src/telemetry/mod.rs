@@ -6,3 +6,4 @@
 pub mod log;
 pub mod metrics;
 mod process;
+pub mod requests;

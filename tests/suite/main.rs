@@ -91,6 +91,7 @@ mod shell;
 mod sigterm;
 mod strangers;
 mod tls;
+mod told;
 mod two_forms;
 mod unlisted;
 mod upstream;

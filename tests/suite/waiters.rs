@@ -185,6 +185,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
         instruments,
+        request_log: Arc::clone(&whole.request_log),
         cors: config.cors,
         retirement: config.retirement,
         notice: whole.notice.clone(),

@@ -1,0 +1,129 @@
+//! The log of requests, as the real program writes it: what it tells, what it never tells, and what it never stops.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::shell::{BUILT_IN, Keys, Program, Visitor};
+
+/// Every request is told.
+const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_ONE_IN", "1")];
+
+/// What a line says, by name.
+fn fields(line: &str) -> BTreeMap<&str, &str> {
+    line.split(' ').map(|field| field.split_once('=').unwrap_or_else(|| panic!("{line}"))).collect()
+}
+
+/// All that is said to these lines of a head.
+async fn said(to: SocketAddr, head: &str) -> String {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    let head = format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).await.unwrap();
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[tokio::test]
+async fn told_is_each_request_in_a_line_that_says_what_became_of_it() {
+    let place = TempDir::new().unwrap();
+    let program = Program::serve(place.path(), &ALL);
+    let visitor = Visitor::to(program.public()).await;
+    let (application, key) = Keys(place.path()).create("pro");
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let parent = format!("00-{trace}-b7ad6b7169203331-01");
+    let models = visitor.get("/api/v1/models?period=7d&unknown=1", &key);
+    let good = models.header("traceparent", &parent).header("x-request-id", "mine-12345").send().await;
+    assert_eq!(good.status, 200);
+    assert_eq!(visitor.get("/api/v1/models/no%2Fmodel", &key).send().await.status, 400);
+    let out = program.stop().with(0).out;
+    let told: Vec<_> = out.lines().map(fields).collect();
+    let [page, good, bad] = told.as_slice() else { panic!("{out}") };
+    assert_eq!((page["endpoint"], page["status"]), ("page", "200"));
+    assert_eq!((good["endpoint"], good["status"], good["outcome"]), ("models", "200", "miss"));
+    assert_eq!(good["document"], "/api/v1/models?period=7d&sortBy=combined");
+    assert_eq!((good["application"], good["client"]), (application.as_str(), "127.0.0.1"));
+    assert_eq!((good["request_id"], good["trace_id"]), ("mine-12345", trace));
+    assert!(good["took_us"].parse::<u64>().unwrap() > 0 && good["at"].ends_with('Z'));
+    assert_eq!((bad["status"], bad["code"]), ("400", "invalid_model_id"));
+    assert!(!bad.contains_key("document") && !bad.contains_key("trace_id"));
+}
+
+#[tokio::test]
+async fn told_is_by_default_what_is_our_fault_and_not_what_is_the_caller_s() {
+    let place = TempDir::new().unwrap();
+    // Nobody listens there.
+    let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")]);
+    let visitor = Visitor::to(program.public()).await;
+    let (_, key) = Keys(place.path()).create("pro");
+    assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
+    assert_eq!(visitor.get("/api/v1/index", &key).send().await.status, 503);
+    let out = program.stop().with(0).out;
+    let told: Vec<&str> = out.lines().filter(|line| !line.contains("endpoint=page")).collect();
+    let [line] = told.as_slice() else { panic!("{out}") };
+    assert!(
+        line.contains(" status=503 endpoint=index document=/api/v1/index code=upstream_unavailable "),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn told_is_never_a_key_wherever_it_was_sent() {
+    let place = TempDir::new().unwrap();
+    let program = Program::serve(place.path(), &ALL);
+    let (public, side) = program.ports();
+    let (_, key) = Keys(place.path()).create("pro");
+    let mut answers = String::new();
+    let heads = [
+        format!("GET /api/v1/models?key={key}&period={key} HTTP/1.1\r\nX-API-Key: {key}"),
+        format!("GET /api/v1/models/{key} HTTP/1.1\r\nAuthorization: Bearer {key}"),
+        format!("GET /{key} HTTP/1.1\r\nAuthorization: Basic {key}"),
+        format!("GET /api/v1/models HTTP/1.1\r\nX-API-Key: {key}\r\nX-Request-Id: {key}"),
+        format!("GET /api/v1/models HTTP/1.1\r\nX-Request-Id: {key}"),
+        format!("{key} /api/v1/models HTTP/1.1\r\nUser-Agent: {key}"),
+        format!("GET /api/v1/models HTTP/1.1\r\nX-API-Key: {key}\r\nCookie: {key}\r\nReferer: http://{key}/"),
+        format!(
+            "GET /api/v1/models HTTP/1.1\r\nX-API-Key: {key}\r\nForwarded: for={key}\r\ntraceparent: 00-{key}-1-01"
+        ),
+        format!(
+            "GET /api/v1/models HTTP/1.1\r\nX-API-Key: {key}\r\nIf-None-Match: \"{key}\"\r\nAccept: {key}"
+        ),
+        format!("GET http://{key}/api/v1/models HTTP/1.1\r\nX-API-Key: {key}x"),
+    ];
+    for head in heads {
+        answers.push_str(&said(public, &head).await);
+    }
+    answers.push_str(&said(side, "GET /metrics HTTP/1.1").await);
+    let ended = program.stop().with(0);
+    assert!(ended.out.lines().count() >= 10, "{}", ended.out);
+    for (where_, text) in
+        [("the log of requests", &ended.out), ("the log", &ended.err), ("an answer", &answers)]
+    {
+        // A model's identifier is repeated in nothing either; the shown prefix of a key is not the key.
+        assert!(!text.contains(&key) && !text.contains(&key[10..]), "{where_}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn told_or_not_a_reader_who_has_left_stops_nothing() {
+    let place = TempDir::new().unwrap();
+    let mut command = Command::new("sh");
+    // The reader of its standard output is gone at once; where it serves it says on standard error.
+    let serve = "\"$0\" serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --data-dir \"$1\" | true";
+    command.args(["-c", serve, env!("CARGO_BIN_EXE_scoregate"), place.path().to_str().unwrap()]);
+    command.env_clear().env("PATH", "/usr/bin:/bin").envs(ALL).stdin(Stdio::null());
+    let program = Program::spawn(command);
+    let (public, side) = program.ports();
+    let visitor = Visitor::to(public).await;
+    let (_, key) = Keys(place.path()).create("teams");
+    for _ in 0..50 {
+        assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
+    }
+    let metrics = said(side, "GET /metrics HTTP/1.1").await;
+    let lost = metrics.lines().find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total ")).unwrap();
+    assert!(lost.parse::<u32>().unwrap() > 0, "{lost}");
+}
