@@ -118,7 +118,7 @@ ON_CALL = [
     stat("How long has it been running?", "s", "Younger than the last release: it was started anew, and the end of the log before says why. Runbook: ScoregateRestarts.",
          (f"time() - process_start_time_seconds{{{I}}}", "{{instance}}")),
     stat("Were settings read again?", "short", "Refused ones: `scoregate check --config FILE` names what is wrong. Runbook: ScoregateSettingsRefused, ScoregateReloadsRefused.",
-         (f"sum by (outcome) (increase(scoregate_reloads_total{{{I}}}[1d]))", "{{outcome}} within a day")),
+         (f"sum by (reload) (increase(scoregate_reloads_total{{{I}}}[1d]))", "{{reload}} within a day")),
 ]
 
 CACHE = [

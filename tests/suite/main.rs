@@ -95,5 +95,6 @@ mod two_forms;
 mod unlisted;
 mod upstream;
 mod waiters;
+mod watching;
 mod week;
 mod world;
