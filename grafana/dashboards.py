@@ -32,19 +32,21 @@ def quantiles(metric, labels=I, wanted=("0.5", "0.99")):
     return [(f"histogram_quantile({q}, {inside})", f"{float(q) * 100:g} % within") for q in wanted]
 
 
-def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, top=None):
-    """`words` name values, from `bad` on a value is red, `top` is the end of the scale."""
-    steps = [{"color": "green", "value": None}] + ([{"color": "red", "value": bad}] if bad is not None else [])
-    defaults = {"unit": unit, "thresholds": {"mode": "absolute", "steps": steps}, "mappings": [], "min": 0}
+def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, good=None, top=None):
+    """`words` name values, from `bad` on a value is red, below `good` as well, `top` is the end of the scale."""
+    steps = [{"color": "green" if good is None else "red", "value": None}]
+    steps += [{"color": colour, "value": value} for colour, value in (("green", good), ("red", bad)) if value is not None]
+    defaults = {"unit": unit, "color": {"mode": "thresholds" if kind == "stat" else "palette-classic"}, "thresholds": {"mode": "absolute", "steps": steps}, "mappings": [], "min": 0}
     if top is not None:
         defaults["max"] = top
     if words:
         options = {value: {"text": text, "index": place} for place, (value, text) in enumerate(words.items())}
         defaults["mappings"] = [{"type": "value", "options": options}]
     if kind == "stat":
-        options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "colorMode": "value", "textMode": "auto"}
+        options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "colorMode": "value", "textMode": "value_and_name"}
     else:
-        defaults["custom"] = {"fillOpacity": 10, "showPoints": "never", "spanNulls": False}
+        line = "line" if len(steps) > 1 else "off"
+        defaults["custom"] = {"fillOpacity": 10, "showPoints": "never", "spanNulls": False, "thresholdsStyle": {"mode": line}}
         options = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
     targets = [
         {"refId": chr(ord("A") + place), "datasource": DATASOURCE, "expr": expr, "legendFormat": legend, "instant": False, "range": True}
@@ -77,14 +79,14 @@ SERVED_OR_OWED = 'class=~"2xx|3xx|5xx", endpoint!~"page|options"'
 ON_CALL = [
     stat("Are callers being served?", "percentunit",
          "Below 99.9 %: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnsFast. 4xx count neither way.",
-         (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {SERVED_OR_OWED}}}[5m]))', "served"), top=1),
+         (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {SERVED_OR_OWED}}}[5m]))', "served"), good=0.999, top=1),
     stat("How fast do the error budgets burn?", "suffix: ×",
          "1 spends the month's budget in the month. Above 14 somebody is paged. Each has a section in the runbook. All instances together.",
          ("job:scoregate_answers_failed:ratio_rate1h / 0.001", "availability"),
          ("job:scoregate_answers_slow:ratio_rate1h / 0.01", "latency"),
          ("job:scoregate_answers_old:ratio_rate1h / 0.01", "freshness"), bad=6),
     stat("Is every instance up?", "none", "If one is not, look at its service and the end of its log. Runbook: ScoregateDown.",
-         (f'up{{job="scoregate", {I}}}', "{{instance}}"), words=YES_NO),
+         (f'up{{job="scoregate", {I}}}', "{{instance}}"), words=YES_NO, good=1),
     stat("How many alerts fire?", "short", "More than none: open Prometheus' page of alerts; each links to its section of the runbook.",
          ('count(ALERTS{alertname=~"Scoregate.*", alertstate="firing"}) or vector(0)', "firing"), bad=1),
     TRUSTED,
@@ -208,7 +210,7 @@ UPSTREAM = [
     stat("Could connections not be accepted?", "short", "In a day. Above 0: no file or memory was left. Runbook: ScoregateAcceptFails.",
          (f"increase(scoregate_accept_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
     stat("When does a certificate end?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateEnds. Empty without TLS.",
-         (f"(scoregate_certificate_ends_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}")),
+         (f"(scoregate_certificate_ends_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}"), good=14 * 86400),
     stat("Are settings or certificates refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is mended. Runbook: ScoregateSettingsRefused, ScoregateCertificateRefused.",
          (f"scoregate_settings_refused{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_refused{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
 ]
@@ -242,7 +244,7 @@ def placed(panels):
     """With their numbers and places: stats are small, and a line is full before the next begins."""
     x, y, height = 0, 0, 0
     for number, one in enumerate(panels, start=1):
-        w, h = (6, 5) if one["type"] == "stat" else (12, 8)
+        w, h = (4, 4) if one["type"] == "stat" else (12, 8)
         if x + w > WIDTH or (x and h != height):
             x, y = 0, y + height
         yield {"id": number, **one, "gridPos": {"x": x, "y": y, "w": w, "h": h}}
