@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 impl World {
     /// Every write to the ledger fails from now on.
-    fn ledger_fails(&self) {
+    pub fn ledger_fails(&self) {
         let refuse = |what| {
             format!(
                 "CREATE TRIGGER no_{what} BEFORE {what} ON ledger
@@ -29,7 +29,7 @@ impl World {
     }
 
     /// Writes to the ledger succeed again.
-    fn ledger_works(&self) {
+    pub fn ledger_works(&self) {
         sqlite3(self.directory.path(), "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE");
     }
 

@@ -96,5 +96,6 @@ mod two_forms;
 mod unlisted;
 mod upstream;
 mod waiters;
+mod watching;
 mod week;
 mod world;

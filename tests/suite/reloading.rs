@@ -18,7 +18,8 @@ impl World {
         resolve(&read_text(&format!("{fixed}{text}\n{backend}")).unwrap())
     }
 
-    async fn reloads(&mut self, text: &str) -> Result<Reloaded, Problems> {
+    /// Reads them again.
+    pub async fn reloads(&mut self, text: &str) -> Result<Reloaded, Problems> {
         let wanted = self.settings(text)?;
         self.running.reload(wanted).await
     }

@@ -1,0 +1,277 @@
+"""Writes the dashboards of `grafana/dashboards/` from the table below: one line of questions for each panel.
+
+    dashboards.py          writes them
+    dashboards.py --check  fails if one of them is not what would be written
+
+Each panel is a question, what it is measured in, what to do about the answer, and its queries. It needs Python alone. Not
+for: where the dashboards find Prometheus (`provisioning/`), nor when somebody is woken (`deploy/prometheus/rules/`).
+"""
+
+import json
+import pathlib
+import sys
+
+PLACE = pathlib.Path(__file__).resolve().parent / "dashboards"
+SCHEMA = 41
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+WIDTH = 24
+
+I = 'instance=~"$instance"'
+T = f'{I}, tier=~"$tier"'
+ASKED = 'endpoint!~"page|options|none"'
+YES_NO = {"0": "no", "1": "yes"}
+HEALTH = {"0": "works", "1": "on trial", "2": "rests"}
+
+
+def rate(metric, by="", labels=I):
+    return f"sum by ({by}) (rate({metric}{{{labels}}}[$__rate_interval]))" if by else f"sum(rate({metric}{{{labels}}}[$__rate_interval]))"
+
+
+def quantiles(metric, labels=I, wanted=("0.5", "0.99")):
+    inside = f"sum by (le) (rate({metric}_bucket{{{labels}}}[$__rate_interval]))"
+    return [(f"histogram_quantile({q}, {inside})", f"{float(q) * 100:g} % within") for q in wanted]
+
+
+def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, good=None, top=None):
+    """`words` name values, from `bad` on a value is red, below `good` as well, `top` is the end of the scale."""
+    steps = [{"color": "green" if good is None else "red", "value": None}]
+    steps += [{"color": colour, "value": value} for colour, value in (("green", good), ("red", bad)) if value is not None]
+    defaults = {"unit": unit, "color": {"mode": "thresholds" if kind == "stat" else "palette-classic"}, "thresholds": {"mode": "absolute", "steps": steps}, "mappings": [], "min": 0}
+    if top is not None:
+        defaults["max"] = top
+    if words:
+        options = {value: {"text": text, "index": place} for place, (value, text) in enumerate(words.items())}
+        defaults["mappings"] = [{"type": "value", "options": options}]
+    if kind == "stat":
+        options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "colorMode": "value", "textMode": "value_and_name"}
+    else:
+        line = "line" if len(steps) > 1 else "off"
+        defaults["custom"] = {"fillOpacity": 10, "showPoints": "never", "spanNulls": False, "thresholdsStyle": {"mode": line}}
+        options = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
+    targets = [
+        {"refId": chr(ord("A") + place), "datasource": DATASOURCE, "expr": expr, "legendFormat": legend, "instant": False, "range": True}
+        for place, (expr, legend) in enumerate(queries)
+    ]
+    return {
+        "type": kind, "title": title, "description": todo, "datasource": DATASOURCE,
+        "fieldConfig": {"defaults": defaults, "overrides": []}, "options": options, "targets": targets,
+    }
+
+
+def stat(*arguments, **more):
+    return panel(*arguments, kind="stat", **more)
+
+
+TRUSTED = stat(
+    "Is the backend trusted?", "none",
+    "If it rests or is on trial for minutes, ask it by hand at upstream.url: what is stored goes on being served, stale. Runbook: ScoregateBackendRests.",
+    (f"max by (instance) (scoregate_upstream_health{{{I}}})", "{{instance}}"), words=HEALTH, bad=1)
+TIERS = panel(
+    "Which tier asks, and how is it answered?", "reqps",
+    "One tier alone with many 4xx: look which rule refuses it. 5xx in any tier are never the caller's fault: look at the upstream dashboard.",
+    (rate("scoregate_tier_requests_total", "tier, class", T), "{{tier}} {{class}}"))
+HITS = panel(
+    "What share is served from memory?", "percentunit",
+    "It falls after a purge, a start without a shelf, or when callers ask for what nobody asked for before. If it stays low, raise cache.max_bytes.",
+    (f"instance:scoregate_hits:ratio_rate5m{{{I}}}", "{{instance}}"), top=1)
+SERVED_OR_OWED = 'class=~"2xx|3xx|5xx", endpoint!~"page|options"'
+
+ON_CALL = [
+    stat("Are callers being served?", "percentunit",
+         "Below 99.9 %: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnsFast. 4xx count neither way.",
+         (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {SERVED_OR_OWED}}}[5m]))', "served"), good=0.999, top=1),
+    stat("How fast do the error budgets burn?", "suffix: ×",
+         "1 spends the month's budget in the month. Above 14 somebody is paged. Each has a section in the runbook. All instances together.",
+         ("job:scoregate_answers_failed:ratio_rate1h / 0.001", "availability"),
+         ("job:scoregate_answers_slow:ratio_rate1h / 0.01", "latency"),
+         ("job:scoregate_answers_old:ratio_rate1h / 0.01", "freshness"), bad=6),
+    stat("Is every instance up?", "none", "If one is not, look at its service and the end of its log. Runbook: ScoregateDown.",
+         (f'up{{job="scoregate", {I}}}', "{{instance}}"), words=YES_NO, good=1),
+    stat("How many alerts fire?", "short", "More than none: open Prometheus' page of alerts; each links to its section of the runbook.",
+         ('count(ALERTS{alertname=~"Scoregate.*", alertstate="firing"}) or vector(0)', "firing"), bad=1),
+    TRUSTED,
+    stat("Is something of ours broken?", "short", "Anything but 0 is in the log with its reason. Runbook: ScoregatePanics, ScoregateStoreDamaged, ScoregateLedgerAway, ScoregateSettingsRefused, ScoregateCertificateRefused.",
+         (f"sum(increase(scoregate_panics_total{{{I}}}[1h]))", "panics in an hour"),
+         (f"max(scoregate_store_damaged{{{I}}})", "store damaged"),
+         (f"max(scoregate_ledger_away{{{I}}})", "ledger away"),
+         (f"max(scoregate_settings_refused{{{I}}})", "settings refused"),
+         (f"max(scoregate_certificates_refused{{{I}}})", "certificates refused"), bad=1),
+    panel("How many requests come, and how are they answered?", "reqps",
+          "A step in 4xx is the callers' or a release of theirs; a step in 5xx is the backend's or ours; a fall of all is the network before us.",
+          (rate("scoregate_requests_total", "class"), "{{class}}")),
+    panel("Why are requests refused?", "reqps",
+          "upstream_* is the backend, overloaded is places or the ledger, internal_error is a defect of ours; all else is the callers' to mend.",
+          (rate("scoregate_refusals_total", "code") + " > 0", "{{code}}")),
+    panel("Which endpoint fails?", "reqps", "One alone: its part of the backend fails, or its mapping no longer fits. All: look at the upstream dashboard.",
+          (rate("scoregate_requests_total", "endpoint", f'{I}, class="5xx"') + " > 0", "{{endpoint}}")),
+    panel("How long do callers wait?", "s", "A hit takes far less than a millisecond. If the median rises, the machine is busy; if only the last per cent does, it waits for the backend or for leases.",
+          *quantiles("scoregate_request_duration_seconds", f"{I}, {ASKED}", ("0.5", "0.99", "0.999"))),
+    panel("Which endpoint is slow?", "s", "99 % were answered within this, of all instances together. One alone is asked about with ever new parameters, or the backend takes long for it.",
+          ("endpoint:scoregate_request_duration_seconds:p99_5m", "{{endpoint}}")),
+    TIERS,
+    HITS,
+    panel("Is there room for more?", "short", "Compare with overload.at_once and overload.waiting. `waiting` fills when the backend is slow, `at_hand` when processors are. Runbook: ScoregatePlacesExhausted.",
+          (f"sum by (room) (scoregate_places_taken{{{I}}})", "places taken, {{room}}"), (f"sum(scoregate_requests_in_progress{{{I}}})", "requests being handled")),
+    panel("Does anybody queue, go empty-handed or give up?", "reqps", "Refused for want of a place is a 503 of ours. Clients that leave early have a deadline shorter than the backend takes.",
+          (rate("scoregate_overload_queued_total", "room"), "queued, {{room}}"), (rate("scoregate_overload_refused_total", "room"), "refused, {{room}}"),
+          (rate("scoregate_clients_left_total"), "left before the answer")),
+    stat("Which version runs?", "none", "Two versions are a release under way; if it is not, one instance was forgotten.",
+         (f"sum by (version) (scoregate_build_info{{{I}}})", "{{version}}")),
+    stat("How long has it been running?", "s", "Younger than the last release: it was started anew, and the end of the log before says why. Runbook: ScoregateRestarts.",
+         (f"time() - process_start_time_seconds{{{I}}}", "{{instance}}")),
+    stat("Were settings read again?", "short", "Refused ones: `scoregate check --config FILE` names what is wrong. Runbook: ScoregateSettingsRefused, ScoregateReloadsRefused.",
+         (f"sum by (reload) (increase(scoregate_reloads_total{{{I}}}[1d]))", "{{reload}} within a day")),
+]
+
+CACHE = [
+    panel("From where is served?", "reqps", "hit and stale cost no wait. Much miss or shared: callers wait for the backend. stale_on_error: the backend fails, look at the upstream dashboard.",
+          (rate("scoregate_documents_served_total", "outcome"), "{{outcome}}")),
+    HITS,
+    panel("How old is what is served?", "s", "Since the backend confirmed it. Above its refresh interval: look whether the refresh is overdue.",
+          *quantiles("scoregate_document_age_seconds", wanted=("0.5", "0.9", "0.99"))),
+    panel("What share is older than two hours?", "percentunit", "Above 1 % the freshness objective is missed. All instances together. Runbook: ScoregateFreshnessBurnsFast.",
+          ("job:scoregate_answers_old:ratio_rate5m", "{{job}}"), bad=0.01, top=1),
+    panel("When does the backend refresh next?", "s", "Counts down to its expected refresh. If it jumps about, the backend changes its mind: set freshness.refresh.",
+          (f"scoregate_next_refresh_seconds{{{I}}}", "{{instance}}")),
+    panel("Is the next refresh overdue?", "s", "A minute or two is usual. Longer: if the backend is trusted, its own pipeline stands still. Runbook: ScoregateRefreshOverdue.",
+          (f"scoregate_refresh_overdue_seconds{{{I}}}", "{{instance}}"), bad=3600),
+    stat("How many refreshes were seen in a day?", "short", "Fewer than the backend makes: the gateway was away, or nobody asked. Instances should agree.",
+         (f"increase(scoregate_refreshes_total{{{I}}}[1d])", "{{instance}}")),
+    panel("How much room do documents take?", "bytes", "Near cache.max_bytes or cache.disk_max_bytes what is used least is dropped: raise them if there is memory.",
+          (f"scoregate_cache_bytes{{{I}}}", "in memory, {{instance}}"), (f"scoregate_shelf_bytes{{{I}}}", "on disk, {{instance}}")),
+    panel("How many documents are stored?", "short", "A sudden fall is a purge or a start. A steady rise is callers who try every parameter: harmless below cache.max_bytes.",
+          (f"scoregate_cache_documents{{{I}}}", "{{instance}}")),
+    panel("How many fetches are under way?", "short", "More than upstream.at_once means that some wait for their turn. If it does not come down, the backend hangs.",
+          (f"scoregate_flights{{{I}}}", "{{instance}}")),
+    panel("How many callers share a fetch?", "short", "Many: one document is wanted by all at once, and the backend is asked once. Nothing to do unless callers also wait long.",
+          *quantiles("scoregate_flight_passengers")),
+    panel("How often has a caller what is current already?", "percentunit", "The share of 304. It costs no quota. If a large customer is at 0, tell them of If-None-Match.",
+          (rate("scoregate_not_modified_total") + " / " + rate("scoregate_documents_served_total"), "304"), top=1),
+    stat("Is what is stored kept on disk?", "short", "Failures in a day. Above 0 the disk under data_dir is full or broken: a restart would begin empty. Runbook: ScoregateShelfFails.",
+         (f"increase(scoregate_shelf_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
+]
+
+LIMITS = [
+    TIERS,
+    panel("Which rule refuses whom?", "reqps", "minute: that tier's bursts; day: quotas are spent, time to talk of a larger tier; guard with tier none: a stranger, see ScoregateGuardFlood.",
+          (rate("scoregate_limited_total", "rule, tier", T), "{{rule}} {{tier}}")),
+    panel("What share of a tier's requests is refused by a limit?", "percentunit", "A paid tier above a few per cent for a day: its customers need a larger one, or one of them has a loop.",
+          (rate("scoregate_limited_total", "tier", T) + " / " + rate("scoregate_tier_requests_total", "tier", T), "{{tier}}"), top=1),
+    panel("Which tier do we fail?", "reqps", "Any of it: look at 'Why are requests refused?' on the on-call dashboard. Paid tiers go first wherever there is a line.",
+          (rate("scoregate_tier_requests_total", "tier", f'{T}, class="5xx"'), "{{tier}}")),
+    panel("Does anybody flood us?", "reqps", "Requests refused by the guard. Above 10/s for minutes: find the address at the proxy before us and block it there. Runbook: ScoregateGuardFlood.",
+          (f"instance:scoregate_guarded:rate5m{{{I}}}", "{{instance}}"), bad=10),
+    panel("What becomes of quota units?", "cps", "leased runs ahead of delivered a little and both go together. Much returned: requests fail after they were admitted.",
+          (rate("scoregate_quota_units_total", "use"), "{{use}}")),
+    stat("Were units lost in a day?", "short", "Units that customers paid for and did not get, by a crash or a failing ledger. Look for restarts and for the ledger being away.",
+         (f'sum by (instance) (increase(scoregate_quota_units_total{{{I}, use="lost"}}[1d]))', "{{instance}}"), bad=1),
+    stat("Is the ledger away?", "none", "Yes: quotas cannot be written down; look at the disk under data_dir at once. Runbook: ScoregateLedgerAway.",
+         (f"scoregate_ledger_away{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
+    panel("What was decided while the ledger was away?", "reqps", "grace is a paid tier running on its hundredth; refused is a 503 of ours. Both are 0 while the ledger is there.",
+          (rate("scoregate_ledger_away_decisions_total", "decided"), "{{decided}}")),
+    panel("How long does a lease take?", "s", "A write to the disk under data_dir. Above 100 ms the disk is slow or shared: small quotas wait for each.",
+          *quantiles("scoregate_lease_duration_seconds")),
+    panel("Does anybody wait for a lease?", "reqps", "Free tiers lease one by one and wait for each. A rise together with slow leases is felt by callers.",
+          (rate("scoregate_lease_waits_total"), "waited")),
+    panel("Does the store fail?", "cps", "By what it was asked to do. Anything but 0: room, disk, or a lock on scoregate.db. Runbook: ScoregateStoreFails.",
+          (rate("scoregate_store_failures_total", "work"), "{{work}}")),
+    stat("Is the store whole?", "short", "Damaged: the log says the way back. Records passed over: their keys get 401. Runbook: ScoregateStoreDamaged, ScoregateStoreSkipsRecords.",
+         (f"max by (instance) (scoregate_store_damaged{{{I}}})", "damaged, {{instance}}"), (f"max by (instance) (scoregate_store_skipped_records{{{I}}})", "records passed over, {{instance}}"), bad=1),
+    stat("How many keys are known?", "short", "A fall is a purge of revoked ones, or records that could not be read. Instances of one store agree.",
+         (f"scoregate_keys{{{I}}}", "{{instance}}")),
+]
+
+UPSTREAM = [
+    TRUSTED,
+    panel("How do questions to the backend end?", "reqps", "unreachable: no connection; refused: it says it cannot; late: above upstream.timeout; invalid: no data of the known shape; resting and crowded were not asked.",
+          (rate("scoregate_upstream_calls_total", "fetched"), "{{fetched}}")),
+    panel("What share of questions fails?", "percentunit", "Above one half for minutes somebody is told. Callers of what is stored notice nothing yet. Runbook: ScoregateBackendFails.",
+          (f"instance:scoregate_upstream_failures:ratio_rate10m{{{I}}}", "{{instance}}"), bad=0.5, top=1),
+    panel("How long does the backend take?", "s", "The time in line included. Near upstream.timeout callers get 504: its operator has to act, or the timeout is too short.",
+          *quantiles("scoregate_upstream_duration_seconds")),
+    panel("Does anything wait for its turn?", "short", "For long: the backend is too slow for what is asked. If it can bear more, raise upstream.at_once.",
+          (f"scoregate_upstream_waiting{{{I}}}", "{{instance}}")),
+    panel("Are questions asked twice?", "cps", "The backend closes connections that we still hold: set upstream.idle below its own limit.",
+          (rate("scoregate_upstream_retries_total", "instance"), "{{instance}}")),
+    panel("Is the processor the limit?", "short", "Cores in use. Near all of them: add an instance; latency rises from there on.",
+          (rate("process_cpu_seconds_total", "instance"), "{{instance}}")),
+    panel("Does its memory grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it.",
+          (f"process_resident_memory_bytes{{{I}}}", "{{instance}}")),
+    panel("Are there files left to open?", "short", "Each connection is one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFiles.",
+          (f"process_open_fds{{{I}}}", "open, {{instance}}"), (f"process_max_fds{{{I}}}", "limit, {{instance}}")),
+    panel("What share of its files is open?", "percentunit", "Above 80 % somebody is paged. Runbook: ScoregateOpenFiles.",
+          (f"instance:scoregate_open_fds:ratio{{{I}}}", "{{instance}}"), bad=0.8, top=1),
+    panel("How many threads are there?", "short", "A few more than server.workers. A rise that stays is work that blocks: look at the disk.",
+          (f"process_threads{{{I}}}", "{{instance}}")),
+    panel("How many connections are open?", "short", "Near server.max_connections the one that is idle for longest is cut for a new one. Raise it together with the limit of files.",
+          (f"scoregate_connections{{{I}}}", "{{instance}}")),
+    panel("How do connections end?", "cps", "done is usual. displaced: no place left; head, idle, request, unread: a deadline, many at once are slow or hostile clients; tls: they do not speak it or do not trust us.",
+          (rate("scoregate_connections_total", "closed"), "{{closed}}")),
+    stat("Could connections not be accepted?", "short", "In a day. Above 0: no file or memory was left. Runbook: ScoregateAcceptFails.",
+         (f"increase(scoregate_accept_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
+    stat("When does a certificate end?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateEnds. Empty without TLS.",
+         (f"(scoregate_certificate_ends_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}"), good=14 * 86400),
+    stat("Are settings or certificates refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is mended. Runbook: ScoregateSettingsRefused, ScoregateCertificateRefused.",
+         (f"scoregate_settings_refused{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_refused{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
+]
+
+# uid, title, what it is for, panels
+DASHBOARDS = [
+    ("on-call", "scoregate: on call", "Whether callers are served, from where, at which cost, and what to do.", ON_CALL),
+    ("cache", "scoregate: cache and freshness", "What is served from where, how old it is, and when the backend refreshes.", CACHE),
+    ("limits", "scoregate: limits and tiers", "Who asks, who is refused by which rule, and what becomes of quotas.", LIMITS),
+    ("upstream", "scoregate: upstream and process", "How the backend does, and how the process and its connections do.", UPSTREAM),
+]
+
+
+def query_variable(name, label, metric):
+    query = f"label_values({metric}, {name})"
+    return {
+        "type": "query", "name": name, "label": label, "datasource": DATASOURCE, "definition": query,
+        "query": {"query": query, "refId": name}, "refresh": 2, "sort": 1,
+        "multi": True, "includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"},
+    }
+
+
+def variables(panels):
+    yield {"type": "datasource", "name": "datasource", "label": "Prometheus", "query": "prometheus", "current": {}, "refresh": 1}
+    yield query_variable("instance", "Instance", "scoregate_keys")
+    if any("$tier" in target["expr"] for one in panels for target in one["targets"]):
+        yield query_variable("tier", "Tier", "scoregate_tier_requests_total")
+
+
+def placed(panels):
+    """With their numbers and places: stats are small, and a line is full before the next begins."""
+    x, y, height = 0, 0, 0
+    for number, one in enumerate(panels, start=1):
+        w, h = (4, 4) if one["type"] == "stat" else (12, 8)
+        if x + w > WIDTH or (x and h != height):
+            x, y = 0, y + height
+        yield {"id": number, **one, "gridPos": {"x": x, "y": y, "w": w, "h": h}}
+        x, height = x + w, h
+
+
+def dashboard(uid, title, meaning, panels):
+    panels = list(placed(sorted(panels, key=lambda one: one["type"] != "stat")))
+    link = {"type": "dashboards", "title": "scoregate", "tags": ["scoregate"], "asDropdown": False, "includeVars": True, "keepTime": True}
+    return {
+        "uid": f"scoregate-{uid}", "title": title, "description": meaning, "tags": ["scoregate"], "schemaVersion": SCHEMA, "version": 1,
+        "editable": True, "refresh": "30s", "time": {"from": "now-6h", "to": "now"}, "timezone": "utc", "graphTooltip": 1,
+        "links": [link], "templating": {"list": list(variables(panels))}, "annotations": {"list": []}, "panels": panels,
+    }
+
+
+def main():
+    check, stale = "--check" in sys.argv, []
+    PLACE.mkdir(exist_ok=True)
+    for uid, *rest in DASHBOARDS:
+        text = json.dumps(dashboard(uid, *rest), indent=2, ensure_ascii=False) + "\n"
+        file = PLACE / f"{uid}.json"
+        if not check:
+            file.write_text(text)
+        elif not file.exists() or file.read_text() != text:
+            stale.append(file.name)
+    sys.exit(f"not what dashboards.py writes: {', '.join(stale)}" if stale else 0)
+
+
+main()

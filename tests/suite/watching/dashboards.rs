@@ -1,0 +1,181 @@
+//! The dashboards as they lie in the tree: each panel is a question with a unit and advice, and works wherever it is
+//! imported. Not for: whether its queries return anything, which is asked of a real Prometheus.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value as Json;
+
+use super::promql::metrics;
+
+/// A panel, and what it asks.
+pub struct Panel {
+    /// The dashboard's name.
+    pub dashboard: String,
+    /// Its question.
+    pub title: String,
+    /// What to do about the answer.
+    pub description: String,
+    /// Its queries, as they are written.
+    pub queries: Vec<String>,
+    json: Json,
+}
+
+/// A file or directory of the tree.
+pub fn in_tree(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Every dashboard, by the name of its file.
+pub fn dashboards() -> Vec<(String, Json)> {
+    let files = std::fs::read_dir(in_tree("grafana/dashboards")).unwrap();
+    let mut all: Vec<_> = files
+        .map(|file| {
+            let path = file.unwrap().path();
+            let json = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            (path.file_stem().unwrap().to_str().unwrap().to_owned(), json)
+        })
+        .collect();
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    all
+}
+
+/// Every panel of every dashboard.
+pub fn panels() -> Vec<Panel> {
+    let mut all = Vec::new();
+    for (dashboard, json) in dashboards() {
+        for panel in list(&json["panels"]) {
+            let queries = list(&panel["targets"]).iter().map(|target| text(&target["expr"])).collect();
+            let (title, description) = (text(&panel["title"]), text(&panel["description"]));
+            all.push(Panel {
+                dashboard: dashboard.clone(),
+                title,
+                description,
+                queries,
+                json: panel.clone(),
+            });
+        }
+    }
+    all
+}
+
+/// What the variables of all dashboards are filled from: the metric and the label.
+pub fn variables() -> BTreeSet<(String, String)> {
+    let all = dashboards();
+    let variables = all.iter().flat_map(|(_, json)| list(&json["templating"]["list"]));
+    let of = |variable: &Json| {
+        let query = text(&variable["query"]["query"]);
+        let inside = query.strip_prefix("label_values(")?.strip_suffix(')')?;
+        let (metric, label) = inside.split_once(", ")?;
+        Some((metric.to_owned(), label.to_owned()))
+    };
+    variables.filter(|variable| variable["type"] == "query").map(|variable| of(variable).unwrap()).collect()
+}
+
+fn list(json: &Json) -> &[Json] {
+    json.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(json: &Json) -> String {
+    json.as_str().unwrap_or_default().to_owned()
+}
+
+/// The uids of all data sources that are named anywhere inside.
+fn datasources(json: &Json, found: &mut BTreeSet<String>) {
+    match json {
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                if name == "datasource" {
+                    found.insert(text(&value["uid"]));
+                }
+                datasources(value, found);
+            }
+        }
+        Json::Array(items) => items.iter().for_each(|item| datasources(item, found)),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
+}
+
+#[test]
+fn the_dashboards_are_what_their_table_says() {
+    let told = Command::new("python3").arg(in_tree("grafana/dashboards.py")).arg("--check").output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+}
+
+#[test]
+fn every_panel_is_a_question_with_a_unit_and_what_to_do() {
+    let all = panels();
+    assert!(all.len() > 40, "{}", all.len());
+    for Panel { dashboard, title, description, queries, json } in &all {
+        let place = format!("{dashboard}: {title}");
+        assert!(title.ends_with('?') && title.starts_with(char::is_uppercase), "{place}");
+        assert!(description.len() > 40 && description.ends_with('.'), "{place}: {description}");
+        assert!(!text(&json["fieldConfig"]["defaults"]["unit"]).is_empty(), "{place} has no unit");
+        assert!(!queries.is_empty() && queries.iter().all(|query| !query.is_empty()), "{place}");
+    }
+}
+
+#[test]
+fn every_dashboard_works_where_it_is_imported() {
+    let mut uids = BTreeSet::new();
+    let all = dashboards();
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["cache", "limits", "on-call", "upstream"]);
+    for (name, json) in &all {
+        assert!(uids.insert(text(&json["uid"])) && !json["uid"].is_null(), "{name} has no uid of its own");
+        assert!(json["schemaVersion"].as_u64() >= Some(41), "{name}");
+        assert!(json["id"].is_null(), "{name}: a number that another Grafana has given away");
+        let mut sources = BTreeSet::new();
+        datasources(json, &mut sources);
+        assert_eq!(sources, BTreeSet::from(["${datasource}".to_owned()]), "{name}");
+        let panels = list(&json["panels"]);
+        let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+        let titles: BTreeSet<_> = panels.iter().map(|panel| text(&panel["title"])).collect();
+        assert_eq!((ids.len(), titles.len()), (panels.len(), panels.len()), "{name}");
+        let mut cells = BTreeSet::new();
+        for panel in panels {
+            let side = |which: &str| panel["gridPos"][which].as_u64().unwrap();
+            assert!(side("x") + side("w") <= 24, "{name}: {}", panel["title"]);
+            for (x, y) in (0..side("w")).flat_map(|x| (0..side("h")).map(move |y| (x, y))) {
+                assert!(
+                    cells.insert((x + side("x"), y + side("y"))),
+                    "{name}: {} lies on another",
+                    panel["title"]
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_query_heeds_the_instance_and_every_variable_is_there_and_used() {
+    for (name, json) in dashboards() {
+        let variables: BTreeSet<_> =
+            list(&json["templating"]["list"]).iter().map(|one| text(&one["name"])).collect();
+        let queries: Vec<String> = panels()
+            .into_iter()
+            .filter(|panel| panel.dashboard == name)
+            .flat_map(|panel| panel.queries)
+            .collect();
+        for query in &queries {
+            let used = query.split('$').skip(1).map(|rest| rest.split(['"', ']']).next().unwrap());
+            for variable in used.filter(|variable| *variable != "__rate_interval") {
+                assert!(variables.contains(variable), "{name}: there is no ${variable}");
+            }
+            // What was worked out for all instances together has no such label any more.
+            let of_all = |metric: &String| {
+                metric.starts_with("job:") || metric.starts_with("endpoint:") || metric == "ALERTS"
+            };
+            let heeds = query.contains("instance=~\"$instance\"") || metrics(query).iter().all(of_all);
+            assert!(heeds, "{name}: {query}");
+            let is_by_tier = query.contains("by (tier") || query.contains(", tier)");
+            assert!(!is_by_tier || query.contains("tier=~\"$tier\""), "{name}: {query}");
+        }
+        for variable in variables.iter().filter(|variable| *variable != "datasource") {
+            let is_used = queries.iter().any(|query| query.contains(&format!("${variable}")));
+            assert!(is_used, "{name}: nothing heeds ${variable}");
+        }
+        assert!(variables.contains("datasource") && variables.contains("instance"), "{name}: {variables:?}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What whoever is on call looks at: dashboards, rules and alerts, held against the table of metrics and against a real
+//! Prometheus that asks a gateway under traffic of every kind.
+
+mod dashboards;
+mod names;
+mod prometheus;
+mod promql;
+mod rules;
+mod traffic;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use self::prometheus::Prometheus;
+use self::promql::{as_asked, without_threshold};
+use self::rules::Rule;
+use self::traffic::Traffic;
+
+/// Whether a query returns something that can be drawn.
+async fn returns_data(prometheus: &Prometheus, query: &str) -> Result<(), String> {
+    let found = prometheus.ask(query).await?;
+    let is_there = found.iter().any(|value| value.is_finite());
+    is_there.then_some(()).ok_or_else(|| format!("{found:?}"))
+}
+
+async fn findings(prometheus: &Prometheus) -> Vec<String> {
+    let mut findings = Vec::new();
+    for panel in dashboards::panels() {
+        for query in panel.queries {
+            if let Err(why) = returns_data(prometheus, &as_asked(&query)).await {
+                findings.push(format!("{}: {}: {query}: {why}", panel.dashboard, panel.title));
+            }
+        }
+    }
+    for (metric, label) in dashboards::variables() {
+        if prometheus.values(&metric, &label).await == 0 {
+            findings.push(format!("the variable {label} of {metric} is empty"));
+        }
+    }
+    for Rule { name, is_alert, query, .. } in rules::rules() {
+        let query = if is_alert { without_threshold(&query) } else { query };
+        // What is recorded has to be there under its own name, too.
+        for query in [Some(&query), (!is_alert).then_some(&name)].into_iter().flatten() {
+            if let Err(why) = returns_data(prometheus, query).await {
+                findings.push(format!("{name}: {query}: {why}"));
+            }
+        }
+    }
+    findings
+}
+
+#[tokio::test]
+async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prometheus() {
+    let mut traffic = Traffic::new().await;
+    let prometheus = Prometheus::start(&traffic.sides());
+    // What is counted before it first looks is no rise.
+    prometheus.reaches("count(scoregate_keys)", 2.0).await;
+    traffic.of_every_kind().await;
+    let looked = prometheus.ask("min(count_over_time(up[1h]))").await.unwrap()[0];
+    prometheus.reaches("min(count_over_time(up[1h]))", looked + 4.0).await;
+
+    let read = prometheus.rules().await;
+    for rule in &read {
+        assert_eq!((&rule["health"], &rule["lastError"]), (&"ok".into(), &serde_json::Value::Null), "{rule}");
+    }
+    let named: BTreeSet<String> = read.iter().map(|rule| rule["name"].as_str().unwrap().to_owned()).collect();
+    let ours: BTreeSet<String> = rules::rules().into_iter().map(|rule| rule.name).collect();
+    assert_eq!((read.len(), named), (rules::rules().len(), ours));
+    let findings = findings(&prometheus).await;
+    assert!(findings.is_empty(), "{findings:#?}");
+    assert!(
+        returns_data(&prometheus, "scoregate_surprise").await.is_err(),
+        "a query without data is noticed"
+    );
+    prometheus.stop();
+}
+
+#[tokio::test]
+async fn promtool_takes_what_the_side_port_says() {
+    let world = crate::world::World::new().await;
+    let mut command = Command::new("promtool");
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(world.scrape().await.as_bytes()).unwrap();
+    let told = child.wait_with_output().unwrap();
+    let said = [told.stdout, told.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(told.status.success() && said.is_empty(), "{said}");
+}

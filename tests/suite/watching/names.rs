@@ -1,0 +1,64 @@
+//! Which metrics there are: everything that is asked about exists, and everything that exists is looked at.
+
+use std::collections::BTreeSet;
+
+use scoregate::telemetry::metrics::{Kind, METRICS};
+
+use super::dashboards::{in_tree, panels, variables};
+use super::promql::metrics;
+use super::rules::rules;
+
+/// What Prometheus adds by itself.
+const ITS_OWN: [&str; 2] = ["up", "ALERTS"];
+
+/// The metric of the table that a series belongs to.
+fn row_of(series: &str) -> Option<&'static str> {
+    let is_of = |name: &str, kind| match kind {
+        Kind::Histogram(_) => {
+            ["_bucket", "_sum", "_count"].iter().any(|part| series.strip_suffix(part) == Some(name))
+        }
+        Kind::Counter | Kind::Gauge => series == name,
+    };
+    METRICS.iter().find(|row| is_of(row.name, row.kind)).map(|row| row.name)
+}
+
+/// Everything that is asked about, by panels, rules and variables.
+fn asked() -> BTreeSet<String> {
+    let queries = panels().into_iter().flat_map(|panel| panel.queries);
+    let queries = queries.chain(rules().into_iter().map(|rule| rule.query));
+    let named = queries.flat_map(|query| metrics(&query));
+    named.chain(variables().into_iter().map(|(metric, _)| metric)).collect()
+}
+
+#[test]
+fn every_metric_that_is_asked_about_exists() {
+    let recorded: BTreeSet<String> = rules().into_iter().map(|rule| rule.name).collect();
+    let is_known =
+        |name: &String| ITS_OWN.contains(&name.as_str()) || recorded.contains(name) || row_of(name).is_some();
+    let unknown: Vec<String> = asked().into_iter().filter(|name| !is_known(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn every_metric_is_looked_at_or_marked_why_not() {
+    let asked = asked();
+    let looked_at: BTreeSet<&str> = asked.iter().filter_map(|name| row_of(name)).collect();
+    let marked = std::fs::read_to_string(in_tree("grafana/not_looked_at.toml")).unwrap();
+    let marked: toml::Table = marked.parse().unwrap();
+    for row in METRICS {
+        let reason = marked.get(row.name).map(|reason| reason.as_str().unwrap());
+        assert!(looked_at.contains(row.name) != reason.is_some(), "{}: {reason:?}", row.name);
+        assert!(reason.is_none_or(|reason| reason.len() > 20), "{}: {reason:?} is no reason", row.name);
+    }
+    for name in marked.keys() {
+        assert!(METRICS.iter().any(|row| row.name == name), "there is no {name}");
+    }
+}
+
+#[test]
+fn everything_recorded_is_asked_about() {
+    let asked = asked();
+    let idle: Vec<_> =
+        rules().into_iter().filter(|rule| !rule.is_alert && !asked.contains(&rule.name)).collect();
+    assert!(idle.is_empty(), "{idle:#?}");
+}

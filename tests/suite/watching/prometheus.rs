@@ -1,0 +1,126 @@
+//! A real Prometheus before the side ports of a test, with the rules of the tree, asked over its own HTTP API. Its state
+//! is a test's own, its port is free, and it ends with its owner.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use scoregate::clock::Clock;
+use serde_json::Value as Json;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::dashboards::in_tree;
+use crate::shell::Program;
+
+/// It looks once a second, so looking at it more often than this finds nothing new.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Where what is waited for has not come by then, it does not come.
+const LOOKS: u32 = 200;
+
+/// The program.
+pub struct Prometheus {
+    program: Program,
+    address: SocketAddr,
+    _directory: TempDir,
+}
+
+impl Prometheus {
+    /// Starts one that asks these side ports every second.
+    pub fn start(sides: &[SocketAddr]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let rules = in_tree("deploy/prometheus/rules");
+        let targets: Vec<String> = sides.iter().map(|side| format!("\"{side}\"")).collect();
+        let settings = format!(
+            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [\"{}/*.yml\"]\n\
+             scrape_configs: [{{job_name: scoregate, static_configs: [{{targets: [{}]}}]}}]\n",
+            rules.display(),
+            targets.join(", ")
+        );
+        let file = directory.path().join("prometheus.yml");
+        std::fs::write(&file, settings).unwrap();
+        let told = Command::new("promtool").args(["check", "config"]).arg(&file).output().unwrap();
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        let mut command = Command::new("prometheus");
+        command.arg(format!("--config.file={}", file.display()));
+        command.arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()));
+        command.arg("--web.listen-address=127.0.0.1:0");
+        let program = Program::spawn(command);
+        // Twice: once where it was told to listen, once where it does.
+        let address = loop {
+            let line = program.says("address=127.0.0.1:");
+            let port = line.split("address=127.0.0.1:").nth(1).unwrap().split(' ').next().unwrap();
+            if port != "0" {
+                break SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
+            }
+        };
+        program.says("Server is ready");
+        Self { program, address, _directory: directory }
+    }
+
+    /// What a query returns now: the values of its series.
+    pub async fn ask(&self, query: &str) -> Result<Vec<f64>, String> {
+        let told = self.get(&format!("/api/v1/query?query={}", escaped(query))).await;
+        if told["status"] != "success" {
+            return Err(told["error"].to_string());
+        }
+        let value = |pair: &Json| pair[1].as_str().unwrap().parse::<f64>().unwrap();
+        let found = &told["data"];
+        if found["resultType"] == "scalar" {
+            return Ok(vec![value(&found["result"])]);
+        }
+        Ok(found["result"].as_array().unwrap().iter().map(|series| value(&series["value"])).collect())
+    }
+
+    /// Waits until a query returns this or more.
+    pub async fn reaches(&self, query: &str, value: f64) {
+        let clock = Clock::system();
+        for _ in 0..LOOKS {
+            if self.ask(query).await.unwrap().first().is_some_and(|found| *found >= value) {
+                return;
+            }
+            clock.sleep(LOOK_EVERY).await;
+        }
+        panic!("{query} does not reach {value}: {:?}", self.ask(query).await);
+    }
+
+    /// The rules as it has read them: each with its name, its query and its health.
+    pub async fn rules(&self) -> Vec<Json> {
+        let told = self.get("/api/v1/rules").await;
+        let groups = told["data"]["groups"].as_array().unwrap();
+        groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+    }
+
+    /// The values of a label that a metric has.
+    pub async fn values(&self, metric: &str, label: &str) -> usize {
+        let told = self.get(&format!("/api/v1/label/{label}/values?match[]={}", escaped(metric))).await;
+        told["data"].as_array().unwrap().len()
+    }
+
+    /// Ends it.
+    pub fn stop(self) {
+        assert_eq!(self.program.stop().code, Some(0));
+    }
+
+    async fn get(&self, target: &str) -> Json {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // To a client of that age it sends no chunks.
+        let head = format!("GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap_or_else(|_| panic!("{target}: {answer}"))
+    }
+}
+
+/// As a part of a target.
+fn escaped(text: &str) -> String {
+    let letter = |byte: u8| {
+        let is_plain = byte.is_ascii_alphanumeric();
+        if is_plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(letter).collect()
+}

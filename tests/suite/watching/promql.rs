@@ -1,0 +1,85 @@
+//! What a query asks for, read off its text: the metrics it names, and the same question without its threshold. Knows
+//! as much of the language as our own queries use. Not for: whether a query is well-formed, which Prometheus says.
+
+use std::collections::BTreeSet;
+
+/// Words that a list of labels stands behind.
+const BEFORE_LABELS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
+/// Words of the language that stand alone.
+const WORDS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
+const COMPARISONS: [&str; 6] = [" > ", " < ", " >= ", " <= ", " == ", " != "];
+
+/// The text outside of what is between braces, brackets and quotes, which is blanked out.
+fn outside(query: &str) -> String {
+    let (mut depth, mut quoted) = (0, false);
+    let blank = |letter: char| {
+        match letter {
+            '"' => quoted = !quoted,
+            '{' | '[' if !quoted => depth += 1,
+            '}' | ']' if !quoted => depth -= 1,
+            _ if !quoted && depth == 0 => return letter,
+            _ => {}
+        }
+        ' '
+    };
+    query.chars().map(blank).collect()
+}
+
+fn is_of_a_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_' || letter == ':'
+}
+
+/// The names of all metrics that a query reads.
+pub fn metrics(query: &str) -> BTreeSet<String> {
+    let text = outside(query);
+    let (mut rest, mut found) = (text.as_str(), BTreeSet::new());
+    while let Some(start) = rest.find(is_of_a_name) {
+        rest = &rest[start..];
+        let end = rest.find(|letter| !is_of_a_name(letter)).unwrap_or(rest.len());
+        let word;
+        (word, rest) = rest.split_at(end);
+        // An aggregation says its labels before what it adds up.
+        let is_called = ["(", "by (", "without ("].iter().any(|next| rest.trim_start().starts_with(next));
+        if BEFORE_LABELS.contains(&word) {
+            rest = rest.split_once(')').map_or("", |(_, behind)| behind);
+        } else if !is_called
+            && !WORDS.contains(&word)
+            && !word.starts_with(|first: char| first.is_ascii_digit())
+        {
+            found.insert(word.to_owned());
+        }
+    }
+    found
+}
+
+/// The question of an alert that answers 0 or 1 for whatever it looks at, in place of saying nothing while all is well.
+pub fn without_threshold(query: &str) -> String {
+    if let Some(looked_for) = query.strip_prefix("absent(").and_then(|rest| rest.strip_suffix(')')) {
+        return looked_for.to_owned();
+    }
+    let mut told = query.to_owned();
+    for comparison in COMPARISONS {
+        told = told.replace(comparison, &format!("{comparison}bool "));
+    }
+    told
+}
+
+/// What Grafana does before it asks: variables for everything, and a stretch that holds all of a test.
+pub fn as_asked(query: &str) -> String {
+    query.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$tier", ".*")
+}
+
+#[test]
+fn the_metrics_of_a_query_are_found_and_nothing_else() {
+    let of = |query: &str| metrics(query).into_iter().collect::<Vec<_>>().join(" ");
+    assert_eq!(of(r#"sum by (le, tier) (rate(a_bucket{b="c > d{"}[5m])) / 14.4"#), "a_bucket");
+    assert_eq!(of("job:a:b and on (job) c > bool 1e3 or min_over_time(d[2m])"), "c d job:a:b");
+    assert_eq!(of("1 - sum(e) without (x) / time()"), "e");
+    assert_eq!(of("max without (x) (f) == 2"), "f");
+}
+
+#[test]
+fn a_threshold_becomes_a_question_of_yes_or_no() {
+    assert_eq!(without_threshold("a > 1 and b{c=~\"d\"} == 0"), "a > bool 1 and b{c=~\"d\"} == bool 0");
+    assert_eq!(without_threshold("absent(up{a=\"b\"})"), "up{a=\"b\"}");
+}

@@ -1,0 +1,162 @@
+//! The rules and their tests as they lie in the tree: promtool takes and plays them, every alert is tested both ways and
+//! has its section in the runbook. Not for: whether they find anything, which is asked of a real Prometheus.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::dashboards::{in_tree, panels};
+
+/// A rule: something recorded, or an alert.
+#[derive(Debug, Default)]
+pub struct Rule {
+    /// What it is called.
+    pub name: String,
+    /// Whether it is an alert.
+    pub is_alert: bool,
+    /// Its query.
+    pub query: String,
+    /// The rest of it, line by line.
+    rest: Vec<String>,
+}
+
+impl Rule {
+    /// A field of one line; empty if there is none.
+    fn field(&self, name: &str) -> &str {
+        let value = self.rest.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        value.map_or("", |value| value.trim_matches('\''))
+    }
+}
+
+fn files(directory: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(in_tree("deploy/prometheus").join(directory)).unwrap();
+    let mut all: Vec<_> = all.map(|file| file.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+fn texts(directory: &str) -> String {
+    files(directory).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+/// Every rule, read from the one way in which these files are written. That nothing is missed is seen where Prometheus
+/// lists what it has read.
+pub fn rules() -> Vec<Rule> {
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut is_query = false;
+    for line in texts("rules").lines() {
+        let (plain, rule) = (line.trim(), rules.last_mut());
+        if let Some(name) = plain.strip_prefix("- record: ").or(plain.strip_prefix("- alert: ")) {
+            let is_alert = plain.starts_with("- alert");
+            rules.push(Rule { name: name.into(), is_alert, ..Rule::default() });
+            is_query = false;
+        } else if let Some(rule) = rule {
+            if let Some(query) = plain.strip_prefix("expr: ") {
+                is_query = query == ">-";
+                rule.query = if is_query { String::new() } else { query.into() };
+            } else if is_query && line.starts_with("          ") {
+                rule.query.push_str(if rule.query.is_empty() { "" } else { " " });
+                rule.query.push_str(plain);
+            } else {
+                is_query = false;
+                rule.rest.push(plain.to_owned());
+            }
+        }
+    }
+    rules
+}
+
+fn alerts() -> Vec<Rule> {
+    rules().into_iter().filter(|rule| rule.is_alert).collect()
+}
+
+fn runbook() -> String {
+    std::fs::read_to_string(in_tree("deploy/prometheus/RUNBOOK.md")).unwrap()
+}
+
+/// Whatever is promised by promtool's success.
+fn promtool(arguments: &[&str], files: &[PathBuf]) {
+    let told = Command::new("promtool").args(arguments).args(files).output().unwrap();
+    let said = [told.stdout, told.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(told.status.success() && !files.is_empty(), "{arguments:?}: {said}");
+}
+
+#[test]
+fn promtool_takes_the_rules() {
+    promtool(&["check", "rules", "--lint-fatal"], &files("rules"));
+}
+
+#[test]
+fn promtool_takes_the_settings_that_are_deployed_and_they_find_these_rules() {
+    let file = in_tree("deploy/prometheus/prometheus.yml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("rule_files:\n  - rules/*.yml\n"), "{text}");
+    // The name that the alerts go by.
+    assert!(text.contains("job_name: scoregate\n"), "{text}");
+    promtool(&["check", "config"], &[file]);
+}
+
+#[test]
+fn every_alert_fires_when_it_should_and_is_silent_when_it_should() {
+    promtool(&["test", "rules"], &files("tests"));
+    let (mut fires, mut silent) = (BTreeSet::new(), BTreeSet::new());
+    let text = texts("tests");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    for pair in lines.windows(2) {
+        if let Some(name) = pair[0].strip_prefix("alertname: ") {
+            match pair[1] {
+                "exp_alerts: []" => silent.insert(name.to_owned()),
+                "exp_alerts:" => fires.insert(name.to_owned()),
+                other => panic!("{name}: {other}"),
+            };
+        }
+    }
+    let all: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
+    assert!(all.len() > 20, "{all:?}");
+    assert_eq!((&fires, &silent), (&all, &all));
+}
+
+#[test]
+fn every_alert_says_how_urgent_it_is_what_its_value_is_and_what_to_do() {
+    let book = runbook();
+    for alert in alerts() {
+        let Rule { name, .. } = &alert;
+        assert!(["page", "ticket"].contains(&alert.field("severity")), "{name}");
+        assert!(alert.field("summary").contains("{{ $labels.") || name == "ScoregateAbsent", "{name}");
+        assert!(alert.field("description").contains("{{ $value"), "{name}");
+        let url = format!("deploy/prometheus/RUNBOOK.md#{}", name.to_lowercase());
+        assert_eq!(alert.field("runbook_url"), url);
+        let section = book.split("\n## ").find(|section| section.starts_with(&format!("{name}\n")));
+        let section = section.unwrap_or_else(|| panic!("the runbook has no section {name}"));
+        let severity = alert.field("severity");
+        for words in
+            [&format!("**What it means** ({severity}). "), "**How to see more.** ", "**What to do.** "]
+        {
+            assert!(section.contains(words), "{name}: {words}");
+        }
+    }
+}
+
+#[test]
+fn the_runbook_names_only_alerts_and_panels_that_there_are() {
+    let names: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
+    let book = runbook().split_whitespace().collect::<Vec<_>>().join(" ");
+    let links = book.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap());
+    let lower: BTreeSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
+    links.for_each(|link| assert!(lower.contains(link), "the runbook has no section #{link}"));
+    let sections = runbook();
+    let sections = sections.lines().filter_map(|line| line.strip_prefix("## "));
+    sections.for_each(|section| assert!(names.contains(section), "there is no alert {section}"));
+    let titles: BTreeSet<String> = panels().into_iter().map(|panel| panel.title).collect();
+    let questions: Vec<&str> = book.split('"').skip(1).step_by(2).collect();
+    assert!(
+        questions.len() > 10 && questions.iter().all(|question| titles.contains(*question)),
+        "{questions:#?}"
+    );
+    for panel in panels() {
+        let told = panel.description.split(|letter: char| !letter.is_ascii_alphanumeric());
+        for name in told.filter(|word| word.starts_with("Scoregate")) {
+            assert!(names.contains(name), "{}: the runbook has no section {name}", panel.title);
+        }
+    }
+}

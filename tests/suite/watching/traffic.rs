@@ -1,0 +1,291 @@
+//! Traffic that touches whatever is counted: every outcome, every class, every rule, and the ways in which a backend and
+//! a ledger fail. Each scene ends when the metric says that it was seen.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tempfile::TempDir;
+
+use crate::backend::{Act, answer, json};
+use crate::balances::own;
+use crate::client::Connection;
+use crate::protection::waits_in_line;
+use crate::world::{Customer, World, good};
+
+/// Three may wait for the backend, and one may queue for that; nobody waits for longer than five seconds.
+const ROOMS: &str =
+    "overload.waiting = 3\noverload.queue = 1\noverload.patience = \"10ms\"\nfreshness.patience = \"5s\"";
+const MODELS: &str = "/api/v1/models?period=24h";
+const A_MOMENT: Duration = Duration::from_secs(1);
+/// Longer than a backend that failed is let rest.
+const REST: Duration = Duration::from_secs(70);
+
+/// What must have been counted when all is over.
+const TOUCHED: &[(&str, &[&str])] = &[
+    (
+        "scoregate_documents_served_total{outcome",
+        &["hit", "miss", "shared", "stale", "refreshed", "stale_on_error"],
+    ),
+    ("scoregate_limited_total{rule=\"minute\",tier", &["free"]),
+    ("scoregate_limited_total{rule=\"day\",tier", &["teams"]),
+    ("scoregate_limited_total{rule=\"guard\",tier", &["none"]),
+    ("scoregate_tier_requests_total{tier=\"pro\",class", &["2xx", "3xx", "4xx", "5xx"]),
+    ("scoregate_requests_total{endpoint=\"page\",class", &["2xx"]),
+    ("scoregate_requests_total{endpoint=\"options\",class", &["2xx"]),
+    (
+        "scoregate_upstream_calls_total{fetched",
+        &["good", "no_such_model", "unreachable", "refused", "late", "invalid", "resting", "crowded"],
+    ),
+    ("scoregate_overload_queued_total{room", &["waiting"]),
+    ("scoregate_overload_refused_total{room", &["waiting"]),
+    ("scoregate_ledger_away_decisions_total{decided", &["grace", "refused"]),
+    ("scoregate_quota_units_total{use", &["leased", "delivered"]),
+    ("scoregate_store_failures_total{work", &["lease"]),
+    ("scoregate_reloads_total{reload", &["done", "refused"]),
+    (
+        "scoregate_refusals_total{code",
+        &[
+            "bad_request",
+            "invalid_model_id",
+            "invalid_period",
+            "api_key_required",
+            "invalid_api_key",
+            "latest_requires_plan",
+            "not_found",
+            "model_not_found",
+            "method_not_allowed",
+            "quota_exceeded",
+            "rate_limit_exceeded",
+            "too_many_refusals",
+            "upstream_invalid",
+            "upstream_unavailable",
+            "overloaded",
+            "upstream_timeout",
+        ],
+    ),
+];
+
+/// Two gateways, one of them with a certificate, and who asks the first.
+pub struct Traffic {
+    world: World,
+    with_tls: World,
+    free: Customer,
+    paid: Customer,
+    _certificates: TempDir,
+}
+
+fn model(number: u32) -> String {
+    format!("/api/v1/models/m{number}")
+}
+
+/// A list of incidents that nobody has asked for.
+fn other(number: u32) -> String {
+    format!("/api/v1/incidents?limit={number}")
+}
+
+impl Traffic {
+    /// Nobody has come yet.
+    pub async fn new() -> Self {
+        let world = World::with(ROOMS, good).await;
+        let certificates = TempDir::new().unwrap();
+        let [certificate, key] =
+            ["pem", "key"].map(|what| certificates.path().join(what).to_str().unwrap().to_owned());
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let tls = format!("[tls.default]\ncertificate = {certificate:?}\nkey = {key:?}\n");
+        let with_tls = World::with(&tls, good).await;
+        let (free, paid) = (world.free().await, world.paid().await);
+        Self { world, with_tls, free, paid, _certificates: certificates }
+    }
+
+    /// Where both are asked for their metrics.
+    pub fn sides(&self) -> [SocketAddr; 2] {
+        [self.world.running.side, self.with_tls.running.side]
+    }
+
+    /// All scenes.
+    pub async fn of_every_kind(&mut self) {
+        self.good_answers().await;
+        self.refusals().await;
+        self.limits().await;
+        self.shared_and_left().await;
+        self.too_many().await;
+        self.a_backend_that_is_late().await;
+        self.days_go_by().await;
+        self.a_backend_that_fails().await;
+        self.a_ledger_that_is_away().await;
+        self.settings().await;
+        self.world.settled().await;
+        let scrape = self.world.scrape().await;
+        for (series, words) in TOUCHED {
+            for word in *words {
+                let line = format!("{series}=\"{word}\"}} ");
+                let value = scrape.lines().find_map(|told| told.strip_prefix(&line));
+                assert!(value.is_some_and(|value| value != "0"), "{line}{value:?}");
+            }
+        }
+    }
+
+    async fn good_answers(&self) {
+        let Self { world, free, paid, .. } = self;
+        for page in ["/docs", "/openapi.json", "/healthz"] {
+            assert_eq!(world.get(page).send().await.status, 200);
+        }
+        assert_eq!(world.ask("OPTIONS", MODELS).send().await.status, 204);
+        for target in [MODELS, MODELS, "/api/v1/me", &model(30), &model(30)] {
+            for customer in [free, paid] {
+                assert_eq!(world.asks(customer, target).await.status, 200);
+            }
+        }
+        let tag = world.get(MODELS).key(&paid.key).method("HEAD").send().await.header("etag").to_owned();
+        let current = world.get(MODELS).key(&paid.key).header("If-None-Match", &tag).send().await;
+        assert_eq!(current.status, 304);
+    }
+
+    async fn refusals(&self) {
+        let Self { world, free, paid, .. } = self;
+        let asked = [
+            (world.get(MODELS).key("sg_live_wrong"), "invalid_api_key"),
+            (world.get("/api/v1/models?period=latest").key(&free.key), "latest_requires_plan"),
+            (world.get("/api/v1/models?period=never").key(&free.key), "invalid_period"),
+            (world.get("/api/v1/models/.m").key(&free.key), "invalid_model_id"),
+            (world.get("/api/v2/models").key(&paid.key), "not_found"),
+            (world.get("/api/v1/models/nobody").key(&paid.key), "model_not_found"),
+            (world.ask("POST", MODELS).key(&paid.key), "method_not_allowed"),
+            (world.get(MODELS).without_host(), "bad_request"),
+        ];
+        for (ask, code) in asked {
+            assert_eq!(ask.send().await.code(), code);
+        }
+    }
+
+    async fn limits(&self) {
+        let world = &self.world;
+        let hasty = world.customer_with("free", own(1, 100)).await;
+        let thirsty = world.customer_with("teams", own(100, 1)).await;
+        for (customer, code) in [(&hasty, "rate_limit_exceeded"), (&thirsty, "quota_exceeded")] {
+            assert_eq!(world.asks(customer, MODELS).await.status, 200);
+            assert_eq!(world.asks(customer, MODELS).await.code(), code);
+        }
+        for _ in 0..100 {
+            if world.get(MODELS).send().await.code() == "too_many_refusals" {
+                return;
+            }
+        }
+        panic!("the guard lets everything pass");
+    }
+
+    async fn shared_and_left(&self) {
+        let Self { world, paid, .. } = self;
+        world.backend.hold();
+        let leaves = world.get("/api/v1/index").key(&paid.key).begin().await;
+        world.reaches("scoregate_requests_in_progress", 1).await;
+        let stay = join_all((0..2).map(|_| world.asks(paid, "/api/v1/index")));
+        let (answers, ()) = tokio::join!(stay, async {
+            world.reaches("scoregate_requests_in_progress", 3).await;
+            leaves.reset();
+            world.reaches("scoregate_clients_left_total", 1).await;
+            world.backend.open();
+        });
+        assert!(answers.iter().all(|answer| answer.status == 200));
+    }
+
+    async fn too_many(&self) {
+        let Self { world, paid, .. } = self;
+        let begins = async |number: u32| world.get(&other(number)).key(&paid.key).begin().await;
+        world.backend.hold();
+        let mut waiting: Vec<Connection> = vec![begins(1).await, begins(2).await, begins(3).await];
+        while world.counted("scoregate_places_taken{room=\"waiting\"}").await < 3 {
+            tokio::task::yield_now().await;
+            world.running.gateway().sweep();
+        }
+        let mut queued = begins(4).await;
+        world.reaches("scoregate_overload_queued_total{room=\"waiting\"}", 1).await;
+        assert_eq!(world.asks(paid, &other(5)).await.code(), "overloaded");
+        world.pass(Duration::from_millis(10));
+        assert_eq!(queued.read(false).await.unwrap().code(), "overloaded");
+        world.backend.open();
+        for connection in &mut waiting {
+            assert_eq!(connection.read(false).await.unwrap().status, 200);
+        }
+    }
+
+    async fn a_backend_that_is_late(&self) {
+        let Self { world, paid, .. } = self;
+        world.settled().await;
+        let before = world.backend.received().len();
+        world.backend.hold();
+        let targets: Vec<String> = (11..14).map(other).collect();
+        let all = join_all(targets.iter().map(|target| world.asks(paid, target)));
+        let (answers, ()) = tokio::join!(all, async {
+            waits_in_line(world, 1).await;
+            world.backend.has_received(before + 2).await;
+            world.pass(Duration::from_secs(5));
+        });
+        assert!(answers.iter().all(|answer| answer.status >= 503), "{answers:?}");
+        world.reaches("scoregate_upstream_calls_total{fetched=\"crowded\"}", 1).await;
+        world.pass(Duration::from_secs(15));
+        world.reaches("scoregate_upstream_calls_total{fetched=\"late\"}", 2).await;
+        world.backend.open();
+        world.settled().await;
+        world.pass(REST);
+    }
+
+    async fn days_go_by(&self) {
+        let Self { world, paid, .. } = self;
+        let calls = world.counted("scoregate_upstream_duration_seconds_count").await;
+        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        world.pass(Duration::from_hours(2));
+        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        world.fetched(calls + 2).await;
+        world.settled().await;
+        world.pass(Duration::from_hours(48));
+        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        world.pass(Duration::from_hours(48));
+        world.backend.next(json("nonsense"));
+        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        world.settled().await;
+        world.backend.next(json("nonsense"));
+        assert_eq!(world.asks(paid, &other(20)).await.code(), "upstream_invalid");
+    }
+
+    async fn a_backend_that_fails(&self) {
+        let Self { world, paid, .. } = self;
+        // What is closed without a word is asked for twice.
+        (0..2).for_each(|_| world.backend.next(Act::RawThenClose(Vec::new())));
+        assert_eq!(world.asks(paid, &other(21)).await.status, 503);
+        for number in 22..30 {
+            world.backend.next(answer("500 Internal Server Error", &[], ""));
+            assert_eq!(world.asks(paid, &other(number)).await.status, 503);
+        }
+        world.running.gateway().sweep();
+        assert_eq!(world.counted("scoregate_upstream_health").await, 2);
+        world.backend.answers(good);
+        world.pass(REST);
+    }
+
+    async fn a_ledger_that_is_away(&self) {
+        let world = &self.world;
+        let customer = world.customer_with("pro", own(1_000, 300)).await;
+        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        world.ledger_fails();
+        let mut last = 200;
+        for _ in 0..20 {
+            last = world.asks(&customer, MODELS).await.status;
+        }
+        assert_eq!(last, 503);
+        world.ledger_works();
+        world.pass(A_MOMENT);
+        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    }
+
+    async fn settings(&mut self) {
+        // There are customers of other tiers.
+        let refused = self.world.reloads("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
+        assert!(refused.is_err());
+        assert_eq!(self.world.counted("scoregate_settings_refused").await, 1);
+        assert!(self.world.reloads(ROOMS).await.is_ok());
+    }
+}
