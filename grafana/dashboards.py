@@ -207,6 +207,8 @@ UPSTREAM = [
           (f"scoregate_connections{{{I}}}", "{{instance}}")),
     panel("How do connections end?", "cps", "done is usual. displaced: no place left; head, idle, request, unread: a deadline, many at once are slow or hostile clients; tls: they do not speak it or do not trust us.",
           (rate("scoregate_connections_total", "closed"), "{{closed}}")),
+    stat("Are lines of the log of requests lost?", "short", "In a day. Above 0: whoever reads standard output is too slow, or its disk is full. Nothing else suffers.",
+         (f"increase(scoregate_log_lines_lost_total{{{I}}}[1d])", "{{instance}}"), bad=1),
     stat("Could connections not be accepted?", "short", "In a day. Above 0: no file or memory was left. Runbook: ScoregateAcceptFails.",
          (f"increase(scoregate_accept_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
     stat("When does a certificate end?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateEnds. Empty without TLS.",

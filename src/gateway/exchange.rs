@@ -10,7 +10,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::Gateway;
 use super::authenticate::{Caller, is_a_key};
-use super::observe::{Instruments, Seen, Subject};
+use super::labels::Subject;
+use super::observe::{Instruments, Seen};
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::told::{RequestLog, Told, Trace};

@@ -7,12 +7,12 @@ use metrics::{Counter, Gauge, Histogram};
 
 use crate::limits::Rule;
 use crate::routes::codes::{CODES, Code};
-use crate::routes::{ENDPOINTS, Route};
-use crate::telemetry::metrics::{Family, Label, Registry, Table};
+use crate::telemetry::metrics::{Family, Registry, Table};
 use crate::upstream::{Condition, Health};
 
 use super::capacity::Room;
 use super::counted::{FetchEnd, StoreWork, Units, WhileAway};
+use super::labels::{Class, Subject, TierLabel};
 use super::outcome::Outcome;
 use super::terms::TierIndex;
 
@@ -57,19 +57,6 @@ pub struct Instruments {
     keys: Gauge,
 }
 
-/// What a request was about, as metrics tell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
-    /// An endpoint of the API.
-    Endpoint(Route),
-    /// A page that needs no key.
-    Page,
-    /// `OPTIONS`.
-    Options,
-    /// Nothing that exists, or nothing that was found out.
-    Nothing,
-}
-
 /// What is to be seen of a request that was answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -88,19 +75,6 @@ pub(super) struct Seen {
     /// Why it was refused, and by which rule.
     pub(super) refused: Option<(Code, Option<Rule>)>,
 }
-
-/// The class of a status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    Success,
-    Redirection,
-    ClientError,
-    ServerError,
-}
-
-/// A configured tier, or none.
-#[derive(Clone, Copy)]
-struct TierLabel(Option<TierIndex>);
 
 impl Instruments {
     /// Makes all handles. `tiers` are the configured tiers' names, in their order.
@@ -315,90 +289,9 @@ impl Instruments {
     }
 }
 
-impl Class {
-    fn of(status: StatusCode) -> Self {
-        match status.as_u16() {
-            500.. => Self::ServerError,
-            400..500 => Self::ClientError,
-            300..400 => Self::Redirection,
-            ..300 => Self::Success,
-        }
-    }
-}
-
-impl Subject {
-    fn words() -> Vec<String> {
-        let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
-        let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
-        all.map(|subject| subject.word().to_owned()).collect()
-    }
-
-    /// Its word, in metrics and in the log.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Endpoint(route) => route.name(),
-            Self::Page => "page",
-            Self::Options => "options",
-            Self::Nothing => "none",
-        }
-    }
-}
-
-impl Label for Subject {
-    const NAME: &'static str = "endpoint";
-    fn index(self) -> usize {
-        match self {
-            Self::Endpoint(route) => route_index(route),
-            Self::Page => ENDPOINTS.len(),
-            Self::Options => ENDPOINTS.len() + 1,
-            Self::Nothing => ENDPOINTS.len() + 2,
-        }
-    }
-}
-
-fn route_index(route: Route) -> usize {
-    route as usize
-}
-
-impl Label for Class {
-    const NAME: &'static str = "class";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl Label for TierLabel {
-    const NAME: &'static str = "tier";
-    fn index(self) -> usize {
-        // `none` stands first; `TierIndex` is a place among the configured ones.
-        self.0.map_or(0, |tier| tier.0 + 1)
-    }
-}
-
-impl Label for Code {
-    const NAME: &'static str = "code";
-    fn index(self) -> usize {
-        CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
-    }
-}
-
-impl Label for Rule {
-    const NAME: &'static str = "rule";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_index_of_a_route_is_its_place_in_the_table() {
-        for (place, endpoint) in ENDPOINTS.iter().enumerate() {
-            assert_eq!(route_index(endpoint.route), place);
-        }
-    }
 
     #[test]
     fn all_instruments_are_declared() {

@@ -1,0 +1,130 @@
+//! What tells requests apart in the metrics: closed sets of words, whose places stand beside them.
+//!
+//! Not for: the metrics (`telemetry`), nor for counting (`observe`).
+
+use http::StatusCode;
+
+use crate::limits::Rule;
+use crate::routes::codes::{CODES, Code};
+use crate::routes::{ENDPOINTS, Route};
+use crate::telemetry::metrics::Label;
+
+use super::terms::TierIndex;
+
+/// What a request was about, as metrics tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// An endpoint of the API.
+    Endpoint(Route),
+    /// A page that needs no key.
+    Page,
+    /// `OPTIONS`.
+    Options,
+    /// Nothing that exists, or nothing that was found out.
+    Nothing,
+}
+
+/// The class of a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// 2xx.
+    Success,
+    /// 3xx.
+    Redirection,
+    /// 4xx.
+    ClientError,
+    /// 5xx.
+    ServerError,
+}
+
+/// A configured tier, or none.
+#[derive(Clone, Copy)]
+pub(super) struct TierLabel(pub(super) Option<TierIndex>);
+
+impl Class {
+    /// The class that a status is of.
+    pub(super) fn of(status: StatusCode) -> Self {
+        match status.as_u16() {
+            500.. => Self::ServerError,
+            400..500 => Self::ClientError,
+            300..400 => Self::Redirection,
+            ..300 => Self::Success,
+        }
+    }
+}
+
+impl Subject {
+    /// All words, in the order of their places.
+    pub(super) fn words() -> Vec<String> {
+        let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
+        let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
+        all.map(|subject| subject.word().to_owned()).collect()
+    }
+
+    /// Its word, in metrics and in the log.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Endpoint(route) => route.name(),
+            Self::Page => "page",
+            Self::Options => "options",
+            Self::Nothing => "none",
+        }
+    }
+}
+
+impl Label for Subject {
+    const NAME: &'static str = "endpoint";
+    fn index(self) -> usize {
+        match self {
+            Self::Endpoint(route) => route_index(route),
+            Self::Page => ENDPOINTS.len(),
+            Self::Options => ENDPOINTS.len() + 1,
+            Self::Nothing => ENDPOINTS.len() + 2,
+        }
+    }
+}
+
+fn route_index(route: Route) -> usize {
+    route as usize
+}
+
+impl Label for Class {
+    const NAME: &'static str = "class";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Label for TierLabel {
+    const NAME: &'static str = "tier";
+    fn index(self) -> usize {
+        // `none` stands first; `TierIndex` is a place among the configured ones.
+        self.0.map_or(0, |tier| tier.0 + 1)
+    }
+}
+
+impl Label for Code {
+    const NAME: &'static str = "code";
+    fn index(self) -> usize {
+        CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
+    }
+}
+
+impl Label for Rule {
+    const NAME: &'static str = "rule";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_of_a_route_is_its_place_in_the_table() {
+        for (place, endpoint) in ENDPOINTS.iter().enumerate() {
+            assert_eq!(route_index(endpoint.route), place);
+        }
+    }
+}
