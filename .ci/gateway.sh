@@ -1,6 +1,6 @@
 # A live gateway on free loopback ports, for the steps that look at it from outside. To be sourced.
 #
-# gateway_start BINARY   starts `serve` with the built-in backend and limits that a tool cannot reach; sets
+# gateway_start BINARY   starts `serve` with the built-in backend, some runs for it to score, and limits that a tool cannot reach; sets
 #                        gateway_address, gateway_side and gateway_dir. Waits for the log's line that it serves.
 # gateway_key TIER       prints the key of a new application.
 # gateway_stop           stops it and holds it to exit code 0.
@@ -27,8 +27,9 @@ minute = 100000000
 day = 100000000
 paid = true
 TOML
+    .ci/runs.py | "$gateway_binary" scoring import - --config "$gateway_dir/scoregate.toml" >&2
     mkfifo "$gateway_dir/said"
-    "$gateway_binary" serve --config "$gateway_dir/scoregate.toml" 2>"$gateway_dir/said" &
+    "$gateway_binary" serve --config "$gateway_dir/scoregate.toml" 2>"$gateway_dir/said" >"$gateway_dir/requests" &
     gateway_pid=$!
     trap gateway_clean EXIT
     exec 9<"$gateway_dir/said"

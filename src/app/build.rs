@@ -20,7 +20,7 @@ use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
 use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
 use crate::telemetry::metrics::Registry;
-use crate::telemetry::requests::Lines;
+use crate::telemetry::requests::{Lines, is_heard};
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
 
 use super::data_dir::{DOCUMENTS, DataDir};
@@ -121,7 +121,7 @@ pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry:
 /// Where requests are told: standard output is data, and so are they.
 fn request_log(config: &Config, registry: &Registry) -> anyhow::Result<RequestLog> {
     let lost = registry.counter("scoregate_log_lines_lost_total");
-    if !config.tells_requests {
+    if !config.tells_requests || !is_heard() {
         return Ok(RequestLog::default());
     }
     let lines = Lines::start(config.log.json, lost, std::io::stdout());

@@ -29,7 +29,6 @@ pub(super) fn run(place: &Where, seed: u64) -> Exit {
         let mut written = place.written();
         written.set("upstream", "built-in");
         written.set("log.level", "warn");
-        written.set("log.requests", false);
         written.set("service.license", LICENSE);
         let listen = place.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
         if listen.port() != 0 {

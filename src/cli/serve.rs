@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::app::{self, Sockets, Stopped};
 use crate::clock::Clock;
 use crate::config::{Config, Problems, Written, read_environment, read_file, read_secrets, resolve};
-use crate::telemetry::log;
+use crate::telemetry::{log, requests};
 
 use super::Where;
 use super::exit::Exit;
@@ -21,6 +21,7 @@ pub(super) fn run(path: Option<&Path>, place: &Where) -> Exit {
         Err(problems) => return printer::input(&problems.to_string()),
     };
     log::start(&config.log);
+    requests::hear();
     let read_again = || settings(path, place);
     let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_again)));
     match served {

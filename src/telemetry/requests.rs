@@ -4,6 +4,7 @@
 //! else goes on. Not for: events of the program (`log.rs`), nor for which requests are told and what is told of them.
 
 use std::io::Write;
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -20,6 +21,19 @@ pub type Fields = Vec<(&'static str, Value)>;
 
 /// A line in the making: it is put into words by the thread that writes it.
 pub type Line = Box<dyn FnOnce() -> Fields + Send>;
+
+static HEARD: OnceLock<()> = OnceLock::new();
+
+/// Lines go to standard output from now on, where settings want them. Only the program does this, once; tests leave
+/// requests untold.
+pub fn hear() {
+    HEARD.get_or_init(|| ());
+}
+
+/// Whether anybody hears lines.
+pub fn is_heard() -> bool {
+    HEARD.get().is_some()
+}
 
 enum Wanted {
     Line(Line),

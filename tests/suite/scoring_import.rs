@@ -95,7 +95,7 @@ fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_wou
             "id",
             "is there with other content",
         ),
-        ("[1, 2]".into(), "line", "expected"),
+        ("null".into(), "line", "invalid type: null"),
         ("\u{0}".repeat(2_000_000), "line", "is longer than 1048576 bytes"),
     ];
     let mut text = format!("{}\n\n", good.join("\n"));

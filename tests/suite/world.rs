@@ -130,9 +130,7 @@ impl World {
         let state = directory.path().display();
         // Most tests count what the backend is asked: what it is asked of our own accord has tests of its own.
         let probing = if settings.contains("freshness.probing") { "" } else { "freshness.probing = false\n" };
-        // The lines would go to the output of the tests; what they say is tried out with the real program.
-        let quiet = "log.requests = false\n";
-        let text = format!("{ports}data_dir = \"{state}\"\n{probing}{quiet}{settings}\n{upstream}");
+        let text = format!("{ports}data_dir = \"{state}\"\n{probing}{settings}\n{upstream}");
         let mut config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
         if text.contains(BUILT_IN) && !text.contains("built_in.archive") {
             // As the demo does: data that is always there, and always the same.
