@@ -4,10 +4,9 @@
 //! Not for: deciding.
 
 use bytes::Bytes;
-use serde::Serialize;
 
 use crate::routes::codes::{Code, Row};
-use crate::routes::{API_VERSION, BadParam};
+use crate::routes::{BadParam, ErrorBody};
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,19 +19,6 @@ pub(super) enum Refusal {
     Param(BadParam),
     /// There is no such model.
     Model,
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    success: bool,
-    version: &'static str,
-    status: u16,
-    code: &'static str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    param: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed: Option<Vec<&'static str>>,
 }
 
 impl Refusal {
@@ -52,15 +38,7 @@ impl Refusal {
         let row = self.row();
         let bad = if let Self::Param(bad) = self { Some(bad) } else { None };
         let message = bad.map_or_else(|| format!("{} {}", row.condition, row.remedy), BadParam::message);
-        let body = Body {
-            success: false,
-            version: API_VERSION,
-            status: row.status.as_u16(),
-            code: row.word,
-            message: &message,
-            param: bad.map(|bad| bad.param.name()),
-            allowed: bad.map(|bad| bad.param.allowed()),
-        };
+        let body = ErrorBody::new(row, &message, bad.map(|bad| (bad.param, bad.param.allowed())));
         Bytes::from(serde_json::to_vec(&body).expect("texts and numbers always make JSON"))
     }
 }

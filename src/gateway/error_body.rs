@@ -1,24 +1,18 @@
-//! The body of an error: flat, because a real client prints `body.code`; the same object as RFC 9457's problem for
-//! those who ask for that.
+//! The body of an error: what all say, and what the gateway knows besides; the same object as RFC 9457's problem for those
+//! who ask for that.
 
 use bytes::Bytes;
 use serde::Serialize;
 
 use crate::limits::Standing;
+use crate::routes::ErrorBody;
 
 use super::refusal::{Refusal, whole_seconds};
 
 #[derive(Serialize)]
 struct Body<'a> {
-    success: bool,
-    version: &'static str,
-    status: u16,
-    code: &'static str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    param: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed: Option<Vec<&'static str>>,
+    #[serde(flatten)]
+    error: ErrorBody<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitHit>,
     request_id: &'a str,
@@ -52,15 +46,8 @@ pub(super) fn render(refusal: &Refusal, told: &Standing, request_id: &str, as_pr
     let row = refusal.code().row();
     let message = refusal.message(told);
     let docs = format!("/docs#{}", row.word);
-    let (param, allowed) = refusal.param().map(|(param, allowed)| (param.name(), allowed)).unzip();
     let body = Body {
-        success: false,
-        version: crate::routes::API_VERSION,
-        status: row.status.as_u16(),
-        code: row.word,
-        message: &message,
-        param,
-        allowed,
+        error: ErrorBody::new(row, &message, refusal.param()),
         limit: refusal.rule().map(|_| limit_hit(told)),
         request_id,
         docs: &docs,

@@ -6,6 +6,7 @@
 mod answers;
 pub mod bodies;
 pub mod codes;
+mod error_body;
 pub mod headers;
 mod key;
 mod params;
@@ -14,6 +15,7 @@ mod selection;
 pub mod shapes;
 mod table;
 
+pub use error_body::ErrorBody;
 pub use key::{DocumentKey, ModelId};
 pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
 pub use selection::{BadSelection, Selection};
