@@ -33,8 +33,8 @@ pub struct Sampling {
 /// Where requests are told.
 #[derive(Debug, Default)]
 pub struct RequestLog {
-    lines: Option<Arc<Lines>>,
-    sampling: Option<Sampling>,
+    /// Where lines go, and which requests; nobody hears of any without.
+    heard: Option<(Arc<Lines>, Sampling)>,
     count: Arc<AtomicU64>,
 }
 
@@ -73,24 +73,25 @@ impl Sampling {
 impl RequestLog {
     /// Tells to `lines`.
     pub fn new(lines: Arc<Lines>, sampling: Sampling) -> Self {
-        Self { lines: Some(lines), sampling: Some(sampling), count: Arc::default() }
+        Self { heard: Some((lines, sampling)), count: Arc::default() }
     }
 
     /// The same with other sampling.
     pub fn resampled(&self, sampling: Sampling) -> Self {
-        Self { lines: self.lines.clone(), sampling: Some(sampling), count: Arc::clone(&self.count) }
+        let heard = self.heard.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
+        Self { heard, count: Arc::clone(&self.count) }
     }
 
     /// What was told is written, or so long has passed. Blocks.
     pub fn finish(&self, patience: Duration) {
-        if let Some(lines) = &self.lines {
+        if let Some((lines, _)) = &self.heard {
             lines.finish(patience);
         }
     }
 
     /// A request is over. What is told of it is made only if it is told.
     pub(super) fn over(&self, fault: Option<Fault>, took: Duration, told: impl FnOnce() -> Told) {
-        let Some((lines, sampling)) = self.lines.as_ref().zip(self.sampling) else { return };
+        let Some((lines, sampling)) = &self.heard else { return };
         // The first that is counted is 1: a server that was asked once has not told of a sample of one.
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.tells(fault, took, number) {
