@@ -31,6 +31,7 @@ impl Embedded {
         // A refresh computes for a while, so it must not sit on a thread that serves.
         let scoring = Arc::clone(&self.scoring);
         let answered = tokio::task::spawn_blocking(move || {
+            // Whoever asks first after the hour must not get the hour before, though its snapshot is in the making.
             if let Err(error) = scoring.refresh(now) {
                 // The snapshot before goes on being served, and is marked as overdue by its own next refresh.
                 tracing::error!(%error, "the scores could not be refreshed");

@@ -121,32 +121,17 @@ impl Registry {
 
     /// The counters of that name, one for each word of a label.
     pub fn counters<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Counter, L> {
-        declared(name, &[(L::NAME, words.len())]);
-        let make = |word: &String| {
-            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-            self.recorder.register_counter(&key, &WHERE)
-        };
-        Family { handles: words.iter().map(make).collect(), of: PhantomData }
+        family(name, words, |key| self.recorder.register_counter(key, &WHERE))
     }
 
     /// The gauges of that name, one for each word of a label.
     pub fn gauges<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Gauge, L> {
-        declared(name, &[(L::NAME, words.len())]);
-        let make = |word: &String| {
-            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-            self.recorder.register_gauge(&key, &WHERE)
-        };
-        Family { handles: words.iter().map(make).collect(), of: PhantomData }
+        family(name, words, |key| self.recorder.register_gauge(key, &WHERE))
     }
 
     /// The histograms of that name, one for each word of a label.
     pub fn histograms<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Histogram, L> {
-        declared(name, &[(L::NAME, words.len())]);
-        let make = |word: &String| {
-            let key = Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-            self.recorder.register_histogram(&key, &WHERE)
-        };
-        Family { handles: words.iter().map(make).collect(), of: PhantomData }
+        family(name, words, |key| self.recorder.register_histogram(key, &WHERE))
     }
 
     /// The counters of that name, one for each pair of words of two labels.
@@ -166,6 +151,12 @@ impl Registry {
             rows.iter().flat_map(|row| columns.iter().map(move |column| make(row, column))).collect();
         Table { handles, columns: columns.len(), of: PhantomData }
     }
+}
+
+fn family<H, L: Label>(name: &'static str, words: &[String], register: impl Fn(&Key) -> H) -> Family<H, L> {
+    declared(name, &[(L::NAME, words.len())]);
+    let key = |word: &String| Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
+    Family { handles: words.iter().map(|word| register(&key(word))).collect(), of: PhantomData }
 }
 
 /// A metric that is not in the table, or with other labels than declared, is a defect that the first start shows.
