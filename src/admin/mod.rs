@@ -9,6 +9,7 @@ mod command;
 mod lines;
 mod reload;
 mod serve;
+mod usage;
 mod view;
 
 pub use access::{Access, BadToken};
@@ -17,6 +18,7 @@ pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
 pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
 pub use reload::{RELOAD, ReloadAsked, Reloaded, Reloads};
 pub use serve::{Side, SideConfig, run};
+pub use usage::{AllowanceView, ApplicationUseView, StrangerUseView, USAGE, UsageView};
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,
 };

@@ -20,13 +20,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::gateway::{Larder, Registrar};
+use crate::gateway::{Gateway, Registrar};
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
 use super::cache::{self, CACHE};
 use super::command::{Command, Problem, largest_body, perform};
 use super::reload::{RELOAD, Reloads, reload};
+use super::usage::{Looking, USAGE};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -45,8 +46,8 @@ pub struct Side {
     pub scrape: Scrape,
     /// Changes to applications and keys.
     pub registrar: Arc<Registrar>,
-    /// What is stored.
-    pub larder: Arc<Larder>,
+    /// What the public port answers with, as it is now.
+    pub gateway: Arc<ArcSwap<Gateway>>,
     /// Whether requests can be answered: set once everything is loaded, cleared when the stop begins.
     pub ready: Arc<AtomicBool>,
     /// Owns the commands under way.
@@ -83,12 +84,8 @@ impl Way {
 }
 
 /// Serves the side port until `stop`. To be run on a thread of its own.
-pub async fn run(
-    side: Side,
-    config: SideConfig,
-    clock: Clock,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
+pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std::io::Result<()> {
+    let clock = side.gateway.load().clock.clone();
     config.tcp.set_nonblocking(true)?;
     let tcp = TcpListener::from_std(config.tcp)?;
     let side = Arc::new(side);
@@ -210,8 +207,14 @@ impl Side {
             let answer = reload(&self.reloads, &who).await?;
             return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
         }
+        let gateway = self.gateway.load_full();
         if path.starts_with(CACHE) {
-            let answer = cache::answer(&self.larder, &head.method, path, &body, &who).await?;
+            let answer = cache::answer(&gateway.larder, &head.method, path, &body, &who).await?;
+            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
+        }
+        if path.starts_with(USAGE) {
+            let looking = Looking { gateway: &gateway, registrar: &self.registrar };
+            let answer = looking.answer(&head.method, path, head.uri.query()).await?;
             return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
         }
         let command = Command::from_request(&head.method, path, head.uri.query(), &body)?;

@@ -12,7 +12,7 @@ use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig};
 use crate::gateway::{
     AddressGuard, Capacity, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, RequestLog,
-    Roster, Spawn, TermsByTier,
+    Roster, Spawn, TermsByTier, Usage,
 };
 use crate::keys::KeyForm;
 use crate::pages::{Pages, PagesConfig};
@@ -82,6 +82,7 @@ pub(super) async fn build(
         capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
         instruments,
         request_log: Arc::new(request_log(config, registry)?),
+        usage: Arc::new(Usage::new(clock.now())),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         retirement: config.retirement.clone(),
@@ -111,6 +112,7 @@ pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry:
         capacity,
         instruments,
         request_log: Arc::new(before.request_log.resampled(config.sampling)),
+        usage: Arc::clone(&before.usage),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         retirement: config.retirement.clone(),

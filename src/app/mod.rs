@@ -100,14 +100,14 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let shown = Side {
         scrape: registry.scrape(),
         registrar: Arc::clone(&registrar),
-        larder: Arc::clone(&gateway.load().larder),
+        gateway: Arc::clone(&gateway),
         ready: Arc::clone(&ready),
         changes: TaskTracker::new(),
         access: Arc::clone(&access),
         reloads: asks,
     };
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
-    let side_thread = tasks::side_thread(shown, side_config, clock.clone(), stop_side.clone())?;
+    let side_thread = tasks::side_thread(shown, side_config, stop_side.clone())?;
 
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let manners = server.manners();

@@ -54,12 +54,11 @@ async fn keep_scores(scoring: Arc<Scoring>, clock: Clock, stop: CancellationToke
 pub(super) fn side_thread(
     side: Side,
     config: SideConfig,
-    clock: Clock,
     stop: CancellationToken,
 ) -> anyhow::Result<std::thread::JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let serve = move || {
-        if let Err(error) = runtime.block_on(admin::run(side, config, clock, stop)) {
+        if let Err(error) = runtime.block_on(admin::run(side, config, stop)) {
             tracing::error!(%error, "the side port failed");
         }
     };

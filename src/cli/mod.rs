@@ -15,6 +15,7 @@ mod reload;
 mod scoring;
 mod serve;
 mod store;
+mod top;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -89,6 +90,9 @@ enum Command {
     /// Have a running server read its settings and certificates again.
     #[command(after_help = reload::AFTER_HELP)]
     Reload(reload::ReloadArgs),
+    /// Watch a running server: rates, latency, the backend, and who asks most.
+    #[command(after_help = top::AFTER_HELP)]
+    Top(top::TopArgs),
     /// Say by the exit code whether a server is ready.
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
@@ -134,6 +138,7 @@ pub fn main() -> Exit {
         Command::Scoring(args) => scoring::run(args),
         Command::Cache(args) => cache::run(args),
         Command::Reload(args) => reload::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Health(args) => health::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

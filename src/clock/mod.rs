@@ -167,6 +167,11 @@ impl Day {
         self.0
     }
 
+    /// The instant at which this day begins.
+    pub const fn start(self) -> Wall {
+        Wall::from_seconds(self.0 as u64 * DAY_SECONDS)
+    }
+
     /// The instant at which this day ends and the next begins.
     pub const fn end(self) -> Wall {
         Wall::from_seconds((self.0 as u64 + 1) * DAY_SECONDS)
@@ -175,7 +180,7 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let start = Wall::from_seconds(u64::from(self.0) * DAY_SECONDS).rfc3339();
+        let start = self.start().rfc3339();
         f.write_str(start.split('T').next().unwrap_or_default())
     }
 }

@@ -118,7 +118,7 @@ fn decide(caller: &Caller, conditional: bool, now: Now, ledger: Ledger) -> Verdi
 
 /// Asks the guard about a refusal, or about `/me`: of the application if it is known, else of the address.
 /// `false` if it has no token left.
-pub(super) fn ask_guard(guard: &AddressGuard, exchange: &Exchange) -> bool {
+pub(super) fn ask_guard(guard: &AddressGuard, exchange: &Exchange<'_>) -> bool {
     let now = exchange.started;
     let Some(caller) = &exchange.caller else { return guard.take(exchange.peer.address, now) };
     let limits = caller.account.terms().limits;

@@ -3,7 +3,6 @@
 //! Dropping an exchange that was never finished records a client that left. Not for: deciding anything.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -11,10 +10,11 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use super::Gateway;
 use super::authenticate::{Caller, is_a_key};
 use super::labels::Subject;
-use super::observe::{Instruments, Seen};
+use super::observe::Seen;
 use super::outcome::Outcome;
-use super::refusal::Refusal;
-use super::told::{RequestLog, Told, Trace};
+use super::refusal::{Fault, Refusal};
+use super::told::{Told, Trace};
+use super::usage::Ending;
 use crate::clock::Now;
 use crate::keys::KeyForm;
 use crate::routes::DocumentKey;
@@ -33,9 +33,8 @@ pub struct Peer {
 pub(super) struct RequestId(pub(super) HeaderValue);
 
 /// A request and all that has become of it so far.
-pub(super) struct Exchange {
-    instruments: Arc<Instruments>,
-    log: Arc<RequestLog>,
+pub(super) struct Exchange<'g> {
+    gateway: &'g Gateway,
     /// The trace that it is a part of.
     trace: Option<Trace>,
     /// When its head was there.
@@ -62,14 +61,13 @@ pub(super) struct Exchange {
     pub(super) ended: Option<Now>,
 }
 
-impl Exchange {
+impl<'g> Exchange<'g> {
     /// Opens it for a request that comes to this gateway.
-    pub(super) fn open(gateway: &Gateway, started: Now, peer: Peer, headers: &HeaderMap) -> Self {
+    pub(super) fn open(gateway: &'g Gateway, started: Now, peer: Peer, headers: &HeaderMap) -> Self {
         gateway.instruments.begun();
         Self {
             id: RequestId::of(headers, &gateway.form, started),
-            instruments: Arc::clone(&gateway.instruments),
-            log: Arc::clone(&gateway.request_log),
+            gateway,
             trace: Trace::of(headers),
             started,
             peer,
@@ -101,6 +99,17 @@ impl Exchange {
         }
     }
 
+    /// Whose request it was and how it ended, for whoever looks at who asks.
+    fn count_use(&self, fault: Option<Fault>, seen: &Seen, ended: Now) {
+        let refused = fault.map(|fault| (fault, seen.refused.and_then(|(_, rule)| rule)));
+        let ending = Ending::of(refused, seen.outcome, seen.status == StatusCode::OK);
+        match (&self.caller, fault) {
+            (Some(caller), _) => self.gateway.usage.count(&caller.account, ending, ended),
+            (None, Some(_)) => self.gateway.usage.count_stranger(self.peer.address, ending, ended),
+            (None, None) => {}
+        }
+    }
+
     /// The request is answered.
     pub(super) fn close(&mut self, status: StatusCode, ended: Now) {
         self.status = Some(status);
@@ -108,10 +117,13 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        let answered = self.status.zip(self.ended);
-        let seen = answered.map(|(status, ended)| Seen {
+        let Some((status, ended)) = self.status.zip(self.ended) else {
+            self.gateway.instruments.record(None);
+            return;
+        };
+        let seen = Seen {
             subject: self.subject,
             tier: self.caller.as_ref().map(|caller| caller.tier),
             status,
@@ -119,12 +131,11 @@ impl Drop for Exchange {
             outcome: self.outcome,
             age: self.age,
             refused: self.refusal.as_ref().map(|refusal| (refusal.code(), refusal.rule())),
-        });
-        self.instruments.record(seen.as_ref());
-        if let Some(seen) = seen {
-            let fault = self.refusal.as_ref().map(Refusal::fault);
-            self.log.over(fault, seen.took, || self.told(&seen));
-        }
+        };
+        self.gateway.instruments.record(Some(&seen));
+        let fault = self.refusal.as_ref().map(Refusal::fault);
+        self.gateway.request_log.over(fault, seen.took, || self.told(&seen));
+        self.count_use(fault, &seen, ended);
     }
 }
 

@@ -45,6 +45,7 @@ mod schedules;
 mod stocktaking;
 mod terms;
 mod told;
+mod usage;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -93,6 +94,7 @@ pub use roster::{Found, Roster};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
 pub use told::{RequestLog, Sampling};
+pub use usage::{ApplicationUse, Counted, StrangerUse, Tally, Usage};
 
 /// The page that says nothing but that the process is alive.
 const HEALTH: &str = "/healthz";
@@ -121,6 +123,8 @@ pub struct Gateway {
     pub instruments: Arc<Instruments>,
     /// Where requests are told.
     pub request_log: Arc<RequestLog>,
+    /// Who asks how much.
+    pub usage: Arc<Usage>,
     /// Which pages of other sites may read answers, if any.
     pub cors: Option<Cors>,
     /// What is said of the API's own end.
@@ -180,7 +184,12 @@ impl Gateway {
     }
 
     /// The line.
-    async fn answer(&self, head: &Parts, has_body: bool, x: &mut Exchange) -> Result<Answer<'_>, Refusal> {
+    async fn answer(
+        &self,
+        head: &Parts,
+        has_body: bool,
+        x: &mut Exchange<'_>,
+    ) -> Result<Answer<'_>, Refusal> {
         let ask = parse(head, has_body)?;
         if ask.wants == Wants::Options {
             x.subject = Subject::Options;
@@ -244,7 +253,7 @@ impl Gateway {
     }
 
     /// The one endpoint that the gateway answers itself. It costs a token of the guard.
-    fn me(&self, ask: &Ask<'_>, caller: &Caller, x: &Exchange) -> Result<Answer<'_>, Refusal> {
+    fn me(&self, ask: &Ask<'_>, caller: &Caller, x: &Exchange<'_>) -> Result<Answer<'_>, Refusal> {
         if !admit::ask_guard(&self.guard, x) {
             return Err(Refusal::TooManyRefusals);
         }
@@ -258,7 +267,7 @@ impl Gateway {
     }
 
     /// A refusal, or the guard's, if the caller has had too many.
-    fn guarded(&self, refusal: Refusal, exchange: &Exchange) -> Refusal {
+    fn guarded(&self, refusal: Refusal, exchange: &Exchange<'_>) -> Refusal {
         if refusal.asks_the_guard() && !admit::ask_guard(&self.guard, exchange) {
             return Refusal::TooManyRefusals;
         }
@@ -267,7 +276,7 @@ impl Gateway {
 }
 
 /// The log hears of what is not the caller's doing.
-fn tell(refusal: &Refusal, exchange: &Exchange) {
+fn tell(refusal: &Refusal, exchange: &Exchange<'_>) {
     let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
     match refusal.fault() {
         Fault::Caller => {}
@@ -283,7 +292,7 @@ fn deliver(
     target: &Target,
     caller: &Caller,
     ask: &Ask<'_>,
-    x: &mut Exchange,
+    x: &mut Exchange<'_>,
     now: Now,
 ) -> Delivery {
     x.outcome = Some(served.outcome);

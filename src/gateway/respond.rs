@@ -134,7 +134,7 @@ pub(super) struct Circumstances<'r> {
 /// Makes the response.
 pub(super) fn respond(
     answered: Result<Answer<'_>, Refusal>,
-    exchange: &Exchange,
+    exchange: &Exchange<'_>,
     at: &Circumstances<'_>,
 ) -> Response<Full<Bytes>> {
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
@@ -249,7 +249,7 @@ fn options() -> Response<Full<Bytes>> {
 
 fn error(
     refusal: &Refusal,
-    exchange: &Exchange,
+    exchange: &Exchange<'_>,
     limits: &LimitHeaders,
     at: &Circumstances<'_>,
 ) -> Response<Full<Bytes>> {
@@ -303,7 +303,7 @@ struct LimitHeaders {
 
 impl LimitHeaders {
     /// By the rule that was hit, if one was; else the day of a known application; else the guard of the address.
-    fn of(exchange: &Exchange, hit: Option<Rule>, at: &Circumstances<'_>) -> Self {
+    fn of(exchange: &Exchange<'_>, hit: Option<Rule>, at: &Circumstances<'_>) -> Self {
         let Some(caller) = &exchange.caller else {
             let standing = at.guard.standing(exchange.peer.address, at.now);
             let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };

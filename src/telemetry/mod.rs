@@ -3,6 +3,7 @@
 //! Lowest layer: it knows words and numbers, not requests. What is counted when is `gateway::observe`'s business and
 //! that of the background tasks.
 
+pub mod heaviest;
 pub mod log;
 pub mod metrics;
 mod process;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 31] = [
+const COMMANDS: [&[&str]; 32] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -39,6 +39,7 @@ const COMMANDS: [&[&str]; 31] = [
     &["store", "backup"],
     &["store", "export"],
     &["store", "import"],
+    &["top"],
 ];
 
 #[test]

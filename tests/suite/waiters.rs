@@ -186,6 +186,7 @@ async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationTo
         capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
         instruments,
         request_log: Arc::clone(&whole.request_log),
+        usage: Arc::clone(&whole.usage),
         cors: config.cors,
         retirement: config.retirement,
         notice: whole.notice.clone(),

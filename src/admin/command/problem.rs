@@ -40,7 +40,7 @@ impl Problem {
     pub(in crate::admin) fn not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
-            "there are /metrics, /healthz, /readyz, /v1/applications and /v1/audit here",
+            "there are /metrics, /healthz, /readyz, /v1/applications, /v1/audit, /v1/cache, /v1/reload and /v1/usage here",
         )
     }
 

@@ -4,6 +4,7 @@ mod csv;
 mod export;
 mod import;
 mod show;
+mod usage;
 mod verb;
 
 use clap::{Args, Subcommand};
@@ -54,14 +55,25 @@ pub(super) fn run(args: KeysArgs) -> Exit {
     };
     match what {
         What::One(verb) => {
+            let whose_usage = verb.whose_usage();
             let command = verb.into_command();
             let asked = command.clone();
             let is_first = matches!(command, Command::Create(_));
             let missing = if is_first { Missing::IsMade } else { Missing::IsRefused };
-            let answer = wait_for(async { Place::find(&config, missing).await?.carry_out(command).await });
-            match answer {
-                Ok(answer) if json => printer::data(&format!("{answer:#}\n")),
-                Ok(answer) => show::show(&asked, answer),
+            let answers = wait_for(async {
+                let answer = Place::find(&config, missing).await?.carry_out(command).await?;
+                let used = match whose_usage {
+                    Some(id) => Some(usage::of(&config, id).await?),
+                    None => None,
+                };
+                Ok((answer, used))
+            });
+            match answers {
+                Ok((answer, used)) if json => printer::data(&format!("{:#}\n", usage::with(answer, used))),
+                Ok((answer, used)) => match show::show(&asked, answer) {
+                    Exit::Done => used.map_or(Exit::Done, usage::show),
+                    failed @ (Exit::Input | Exit::Fault) => failed,
+                },
                 Err(undone) => said(undone),
             }
         }

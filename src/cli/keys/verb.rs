@@ -47,10 +47,14 @@ pub(super) enum Verb {
         most: usize,
     },
     /// Show one application and its keys.
-    #[command(after_help = "Example:\n  scoregate keys show app_0123456789a --data-dir DIR")]
+    #[command(after_help = "Examples:\n  scoregate keys show app_0123456789a --data-dir DIR\n  \
+        scoregate keys show app_0123456789a --usage --data-dir DIR")]
     Show {
         /// The application, such as `app_0123456789a`.
         id: ApplicationId,
+        /// Tell what it uses, too, as the running server has counted it.
+        #[arg(long)]
+        usage: bool,
     },
     /// Give an application a new key. Its older ones end after the overlap; its quota stays.
     #[command(
@@ -148,6 +152,11 @@ pub(super) enum Verb {
 }
 
 impl Verb {
+    /// The application whose use is asked for as well.
+    pub(super) fn whose_usage(&self) -> Option<ApplicationId> {
+        if let Self::Show { id, usage: true } = self { Some(*id) } else { None }
+    }
+
     /// The command it is.
     pub(super) fn into_command(self) -> Command {
         match self {
@@ -155,7 +164,7 @@ impl Verb {
                 Command::Create(NewKey { name, tier, minute_limit, day_limit, contact, note, expires_at })
             }
             Self::List { after, most } => Command::List { after, most },
-            Self::Show { id } => Command::Show(id),
+            Self::Show { id, usage: _ } => Command::Show(id),
             Self::Rotate { id, overlap_hours, expires_at } => {
                 Command::Rotate { id, overlap_seconds: overlap_hours.saturating_mul(3_600), expires_at }
             }

@@ -20,6 +20,7 @@ use crate::store::{
     AuditAsk, AuditRecord, Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What,
 };
 
+use super::account::Account;
 use super::counted::StoreWork;
 use super::observe::Instruments;
 use super::roster::Roster;
@@ -218,6 +219,13 @@ impl Registrar {
         let day = self.clock.now().wall.day();
         let found = self.store.application(id, day).await?;
         Ok(found.ok_or(StoreError::UnknownApplication(id))?)
+    }
+
+    /// An application as requests meet it; none on a stopped system, nor where every key of it is forgotten.
+    pub async fn account(&self, id: ApplicationId) -> Result<Option<Arc<Account>>, RegistrarError> {
+        let stored = self.show(id).await?;
+        let found = |roster: &Arc<Roster>| stored.keys.iter().find_map(|key| roster.find(&key.digest));
+        Ok(self.roster.as_ref().and_then(found).map(|found| found.account))
     }
 
     /// A page of applications.

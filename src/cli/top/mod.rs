@@ -1,0 +1,151 @@
+//! `scoregate top`: a running server at a glance, live: rates, latency, the backend, and who asks most.
+//!
+//! It looks through the server's Unix socket at what everybody else sees too: the metrics and the usage. Not for: history,
+//! which Prometheus keeps.
+
+mod figures;
+mod frame;
+mod sample;
+mod screen;
+mod words;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use http::Method;
+use tokio::net::UnixStream;
+
+use crate::admin::USAGE;
+use crate::app::SOCKET;
+use crate::clock::Clock;
+
+use figures::Figures;
+use frame::{Line, Weight, lines};
+use sample::{Metrics, Sample};
+use screen::Screen;
+
+use super::control::{Undone, converse, said, wait_for};
+use super::exit::Exit;
+use super::printer;
+use super::serve::{ServerArgs, StopSignals};
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
+DIR is the running server's data directory; --config FILE finds it there. q or Ctrl-C ends it. Rates are those between\n\
+two looks; TODAY counts from midnight UTC, or from the start of the server. A server that stops is waited for.";
+
+/// How many applications, and strangers, are looked at: whoever is not among them asks little.
+const WATCHED: usize = 256;
+/// The server answers within milliseconds, from a thread of its own.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Args)]
+pub(super) struct TopArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Seconds between two looks.
+    #[arg(long, default_value_t = 2, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    every: u64,
+    /// Look twice, print what that says, and end. So it is, too, where standard output is no terminal.
+    #[arg(long)]
+    once: bool,
+}
+
+/// The server that is looked at.
+struct Watched {
+    socket: PathBuf,
+    /// One for all looks: it counts its own running time.
+    clock: Clock,
+    every: Duration,
+}
+
+pub(super) fn run(args: &TopArgs) -> Exit {
+    let config = match args.server.settings() {
+        Ok(config) => config,
+        Err(problems) => return printer::input(&problems.to_string()),
+    };
+    let (socket, every) = (config.data_dir.join(SOCKET), Duration::from_secs(args.every));
+    let server = Watched { socket, clock: Clock::system(), every };
+    let looking = async {
+        let first = server.look().await?;
+        match Screen::open().filter(|_| !args.once) {
+            Some(_screen) => server.live(first).await,
+            None => server.once(&first).await,
+        }
+    };
+    wait_for(looking).unwrap_or_else(said)
+}
+
+impl Watched {
+    /// What two looks say, as text.
+    async fn once(&self, first: &Sample) -> Result<Exit, Undone> {
+        self.clock.sleep(self.every).await;
+        let second = self.look().await?;
+        let lines = lines(&Figures::of(first, &second), usize::MAX);
+        let text: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
+        Ok(printer::data(&format!("{}\n", text.join("\n"))))
+    }
+
+    /// Shows what each look says until somebody has seen enough.
+    async fn live(&self, first: Sample) -> Result<Exit, Undone> {
+        let (mut stop, mut keys) = (StopSignals::listen()?, Screen::keys());
+        let (mut before, mut now) = (first.clone(), Ok(first));
+        loop {
+            if Screen::show(&page(&before, now.as_ref())).is_err() {
+                return Ok(Exit::Done);
+            }
+            tokio::select! {
+                () = stop.wait() => return Ok(Exit::Done),
+                Some(key) = keys.recv() => if key == b'q' { return Ok(Exit::Done) } else { continue },
+                () = self.clock.sleep(self.every) => {}
+            }
+            if let Ok(seen) = now {
+                before = seen;
+            }
+            now = self.look().await;
+        }
+    }
+
+    async fn look(&self) -> Result<Sample, Undone> {
+        let shown = self.socket.display();
+        let nobody = |error: anyhow::Error| {
+            Undone::Input(format!(
+                "no server answers on {shown}: {error:#}; only one that runs can be watched"
+            ))
+        };
+        let metrics = self.ask("/metrics".into()).await.map_err(nobody)?;
+        let at = self.clock.now();
+        let usage = self.ask(format!("{USAGE}?most={WATCHED}")).await.map_err(nobody)?;
+        let usage = serde_json::from_str(&usage).context("the server's answer cannot be read")?;
+        Ok(Sample { at, metrics: Metrics::read(&metrics), usage })
+    }
+
+    async fn ask(&self, target: String) -> anyhow::Result<String> {
+        let conversation = async {
+            let stream =
+                UnixStream::connect(&self.socket).await.context("its socket cannot be connected to")?;
+            converse(stream, (Method::GET, target, Vec::new())).await
+        };
+        let answered = self.clock.within(PATIENCE, conversation).await;
+        let (status, body) = answered.map_err(|_| anyhow::anyhow!("{PATIENCE:?} have passed"))??;
+        anyhow::ensure!(status.is_success(), "it said {status}");
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+}
+
+/// A page for as many rows as there are; while the server does not answer, what it was before stays.
+fn page(before: &Sample, now: Result<&Sample, &Undone>) -> Vec<Line> {
+    let (_, rows) = Screen::size();
+    match now {
+        Ok(now) => lines(&Figures::of(before, now), rows),
+        Err(Undone::Input(why)) => unanswered(before, why, rows),
+        Err(Undone::Fault(error)) => unanswered(before, &format!("{error:#}"), rows),
+    }
+}
+
+fn unanswered(before: &Sample, why: &str, rows: usize) -> Vec<Line> {
+    let mut page = lines(&Figures::of(before, before), rows.saturating_sub(1));
+    page.insert(page.len().min(1), Line { text: format!("! {why}"), weight: Weight::Alarm });
+    page
+}

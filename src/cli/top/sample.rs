@@ -1,0 +1,110 @@
+//! One look at a running server: its metrics as Prometheus reads them, and who uses it.
+//!
+//! Not for: what two looks say together (`figures`).
+
+use crate::admin::UsageView;
+use crate::clock::Now;
+
+/// One look.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    /// When.
+    pub(super) at: Now,
+    /// The metrics.
+    pub(super) metrics: Metrics,
+    /// Who uses it.
+    pub(super) usage: UsageView,
+}
+
+/// The series of a scrape.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Metrics(Vec<Series>);
+
+/// A series and its value.
+#[derive(Clone, Debug)]
+struct Series {
+    name: String,
+    /// The labels as they are written, between the braces.
+    labels: String,
+    value: f64,
+}
+
+impl Metrics {
+    /// Reads the text that a scrape gives. What is no series is passed over.
+    pub(super) fn read(text: &str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        Self(lines.filter_map(Series::read).collect())
+    }
+
+    /// The sum of all series of a name whose labels include these, such as `class="2xx"`; no labels stand for all.
+    pub(super) fn sum(&self, name: &str, with: &str) -> f64 {
+        // A sum of floats begins with -0, which would be seen.
+        self.of(name).filter(|series| series.labels.contains(with)).fold(0.0, |sum, one| sum + one.value)
+    }
+
+    /// The value of a label in the first series of a name.
+    pub(super) fn label(&self, name: &str, label: &str) -> Option<&str> {
+        self.of(name).next()?.label(label)
+    }
+
+    /// The buckets of a histogram, summed over all other labels: each bound with how many were below it, lowest first.
+    pub(super) fn buckets(&self, name: &str) -> Vec<(f64, f64)> {
+        let mut buckets: Vec<(f64, f64)> = Vec::new();
+        for series in self.of(&format!("{name}_bucket")) {
+            let Some(bound) = series.label("le").and_then(|bound| bound.parse::<f64>().ok()) else {
+                continue;
+            };
+            match buckets.iter_mut().find(|(known, _)| known.total_cmp(&bound).is_eq()) {
+                Some((_, count)) => *count += series.value,
+                None => buckets.push((bound, series.value)),
+            }
+        }
+        buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        buckets
+    }
+
+    fn of<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m Series> {
+        self.0.iter().filter(move |series| series.name == name)
+    }
+}
+
+impl Series {
+    fn read(line: &str) -> Option<Self> {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let (name, labels) = (name.to_owned(), labels.trim_end_matches('}').to_owned());
+        Some(Self { name, labels, value: value.parse().ok()? })
+    }
+
+    /// Our labels hold plain words: no comma and no quote stands in a value.
+    fn label(&self, name: &str) -> Option<&str> {
+        let values = self.labels.split(',').filter_map(|label| label.split_once('='));
+        values.filter(|(known, _)| *known == name).map(|(_, value)| value.trim_matches('"')).next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# TYPE a counter\n\
+        a{class=\"2xx\",endpoint=\"models\"} 3\na{class=\"5xx\",endpoint=\"models\"} 4\n\
+        h_bucket{endpoint=\"x\",le=\"0.5\"} 1\nh_bucket{endpoint=\"x\",le=\"+Inf\"} 2\n\
+        h_bucket{endpoint=\"y\",le=\"0.5\"} 10\nh_bucket{endpoint=\"y\",le=\"+Inf\"} 20\n\
+        plain 7.5\nscoregate_build_info{version=\"1.2.3\"} 1\nno number here\n";
+
+    #[test]
+    fn series_are_summed_by_what_their_labels_say() {
+        let metrics = Metrics::read(TEXT);
+        let sums = [("a", ""), ("a", "class=\"5xx\""), ("a", "class=\"4xx\""), ("plain", ""), ("none", "")];
+        let sums = sums.map(|(name, with)| metrics.sum(name, with).to_string());
+        assert_eq!(sums, ["7", "4", "0", "7.5", "0"]);
+        assert_eq!(metrics.label("scoregate_build_info", "version"), Some("1.2.3"));
+    }
+
+    #[test]
+    fn buckets_of_all_series_of_a_histogram_are_one_histogram() {
+        let buckets = Metrics::read(TEXT).buckets("h");
+        assert_eq!(format!("{buckets:?}"), "[(0.5, 11.0), (inf, 22.0)]");
+    }
+}

@@ -1,0 +1,96 @@
+//! Numbers as a person reads them at a glance.
+//!
+//! Not for: numbers that programs read (`--json`, metrics).
+
+use std::time::Duration;
+
+#[expect(clippy::cast_precision_loss, reason = "seconds and counts, far below 2^52")]
+pub(super) fn real(number: u64) -> f64 {
+    number as f64
+}
+
+pub(super) fn sum([one, other]: [Option<f64>; 2]) -> Option<f64> {
+    Some(one? + other?)
+}
+
+pub(super) fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".into(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// As many digits as say something.
+pub(super) fn rate(rate: f64) -> String {
+    if rate >= 99.95 {
+        count(rate)
+    } else if rate == 0.0 {
+        "0".into()
+    } else {
+        format!("{rate:.1}")
+    }
+}
+
+/// A whole number, in groups of three digits.
+pub(super) fn count(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+pub(super) fn time(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "-".into(),
+        Some(seconds) if seconds < 0.001 => format!("{:.0} µs", seconds * 1e6),
+        Some(seconds) if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        Some(seconds) => format!("{seconds:.1} s"),
+    }
+}
+
+pub(super) fn size(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
+        bytes if bytes >= 1e6 => format!("{:.1} MB", bytes / 1e6),
+        bytes => format!("{:.0} kB", bytes / 1e3),
+    }
+}
+
+/// The two largest units.
+pub(super) fn span(seconds: f64) -> String {
+    let seconds = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, seconds) => format!("{seconds} s"),
+        (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
+        (days, hours, ..) => format!("{days} d {hours} h"),
+    }
+}
+
+/// A text in so many characters, with nothing that a terminal would obey.
+pub(super) fn short(text: &str, most: usize) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_say_something_and_a_unit() {
+        assert_eq!(
+            [0.0, 0.04, 9.96, 99.94, 99.95, 12_345.6].map(rate),
+            ["0", "0.0", "10.0", "99.9", "100", "12,346"]
+        );
+        assert_eq!([0.0, 999.0, 1_000.0, 1_234_567.0].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let times = [None, Some(0.000_08), Some(0.0023), Some(1.25)].map(time);
+        assert_eq!(times, ["-", "80 µs", "2.3 ms", "1.2 s"]);
+        assert_eq!([512.0, 45.2e6, 2.5e9].map(size), ["1 kB", "45.2 MB", "2.5 GB"]);
+        let spans = [-5.0, 59.0, 61.0, 7_260.0, 90_000.0].map(span);
+        assert_eq!(spans, ["0 s", "59 s", "1 min 1 s", "2 h 1 min", "1 d 1 h"]);
+        assert_eq!((percent(Some(0.991)), percent(None)), ("99.1 %".into(), "-".into()));
+        assert_eq!((short("a\u{7}bc", 3), sum([Some(1.0), None])), ("a?b".into(), None));
+    }
+}

@@ -1,0 +1,250 @@
+//! Who asks how much: the applications with the most requests of the day, and the strangers with the most refused ones.
+//!
+//! In memory, from the start of the process or midnight UTC on, and bounded however many there are; whom it does not know
+//! asked too seldom to matter. Not for: what they have left (`account`), nor for metrics, which never tell applications
+//! apart.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Now, Wall};
+use crate::keys::ApplicationId;
+use crate::limits::{Rule, Standing};
+use crate::telemetry::heaviest::{Heaviest, Place};
+
+use super::account::Account;
+use super::guard::network;
+use super::outcome::Outcome;
+use super::refusal::Fault;
+
+const NANOS_A_MINUTE: u64 = 60_000_000_000;
+
+/// Who asks how much.
+pub struct Usage {
+    since: Wall,
+    applications: Heaviest<ApplicationId, Uses<Arc<Account>>>,
+    strangers: Heaviest<IpAddr, Uses<()>>,
+}
+
+/// How a request ended, for whoever looks at who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Data came.
+    Delivered(Outcome),
+    /// What the caller has is current.
+    Unchanged,
+    /// An answer without data: `/me`.
+    Other,
+    /// A limit refused it.
+    Limited,
+    /// It was refused by the caller's own fault.
+    Mistaken,
+    /// We or the backend failed.
+    Failed,
+}
+
+/// Requests, by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// All of them.
+    pub requests: u64,
+    /// Data came.
+    pub delivered: u64,
+    /// Of these, so many had to wait for the backend.
+    pub waited: u64,
+    /// What the caller had was current (304).
+    pub unchanged: u64,
+    /// A limit refused them.
+    pub limited: u64,
+    /// They were refused for another fault of the caller's.
+    pub mistaken: u64,
+    /// We or the backend failed.
+    pub failed: u64,
+}
+
+/// What an application used.
+#[derive(Clone, Debug)]
+pub struct ApplicationUse {
+    /// Which one.
+    pub id: ApplicationId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its tier's name.
+    pub tier: String,
+    /// What is left of its minute, its day and its guard.
+    pub standings: [Standing; 3],
+    /// Its requests, if it has so many that they are counted.
+    pub counted: Option<Counted>,
+}
+
+/// What a stranger had refused.
+#[derive(Clone, Debug)]
+pub struct StrangerUse {
+    /// The address, or the network that counts as one.
+    pub network: IpAddr,
+    /// The refused requests.
+    pub counted: Counted,
+}
+
+/// Requests that were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Those of the day, from the start of the process on.
+    pub today: Tally,
+    /// Those of the last whole minute.
+    pub last_minute: Tally,
+    /// So many more of the day there may have been before it was noticed.
+    pub missed: u64,
+}
+
+/// What is remembered of one who asks.
+#[derive(Clone)]
+struct Uses<W> {
+    whose: W,
+    today: Tally,
+    minute: u64,
+    this_minute: Tally,
+    last_minute: Tally,
+}
+
+impl Ending {
+    /// How a request ended: refused by a rule or by somebody's fault, or answered with a document or without.
+    pub(super) fn of(
+        refused: Option<(Fault, Option<Rule>)>,
+        outcome: Option<Outcome>,
+        is_data: bool,
+    ) -> Self {
+        match (refused, outcome) {
+            (Some((_, Some(_))), _) => Self::Limited,
+            (Some((Fault::Caller, None)), _) => Self::Mistaken,
+            (Some((Fault::Us | Fault::Upstream, None)), _) => Self::Failed,
+            (None, Some(outcome)) if is_data => Self::Delivered(outcome),
+            (None, Some(_)) => Self::Unchanged,
+            (None, None) => Self::Other,
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, ending: Ending) {
+        self.requests += 1;
+        match ending {
+            Ending::Delivered(outcome) => {
+                self.delivered += 1;
+                let waited = matches!(outcome, Outcome::Miss | Outcome::Shared | Outcome::Refreshed);
+                self.waited += u64::from(waited);
+            }
+            Ending::Unchanged => self.unchanged += 1,
+            Ending::Other => {}
+            Ending::Limited => self.limited += 1,
+            Ending::Mistaken => self.mistaken += 1,
+            Ending::Failed => self.failed += 1,
+        }
+    }
+}
+
+impl<W> Uses<W> {
+    fn new(whose: W) -> Self {
+        let (today, this_minute, last_minute) = Default::default();
+        Self { whose, today, minute: 0, this_minute, last_minute }
+    }
+
+    fn add(&mut self, ending: Ending, minute: u64) {
+        if minute > self.minute {
+            self.last_minute = self.whole_minute_before(minute);
+            (self.minute, self.this_minute) = (minute, Tally::default());
+        }
+        self.today.add(ending);
+        self.this_minute.add(ending);
+    }
+
+    fn whole_minute_before(&self, minute: u64) -> Tally {
+        match minute.checked_sub(self.minute) {
+            Some(0) => self.last_minute,
+            Some(1) => self.this_minute,
+            Some(_) | None => Tally::default(),
+        }
+    }
+
+    fn counted(&self, over: u64, now: Now) -> Counted {
+        Counted { today: self.today, last_minute: self.whole_minute_before(minute(now)), missed: over }
+    }
+}
+
+impl Usage {
+    /// Nobody has asked yet.
+    pub fn new(now: Now) -> Self {
+        Self { since: now.wall, applications: Heaviest::new(), strangers: Heaviest::new() }
+    }
+
+    /// From when on it is counted: the start of the process, or the beginning of the day.
+    pub fn since(&self, now: Now) -> Wall {
+        self.since.max(now.wall.day().start())
+    }
+
+    /// An application's request is over.
+    pub(super) fn count(&self, account: &Arc<Account>, ending: Ending, now: Now) {
+        let new = || Uses::new(Arc::clone(account));
+        self.applications.count(era(now), account.id, new, |uses| uses.add(ending, minute(now)));
+    }
+
+    /// A stranger's request was refused.
+    pub(super) fn count_stranger(&self, address: IpAddr, ending: Ending, now: Now) {
+        let new = || Uses::new(());
+        self.strangers.count(era(now), network(address), new, |uses| uses.add(ending, minute(now)));
+    }
+
+    /// Those with the most requests of the day, at most so many.
+    pub fn applications(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
+        let listed = self.applications.list(era(now)).into_iter().take(most);
+        listed
+            .map(|Place { over, tally, .. }| ApplicationUse {
+                counted: Some(tally.counted(over, now)),
+                ..ApplicationUse::of(&tally.whose, now)
+            })
+            .collect()
+    }
+
+    /// The strangers with the most refused requests of the day, at most so many.
+    pub fn strangers(&self, most: usize, now: Now) -> Vec<StrangerUse> {
+        let listed = self.strangers.list(era(now)).into_iter().take(most);
+        listed
+            .map(|Place { who, over, tally, .. }| StrangerUse {
+                network: who,
+                counted: tally.counted(over, now),
+            })
+            .collect()
+    }
+
+    /// What one application used.
+    pub fn of(&self, account: &Account, now: Now) -> ApplicationUse {
+        let found = self.applications.find(era(now), account.id);
+        let counted = found.map(|place| place.tally.counted(place.over, now));
+        ApplicationUse { counted, ..ApplicationUse::of(account, now) }
+    }
+}
+
+impl ApplicationUse {
+    fn of(account: &Account, now: Now) -> Self {
+        let terms = account.terms();
+        Self {
+            id: account.id,
+            name: account.name(),
+            tier: terms.tier_name.clone(),
+            standings: account.standings(Rule::Guard, &terms.limits, now),
+            counted: None,
+        }
+    }
+}
+
+/// The day, as whose heaviest they are.
+fn era(now: Now) -> u64 {
+    u64::from(now.wall.day().number())
+}
+
+/// By running time, which no step of the clock moves.
+fn minute(now: Now) -> u64 {
+    now.mono.nanos() / NANOS_A_MINUTE
+}

@@ -1,0 +1,88 @@
+//! `scoregate top`: what it shows of a real server, on a terminal and without one.
+
+use std::io::{Read, Write as _};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::shell::{BUILT_IN, Keys, Program, Visitor, run};
+
+/// A server that has answered somebody and refused somebody.
+async fn busy(place: &TempDir) -> (Program, String) {
+    let program = Program::serve(place.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    let (application, key) = Keys(place.path()).create("teams");
+    for _ in 0..3 {
+        assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
+    }
+    assert_eq!(visitor.get("/api/v1/models", "sg_live_madeup").send().await.status, 401);
+    (program, application)
+}
+
+fn directory(place: &TempDir) -> &str {
+    place.path().to_str().unwrap()
+}
+
+#[tokio::test]
+async fn without_a_terminal_it_prints_what_two_looks_say_and_ends() {
+    let place = TempDir::new().unwrap();
+    let (program, application) = busy(&place).await;
+    let told = run(&["top", "--every", "1", "--data-dir", directory(&place)]).with(0);
+    let line = |name: &str| {
+        told.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", told.out))
+    };
+    for (name, words) in [
+        ("scoregate", concat!(" ", env!("CARGO_PKG_VERSION"), "   up ")),
+        // Nobody asked between the two.
+        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   running 0"),
+        ("latency", "p50 -"),
+        ("documents", "refresh "),
+        ("backend", "works   asked 0/s"),
+        ("refused by", "minute 0/s   day 0/s   guard 0/s   units leased 0/s   lost 0"),
+        ("process", " 1 keys"),
+    ] {
+        assert!(line(name).contains(words), "{words}: {}", told.out);
+    }
+    let columns: Vec<&str> = line(&application).split_whitespace().collect();
+    let [_, "teams", "0", "0", "0", "0", "0", "3", left, ..] = columns.as_slice() else {
+        panic!("{}", told.out)
+    };
+    assert!(left.ends_with(|digit: char| digit.is_ascii_digit()));
+    assert!(line("127.0.0.1").trim_end().ends_with(" 1"), "{}", told.out);
+    assert!(!told.out.contains('\u{1b}') && !told.out.contains("! "), "{}", told.out);
+    program.stop().with(0);
+    let gone = run(&["top", "--once", "--data-dir", directory(&place)]).with(1);
+    assert!(gone.err.contains("only one that runs can be watched"), "{}", gone.err);
+}
+
+#[tokio::test]
+async fn on_a_terminal_it_has_a_page_of_its_own_that_a_q_takes_away_again() {
+    let place = TempDir::new().unwrap();
+    let (program, application) = busy(&place).await;
+    let top = format!(
+        "stty cols 120 rows 40; {} top --data-dir {}",
+        env!("CARGO_BIN_EXE_scoregate"),
+        directory(&place)
+    );
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--return", "--flush", "--command", &top, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let mut page = String::new();
+    let mut byte = [0];
+    // Until the first page is whole.
+    while !page.ends_with("\u{1b}[J") {
+        assert_eq!(shown.read(&mut byte).unwrap(), 1, "{page}");
+        page.push(char::from(byte[0]));
+    }
+    assert!(page.contains("\u{1b}[?1049h") && page.contains(&application), "{page}");
+    keys.write_all(b"xq").unwrap();
+    let mut rest = String::new();
+    shown.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{rest:?}");
+    assert!(terminal.wait().unwrap().success());
+    program.stop().with(0);
+}

@@ -1,0 +1,163 @@
+//! Who asks how much, as the side port and `scoregate keys show --usage` tell it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::backend::answer as backend_says;
+use crate::client::Answer;
+use crate::shell::{BUILT_IN, Keys, Program, Visitor};
+use crate::world::{Customer, World, good};
+
+const MODELS: &str = "/api/v1/models?period=24h";
+const TOKEN: &str = "a-token-of-the-side-port";
+
+async fn watched() -> World {
+    World::with("admin.token = \"a-token-of-the-side-port\"", good).await
+}
+
+async fn asked(world: &World, target: &str) -> Answer {
+    world.side("GET", target, "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await
+}
+
+async fn usage(world: &World) -> Value {
+    let told = asked(world, "/v1/usage").await;
+    assert_eq!(told.status, 200);
+    told.json()
+}
+
+fn tally(requests: [u64; 7]) -> Value {
+    let [requests, delivered, waited, unchanged, limited, mistaken, failed] = requests;
+    json!({
+        "requests": requests, "delivered": delivered, "waited": waited, "unchanged": unchanged,
+        "limited": limited, "mistaken": mistaken, "failed": failed,
+    })
+}
+
+/// A caller of Free who has one answer, a current copy, a mistake, and is refused by his minute.
+async fn one_of_each(world: &World, customer: &Customer) {
+    let first = world.asks(customer, MODELS).await;
+    assert_eq!(world.asks(customer, "/api/v1/nothing").await.status, 404);
+    assert_eq!(world.asks(customer, "/api/v1/me").await.status, 200);
+    world.pass(Duration::from_mins(1));
+    let same = world.get(MODELS).key(&customer.key).header("if-none-match", first.header("etag"));
+    assert_eq!(same.send().await.status, 304);
+    assert_eq!(world.asks(customer, MODELS).await.status, 429);
+}
+
+#[tokio::test]
+async fn what_an_application_used_is_told_by_how_its_requests_ended() {
+    let world = watched().await;
+    let (customer, idle) = (world.customer("free").await, world.customer("pro").await);
+    one_of_each(&world, &customer).await;
+    let told = usage(&world).await;
+    let [one] = told["applications"].as_array().unwrap().as_slice() else { panic!("{told}") };
+    assert_eq!((&one["application"], &one["tier"]), (&json!(customer.id.to_string()), &json!("free")));
+    let counted = json!({
+        "today": tally([5, 1, 1, 1, 1, 1, 0]), "last_minute": tally([3, 1, 1, 0, 0, 1, 0]), "missed": 0
+    });
+    assert_eq!(one["counted"], counted);
+    let whole = asked(&world, &format!("/v1/usage/{}", customer.id)).await.json();
+    assert_eq!(&whole, one);
+    // What is left is what the caller is told himself.
+    let me = world.asks(&customer, "/api/v1/me").await.json();
+    let left = |limits: &Value| -> Vec<(Value, Value)> {
+        let limits = limits.as_array().unwrap().iter().filter(|limit| limit["name"] != "guard");
+        limits.map(|limit| (limit["name"].clone(), limit["remaining"].clone())).collect()
+    };
+    assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
+    // Who asked nothing is not among those who did, and can be asked about all the same.
+    let none = asked(&world, &format!("/v1/usage/{}", idle.id)).await.json();
+    assert_eq!((&none["counted"], &none["limits"][1]["remaining"]), (&Value::Null, &json!(10_000)));
+}
+
+#[tokio::test]
+async fn what_failed_by_the_backend_is_not_counted_as_the_caller_s_fault() {
+    let world = World::with("admin.token = \"a-token-of-the-side-port\"", |_| {
+        backend_says("500 Internal Server Error", &[], "{}")
+    })
+    .await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, MODELS).await.status, 503);
+    let told = usage(&world).await;
+    assert_eq!(told["applications"][0]["counted"]["today"], tally([1, 0, 0, 0, 0, 0, 1]));
+}
+
+#[tokio::test]
+async fn strangers_are_told_by_their_address_and_only_for_what_was_refused() {
+    let world = watched().await;
+    assert_eq!(world.get("/docs").send().await.status, 200);
+    for _ in 0..3 {
+        assert_eq!(world.get(MODELS).key("sg_live_madeup").send().await.status, 401);
+    }
+    let told = usage(&world).await;
+    let expected =
+        json!({ "today": tally([3, 0, 0, 0, 0, 3, 0]), "last_minute": tally([0; 7]), "missed": 0 });
+    assert_eq!(told["strangers"], json!([{ "address": "127.0.0.1", "counted": expected }]));
+    assert_eq!(told["applications"], json!([]));
+}
+
+#[tokio::test]
+async fn the_last_whole_minute_is_that_and_a_new_day_begins_with_nobody() {
+    let world = watched().await;
+    let customer = world.customer("pro").await;
+    world.asks(&customer, MODELS).await;
+    let last = |told: Value| told["applications"][0]["counted"]["last_minute"]["requests"].clone();
+    assert_eq!(last(usage(&world).await), 0, "it is not over yet");
+    world.pass(Duration::from_mins(1));
+    assert_eq!(last(usage(&world).await), 1);
+    world.pass(Duration::from_mins(1));
+    assert_eq!(last(usage(&world).await), 0);
+    world.pass(Duration::from_hours(24));
+    let told = usage(&world).await;
+    assert_eq!(told["applications"], json!([]));
+    assert!(told["since"].as_str().unwrap().ends_with("T00:00:00Z"), "{told}");
+}
+
+#[tokio::test]
+async fn whoever_looks_needs_the_token_and_what_makes_no_sense_is_said_to() {
+    let world = watched().await;
+    assert_eq!(world.side("GET", "/v1/usage", "", &[]).await.status, 401);
+    for (target, status) in [
+        ("/v1/usage?most=0", 400),
+        ("/v1/usage?most=1025", 400),
+        ("/v1/usage?least=1", 400),
+        ("/v1/usage?most=1", 200),
+        ("/v1/usage/app_0123", 400),
+        ("/v1/usage/app_00000000000", 404),
+        ("/v1/usages", 404),
+    ] {
+        assert_eq!(asked(&world, target).await.status, status, "{target}");
+    }
+    let ended = world.customer("pro").await;
+    world.running.registrar.revoke("test", ended.id, None).await.unwrap();
+    let told = asked(&world, &format!("/v1/usage/{}", ended.id)).await;
+    assert_eq!(told.status, 200, "its keys are remembered for a while");
+}
+
+#[tokio::test]
+async fn keys_show_tells_what_an_application_uses_on_a_running_server_and_what_would_do_on_a_stopped_one() {
+    let place = TempDir::new().unwrap();
+    let program = Program::serve(place.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    let keys = Keys(place.path());
+    let (application, key) = keys.create("pro");
+    for _ in 0..3 {
+        assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
+    }
+    assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
+    let told = keys.run(&["show", &application, "--usage"]).with(0).out;
+    let row = |name: &str| {
+        let line = told.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{told}"));
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("today")[1..], ["4", "3", "1", "0", "0", "1", "0"]);
+    assert_eq!(row("day")[1..4], ["10000", "3", "9997"]);
+    let json = keys.run(&["show", &application, "--usage", "--json"]).with(0).json();
+    assert_eq!(json["usage"]["counted"]["today"]["delivered"], 3);
+    assert_eq!(json["id"], json["usage"]["application"]);
+    program.stop().with(0);
+    let gone = keys.run(&["show", &application, "--usage"]).with(1);
+    assert!(gone.err.contains("in the memory of a running server alone"), "{}", gone.err);
+}
