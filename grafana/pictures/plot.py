@@ -1,0 +1,157 @@
+"""Dashboards as pictures: each panel with what a Prometheus answers to its queries, drawn as SVG.
+
+Knows dashboards and answers. It needs Python alone. Not for: the run that is asked about (`make.py`).
+"""
+
+import html
+import json
+import math
+import re
+import urllib.parse
+import urllib.request
+
+COLUMN, ROW, GAP = 44, 24, 8
+COLOURS = ["#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#475569", "#92400e"]
+POINTS = 90
+
+
+def answers(prometheus, expr, begin, end, window):
+    """The series that a query has over the run: their labels, and pairs of time and value."""
+    expr = re.sub(r"\$__rate_interval", f"{window}s", expr)
+    expr = re.sub(r'=~"\$\w+"', '=~".*"', expr)
+    step = max(1, round((end - begin) / POINTS))
+    question = urllib.parse.urlencode({"query": expr, "start": begin, "end": end, "step": step})
+    with urllib.request.urlopen(f"{prometheus}/api/v1/query_range?{question}", timeout=30) as answer:
+        told = json.load(answer)
+    for series in told["data"]["result"]:
+        points = [(float(at), float(value)) for at, value in series["values"]]
+        points = [(at, value) for at, value in points if math.isfinite(value)]
+        if points:
+            yield series["metric"], points
+
+
+def lines_of(prometheus, panel, begin, end, window):
+    """What a panel shows: names and points."""
+    lines = []
+    for target in panel["targets"]:
+        for labels, points in answers(prometheus, target["expr"], begin, end, window):
+            name = re.sub(r"\{\{(\w+)\}\}", lambda found: labels.get(found[1], ""), target["legendFormat"])
+            lines.append((name.strip() or "value", points))
+    return lines
+
+
+def worded(value, unit):
+    """A value with its unit, as short as it can be read."""
+    if unit == "percentunit":
+        return f"{value * 100:.4g} %"
+    if unit == "bytes":
+        return scaled(value, [(1 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB")], " B")
+    if unit == "s":
+        if value == 0:
+            return "0 s"
+        return scaled(value, [(86400, " d"), (3600, " h"), (60, " min"), (1, " s"), (1e-3, " ms")], " s", (1e-6, " µs"))
+    if unit in ("reqps", "cps"):
+        return scaled(value, [(1e6, "M"), (1e3, "k")], "") + "/s"
+    if unit.startswith("suffix:"):
+        return f"{value:.3g}{unit.removeprefix('suffix:')}"
+    return scaled(value, [(1e6, "M"), (1e4, "k")], "")
+
+
+def scaled(value, scales, plain, least=None):
+    for scale, word in scales:
+        if abs(value) >= scale:
+            return f"{value / scale:.3g}{word.replace('k', 'k')}" if scale != 1e4 else f"{value / 1e3:.3g}{word}"
+    if least and value:
+        return f"{value / least[0]:.3g}{least[1]}"
+    return f"{value:.3g}{plain}"
+
+
+def text(x, y, words, size=11, colour="#334155", anchor="start", weight="normal"):
+    words = html.escape(str(words))
+    return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" font-weight="{weight}">{words}</text>'
+
+
+def stat(panel, lines, width, height):
+    """The last value of each line, in the colour that its thresholds give it."""
+    defaults = panel["fieldConfig"]["defaults"]
+    words = {value: option["text"] for mapping in defaults["mappings"] for value, option in mapping["options"].items()}
+    size = 22 if len(lines) <= 1 else 12
+    for place, (name, points) in enumerate(lines[:5]):
+        value = points[-1][1]
+        steps = [step for step in defaults["thresholds"]["steps"] if step["value"] is None or value >= step["value"]]
+        colour = {"green": "#059669", "red": "#dc2626"}[steps[-1]["color"]]
+        shown = words.get(f"{value:g}") or worded(value, defaults["unit"])
+        y = 46 + place * 14 if size == 12 else 58
+        yield text(10, y, shown, size, colour, weight="bold")
+        x = 10 + 8 * len(shown) if size == 12 else 10
+        yield text(x + 6 if size == 12 else 10, y if size == 12 else 78, name, 10, "#64748b")
+
+
+def graph(panel, lines, width, height, begin, end):
+    """Lines over the time of the run, above the names of them."""
+    unit = panel["fieldConfig"]["defaults"]["unit"]
+    top = max((value for _, points in lines for _, value in points), default=0) * 1.08 or 1.0
+    left, above, below = 62, 34, 44
+    wide, high = width - left - 12, height - above - below
+    for part in (0, 0.5, 1):
+        y = above + high * (1 - part)
+        yield f'<line x1="{left}" x2="{width - 12}" y1="{y:.0f}" y2="{y:.0f}" stroke="#e2e8f0"/>'
+        yield text(left - 6, y + 4, worded(top * part, unit), 10, "#64748b", "end")
+    for minute in range(int((end - begin) // 60) + 1):
+        x = left + wide * minute * 60 / (end - begin)
+        yield text(x, above + high + 14, f"{minute} min", 10, "#94a3b8", "middle")
+    x = 10
+    for place, (name, points) in enumerate(lines):
+        colour = COLOURS[place % len(COLOURS)]
+        at = " ".join(f"{left + wide * (when - begin) / (end - begin):.1f},{above + high * (1 - value / top):.1f}" for when, value in points)
+        yield f'<polyline points="{at}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+        length = 18 + 6.2 * len(name)
+        if x + length > width - 30:
+            if x < width:
+                yield text(x, height - 8, "…", 11)
+            x = width
+            continue
+        yield f'<rect x="{x:.0f}" y="{height - 16}" width="9" height="9" fill="{colour}"/>'
+        yield text(x + 13, height - 8, name, 10)
+        x += length
+
+
+def draw(prometheus, dashboard, begin, end, window):
+    """A dashboard as SVG, and the titles of panels that had nothing to show."""
+    bottom = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard["panels"])
+    whole, tall = 24 * COLUMN + GAP, bottom * ROW + 44
+    parts, empty = [], []
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        width, height = place["w"] * COLUMN - GAP, place["h"] * ROW - GAP
+        lines = lines_of(prometheus, panel, begin, end, window)
+        inside = [f'<rect width="{width}" height="{height}" rx="4" fill="#ffffff" stroke="#cbd5e1"/>']
+        title = panel["title"] if place["w"] > 4 or len(panel["title"]) < 27 else panel["title"][:25] + "…"
+        inside.append(text(10, 18, title, 12 if place["w"] > 4 else 10.5, "#0f172a", weight="bold"))
+        if not lines:
+            empty.append(panel["title"])
+            inside.append(text(10, 40, "nothing, which is well", 10, "#94a3b8"))
+        elif panel["type"] == "stat":
+            inside += stat(panel, lines, width, height)
+        else:
+            inside += graph(panel, lines, width, height, begin, end)
+        parts.append(f'<g transform="translate({place["x"] * COLUMN + GAP},{place["y"] * ROW + 40})">{"".join(inside)}</g>')
+    return page(whole, tall, [text(GAP + 2, 26, dashboard["title"], 17, "#0f172a", weight="bold"), *parts]), empty
+
+
+def terminal(words):
+    """What a terminal shows, as SVG."""
+    rows = words.rstrip("\n").split("\n")
+    width, height = 20 + 7.3 * max(map(len, rows)), 26 + 17 * len(rows)
+    parts = [f'<rect width="{width:.0f}" height="{height}" rx="6" fill="#0f172a"/>']
+    for number, row in enumerate(rows):
+        colour = "#f87171" if row.startswith("!") else "#38bdf8" if row.startswith(("APPLICATION", "STRANGER")) else "#e2e8f0"
+        y = 26 + 17 * number
+        parts.append(f'<text x="10" y="{y}" font-size="12" fill="{colour}" font-family="monospace" xml:space="preserve">{html.escape(row)}</text>')
+    return page(width, height, parts)
+
+
+def page(width, height, parts):
+    inside = "\n".join(parts)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" font-family="system-ui, sans-serif">'
+    return f'{head}\n<rect width="100%" height="100%" fill="#f1f5f9"/>\n{inside}\n</svg>\n'
