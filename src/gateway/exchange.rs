@@ -14,10 +14,11 @@ use super::labels::Subject;
 use super::observe::{Instruments, Seen};
 use super::outcome::Outcome;
 use super::refusal::Refusal;
-use super::told::{RequestLog, Told, Trace};
+use super::told::{RequestLog, Told};
 use crate::clock::Now;
 use crate::keys::KeyForm;
 use crate::routes::DocumentKey;
+use crate::telemetry::trace::Trace;
 
 /// Who is at the other end: of the connection, or of the proxies that it came through.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +37,12 @@ pub(super) struct RequestId(pub(super) HeaderValue);
 pub(super) struct Exchange {
     instruments: Arc<Instruments>,
     log: Arc<RequestLog>,
-    /// The trace that it is a part of.
-    trace: Option<Trace>,
     /// When its head was there.
     pub(super) started: Now,
     /// Its identifier.
     pub(super) id: RequestId,
+    /// The trace that it is a part of.
+    pub(super) trace: Option<Trace>,
     /// The client: whoever sent it, behind all proxies that are believed.
     pub(super) peer: Peer,
     /// What it is about: written by `parse` and `resolve`.
@@ -70,7 +71,8 @@ impl Exchange {
             id: RequestId::of(headers, &gateway.form, started),
             instruments: Arc::clone(&gateway.instruments),
             log: Arc::clone(&gateway.request_log),
-            trace: Trace::of(headers),
+            // It is logged and sent on, where a key has no place.
+            trace: Trace::of(headers).filter(|trace| !is_a_key(trace.id(), headers, &gateway.form)),
             started,
             peer,
             subject: Subject::Nothing,
