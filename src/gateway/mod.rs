@@ -40,6 +40,7 @@ mod resolve;
 mod respond;
 mod retirement;
 mod roster;
+mod sake;
 #[cfg(test)]
 mod schedules;
 mod stocktaking;
@@ -60,7 +61,6 @@ use crate::keys::KeyForm;
 use crate::limits::Rule;
 use crate::pages::Pages;
 use crate::routes::Route;
-use crate::upstream::Urgency;
 
 use admit::{Admitted, admit};
 use authenticate::{Caller, authenticate, presented_prefix};
@@ -70,6 +70,7 @@ use labels::Subject;
 use parse::{Ask, Wants, parse};
 use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
+use sake::Sake;
 
 pub use account::Account;
 pub use capacity::{Capacity, CapacityConfig};
@@ -208,8 +209,8 @@ impl Gateway {
         let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
-                let urgency = if caller.rights.is_paid() { Urgency::Paid } else { Urgency::Free };
-                let served = fetch(&self.larder, &target, urgency, x.started).await?;
+                let sake = Sake::caller(caller.rights.is_paid(), x.trace);
+                let served = fetch(&self.larder, &target, sake, x.started).await?;
                 let now = self.clock.now();
                 let caller = if served.outcome == Outcome::Hit {
                     caller

@@ -19,12 +19,11 @@ use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_
 
 use crate::cache::Source;
 use crate::clock::{Clock, Wall};
-use crate::routes::DocumentKey;
 use crate::secret::Secret;
 
 use super::connections::Connections;
 use super::mapping::{EndpointMapping, Head, Mapping, NotFound};
-use super::{Answer, Failure, Fetched, Upstream};
+use super::{Answer, Failure, Fetched, Question, Upstream};
 
 /// How the backend is reached.
 #[derive(Clone, Debug)]
@@ -84,11 +83,12 @@ impl Http {
         Ok(Self { connections, config, authorization, clock })
     }
 
-    async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
+    async fn ask(&self, question: Question<'_>) -> Result<Fetched, Failure> {
+        let Question { key, known, .. } = question;
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped = mapped.ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
-        let mut request = self.request(key, mapped, known)?;
+        let mut request = self.request(question, mapped)?;
         let connection = capture_connection(&mut request);
         let head =
             self.clock.until(started.plus(self.config.first_byte), self.connections.ask(request)).await;
@@ -131,9 +131,8 @@ impl Http {
 
     fn request(
         &self,
-        key: &DocumentKey,
+        Question { key, known, .. }: Question<'_>,
         mapped: &EndpointMapping,
-        known: Option<&Source>,
     ) -> Result<Request<Empty<Bytes>>, Failure> {
         let no_request = |why: &str| Failure::Invalid(format!("no request can be made for {key}: {why}"));
         let target = mapped.target(key).ok_or_else(|| no_request("it lacks what its path names"))?;
@@ -220,8 +219,8 @@ impl Blocks {
 }
 
 impl Upstream for Http {
-    fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a> {
-        Box::pin(self.ask(key, known))
+    fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a> {
+        Box::pin(self.ask(question))
     }
 
     fn lists_all_models(&self) -> bool {

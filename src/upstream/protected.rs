@@ -7,13 +7,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::cache::Source;
 use crate::clock::Clock;
-use crate::routes::DocumentKey;
 
 use super::breaker::{Breaker, Health, Permission, Sign};
 use super::line::{Line, Urgent};
-use super::{Failure, Fetched, Upstream};
+use super::{Failure, Fetched, Question, Upstream};
 
 /// How the backend is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +56,8 @@ impl Protected {
         Self { backend, protection, line, breaker, clock }
     }
 
-    /// Asks for a document, when its turn has come. With `known`, the backend may say that it has not changed.
-    pub async fn fetch(
-        &self,
-        key: &DocumentKey,
-        known: Option<&Source>,
-        urgent: &Urgent,
-    ) -> Result<Fetched, Failure> {
+    /// Asks for a document, when its turn has come.
+    pub async fn fetch(&self, question: Question<'_>, urgent: &Urgent) -> Result<Fetched, Failure> {
         // Nobody waits in line for a backend that rests.
         let now = self.clock.now().mono;
         if let Permission::Refused(wait) = self.breaker().ask(now).1 {
@@ -73,7 +66,7 @@ impl Protected {
         let turn = self.clock.within(self.protection.patience, self.line.turn(urgent.clone())).await;
         let _turn = turn.ok().and_then(Result::ok).ok_or(Failure::Crowded)?;
         let mut pass = self.pass()?;
-        let fetched = self.backend.fetch(key, known).await;
+        let fetched = self.backend.fetch(question).await;
         pass.sign = sign(&fetched);
         drop(pass);
         fetched
