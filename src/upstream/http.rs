@@ -1,6 +1,6 @@
 //! A backend over the network: pooled connections, a deadline on each step, a cap on what is read.
 //!
-//! The request is a canonical GET with at most five headers of our own. Encoded bodies are refused, so that a small
+//! The request is a canonical GET with at most six headers of our own. Encoded bodies are refused, so that a small
 //! answer cannot unfold into a large one. Not for: where a document lies and what a good one is (`mapping`), nor what is
 //! done about a connection that was closed (`connections`).
 
@@ -20,6 +20,7 @@ use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_
 use crate::cache::Source;
 use crate::clock::{Clock, Wall};
 use crate::secret::Secret;
+use crate::telemetry::trace::{TRACEPARENT, Trace};
 
 use super::connections::Connections;
 use super::mapping::{EndpointMapping, Head, Mapping, NotFound};
@@ -131,7 +132,7 @@ impl Http {
 
     fn request(
         &self,
-        Question { key, known, .. }: Question<'_>,
+        Question { key, known, trace }: Question<'_>,
         mapped: &EndpointMapping,
     ) -> Result<Request<Empty<Bytes>>, Failure> {
         let no_request = |why: &str| Failure::Invalid(format!("no request can be made for {key}: {why}"));
@@ -155,6 +156,10 @@ impl Http {
                 headers.insert(IF_MODIFIED_SINCE, date.clone());
             }
             Some(Source { etag: None, last_modified: None }) | None => {}
+        }
+        // Alone: a `tracestate` would be a stranger's text.
+        if let Some(child) = trace.and_then(Trace::child) {
+            headers.insert(TRACEPARENT, child);
         }
         Ok(request)
     }

@@ -92,6 +92,7 @@ mod sigterm;
 mod strangers;
 mod tls;
 mod told;
+mod traces;
 mod two_forms;
 mod unlisted;
 mod upstream;
