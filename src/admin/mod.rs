@@ -7,6 +7,7 @@ mod access;
 mod cache;
 mod command;
 mod lines;
+mod paths;
 mod reload;
 mod serve;
 mod view;

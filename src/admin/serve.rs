@@ -8,12 +8,14 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
@@ -24,9 +26,10 @@ use crate::gateway::{Larder, Registrar};
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
-use super::cache::{self, CACHE};
+use super::cache;
 use super::command::{Command, Problem, largest_body, perform};
-use super::reload::{RELOAD, Reloads, reload};
+use super::paths::Part;
+use super::reload::{self, Reloads};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -179,12 +182,14 @@ fn open(
 impl Side {
     async fn handle(&self, request: Request<Incoming>, access: &Access) -> Response<Full<Bytes>> {
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
-        match request.uri().path() {
-            "/metrics" if is_get => {
+        match Part::of(request.uri().path()) {
+            Some(Part::Metrics) if is_get => {
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
-            "/healthz" if is_get => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".into()),
-            "/readyz" if is_get => {
+            Some(Part::Alive) if is_get => {
+                text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".into())
+            }
+            Some(Part::Ready) if is_get => {
                 let (status, word) = if self.ready.load(Ordering::Acquire) {
                     (StatusCode::OK, "ready\n")
                 } else {
@@ -192,12 +197,13 @@ impl Side {
                 };
                 text(status, "text/plain; charset=utf-8", word.into())
             }
-            _ => self.command(request, access).await.unwrap_or_else(|problem| refused(&problem)),
+            part => self.command(part, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
     }
 
     async fn command(
         &self,
+        part: Option<Part>,
         request: Request<Incoming>,
         access: &Access,
     ) -> Result<Response<Full<Bytes>>, Problem> {
@@ -206,20 +212,21 @@ impl Side {
         let body = Limited::new(body, largest_body(head.uri.path())).collect().await;
         let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
         let (path, who) = (head.uri.path(), who(access, &head.headers));
-        if path == RELOAD && head.method == Method::POST {
-            let answer = reload(&self.reloads, &who).await?;
-            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
-        }
-        if path.starts_with(CACHE) {
-            let answer = cache::answer(&self.larder, &head.method, path, &body, &who).await?;
-            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
-        }
-        let command = Command::from_request(&head.method, path, head.uri.query(), &body)?;
+        let answer = match part {
+            Some(Part::Applications) => self.change(&head, &body, who).await?,
+            Some(Part::Documents) => cache::answer(&self.larder, &head.method, path, &body, &who).await?,
+            Some(Part::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
+            Some(Part::Metrics | Part::Alive | Part::Ready) | None => return Err(Problem::not_found()),
+        };
+        Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
+    }
+
+    async fn change(&self, head: &Parts, body: &[u8], who: String) -> Result<Value, Problem> {
+        let command = Command::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
         let registrar = Arc::clone(&self.registrar);
         // In a task of its own: an asker who leaves must not leave a change behind that is durable and not in force.
         let work = self.changes.spawn(async move { perform(&registrar, command, &who).await });
-        let answer = work.await.map_err(|_| Problem::fault("the command broke off; see the log"))??;
-        Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
+        work.await.map_err(|_| Problem::fault("the command broke off; see the log"))?
     }
 }
 
