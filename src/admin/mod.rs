@@ -10,6 +10,7 @@ mod lines;
 mod paths;
 mod reload;
 mod serve;
+mod upstream;
 mod view;
 
 pub use access::{Access, BadToken};

@@ -5,6 +5,7 @@
 
 use super::cache::CACHE;
 use super::reload::RELOAD;
+use super::upstream::UPSTREAM;
 
 /// A part of the side port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,17 +20,20 @@ pub(super) enum Part {
     Applications,
     /// What is stored.
     Documents,
+    /// How it stands with the backend.
+    Upstream,
     /// The settings are to be read again.
     Reload,
 }
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("/metrics", Part::Metrics),
     ("/healthz", Part::Alive),
     ("/readyz", Part::Ready),
     ("/v1/applications", Part::Applications),
     ("/v1/audit", Part::Applications),
     (CACHE, Part::Documents),
+    (UPSTREAM, Part::Upstream),
     (RELOAD, Part::Reload),
 ];
 

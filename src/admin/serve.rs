@@ -26,10 +26,10 @@ use crate::gateway::{Larder, Registrar};
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
-use super::cache;
 use super::command::{Command, Problem, largest_body, perform};
 use super::paths::Part;
 use super::reload::{self, Reloads};
+use super::{cache, upstream};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -215,6 +215,7 @@ impl Side {
         let answer = match part {
             Some(Part::Applications) => self.change(&head, &body, who).await?,
             Some(Part::Documents) => cache::answer(&self.larder, &head.method, path, &body, &who).await?,
+            Some(Part::Upstream) => upstream::answer(&self.larder, &head.method, path)?,
             Some(Part::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
             Some(Part::Metrics | Part::Alive | Part::Ready) | None => return Err(Problem::not_found()),
         };

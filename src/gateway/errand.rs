@@ -38,8 +38,9 @@ impl Larder {
         if AssertUnwindSafe(self.fly(ticket)).catch_unwind().await.is_err() {
             self.instruments.panicked();
             tracing::error!(document = %key, "a fetch panicked");
-            let why = NoDocument::Failed(Failure::Invalid("reading it panicked".into()));
-            self.absences.remember(key, why, self.clock.now().mono.plus(FAILED_FOR));
+            let (failure, now) = (Failure::Invalid("reading it panicked".into()), self.clock.now());
+            self.past.failed(&key, &failure, now.wall);
+            self.absences.remember(key, NoDocument::Failed(failure), now.mono.plus(FAILED_FOR));
         }
     }
 
@@ -84,6 +85,10 @@ impl Larder {
             Err(NoDocument::NoSuchModel | NoDocument::Unlisted) => FetchEnd::NoSuchModel,
         };
         self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
+        match &landing {
+            Ok(_) | Err(NoDocument::NoSuchModel) => self.past.went_well(now.wall),
+            Err(NoDocument::Failed(_) | NoDocument::Unlisted) => {}
+        }
         if let Err(why) = &landing {
             self.miss(&ticket, why, now);
         }
@@ -99,6 +104,7 @@ impl Larder {
             NoDocument::Unlisted | NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
             NoDocument::Failed(failure) => {
                 tracing::warn!(document = %key, %failure, "a fetch failed");
+                self.past.failed(key, failure, now.wall);
                 FAILED_FOR
             }
         };

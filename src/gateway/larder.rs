@@ -22,6 +22,7 @@ use super::observe::Instruments;
 use super::outcome::Outcome;
 use super::refreshes::Refreshes;
 use super::sake::{Note, Sake};
+use super::standing::Past;
 
 /// What is stored for a request.
 #[derive(Clone, Debug)]
@@ -71,6 +72,8 @@ pub struct Larder {
     /// What the backend is asked about models that it has not listed.
     pub(super) probes: Probes,
     pub(super) keepsakes: Arc<Keepsakes>,
+    /// What became of the last fetches.
+    pub(super) past: Past,
     tasks: TaskTracker,
     pub(super) clock: Clock,
     pub(super) instruments: Arc<Instruments>,
@@ -87,7 +90,7 @@ impl Larder {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (flights, absences, refreshes, probes) = Default::default();
+        let (flights, absences, refreshes, probes, past) = Default::default();
         let (keeping, keepsakes) = (ArcSwap::from_pointee(keeping), Arc::new(keepsakes));
         let noted = Arc::clone(&keepsakes);
         Self {
@@ -99,6 +102,7 @@ impl Larder {
             refreshes,
             probes,
             keepsakes,
+            past,
             tasks,
             clock,
             instruments,

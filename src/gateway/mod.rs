@@ -43,6 +43,7 @@ mod roster;
 mod sake;
 #[cfg(test)]
 mod schedules;
+mod standing;
 mod stocktaking;
 mod terms;
 mod told;
@@ -91,6 +92,7 @@ pub use registrar::{
 };
 pub use retirement::Retirement;
 pub use roster::{Found, Roster};
+pub use standing::{Failed, Standing};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
 pub use told::{RequestLog, Sampling};

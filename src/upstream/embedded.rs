@@ -54,6 +54,10 @@ impl Embedded {
 }
 
 impl Upstream for Embedded {
+    fn place(&self) -> String {
+        "built-in".into()
+    }
+
     fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a> {
         Box::pin(self.ask(question))
     }

@@ -224,6 +224,10 @@ impl Blocks {
 }
 
 impl Upstream for Http {
+    fn place(&self) -> String {
+        self.config.base.clone()
+    }
+
     fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a> {
         Box::pin(self.ask(question))
     }

@@ -100,6 +100,9 @@ pub struct Question<'a> {
 
 /// The door.
 pub trait Upstream: Send + Sync + 'static {
+    /// Where it is, for the operator; without a credential.
+    fn place(&self) -> String;
+
     /// Asks for a document.
     fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a>;
 

@@ -31,11 +31,19 @@ pub struct Protected {
     clock: Clock,
 }
 
-/// How it stands with the backend, for the metrics.
+/// How it stands with the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Whether it is asked.
     pub health: Health,
+    /// How long it still rests.
+    pub rest: Duration,
+    /// How often in a row it has failed.
+    pub failures: u32,
+    /// How many questions may be under way at once.
+    pub at_once: usize,
+    /// How many are.
+    pub under_way: usize,
     /// How many questions wait for their turn.
     pub waiting: usize,
     /// How many have gone out once more, because their connection was being closed.
@@ -77,6 +85,11 @@ impl Protected {
         matches!(self.breaker().ask(self.clock.now().mono).1, Permission::Refused(_))
     }
 
+    /// Where it is.
+    pub fn place(&self) -> String {
+        self.backend.place()
+    }
+
     /// Whether its list of models names all there are.
     pub fn lists_all_models(&self) -> bool {
         self.backend.lists_all_models()
@@ -84,8 +97,16 @@ impl Protected {
 
     /// How it stands.
     pub fn condition(&self) -> Condition {
-        let health = self.breaker().health(self.clock.now().mono);
-        Condition { health, waiting: self.line.waiting(), asked_again: self.backend.asked_again() }
+        let (breaker, now) = (*self.breaker(), self.clock.now().mono);
+        Condition {
+            health: breaker.health(now),
+            rest: breaker.rest(now),
+            failures: breaker.failures(),
+            at_once: self.line.at_once(),
+            under_way: self.line.under_way(),
+            waiting: self.line.waiting(),
+            asked_again: self.backend.asked_again(),
+        }
     }
 
     fn pass(&self) -> Result<Pass<'_>, Failure> {

@@ -38,6 +38,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("POST", "/v1/applications/import".into(), json!({"keys": [line("elsewhere")]})),
         ("GET", "/v1/applications/export?most=500".into(), Value::Null),
         ("GET", "/v1/audit?most=50".into(), Value::Null),
+        ("GET", "/v1/upstream".into(), Value::Null),
         ("GET", "/v1/cache".into(), Value::Null),
         ("POST", "/v1/cache/purge".into(), json!({"documents": "all", "hard": true})),
         ("POST", of("revoke"), json!({"key": null})),

@@ -89,6 +89,7 @@ mod secret_files;
 mod seeds;
 mod shell;
 mod sigterm;
+mod standing;
 mod strangers;
 mod tls;
 mod told;

@@ -141,6 +141,10 @@ struct Panicking {
 }
 
 impl Upstream for Panicking {
+    fn place(&self) -> String {
+        "in a test".into()
+    }
+
     fn fetch<'a>(&'a self, _: Question<'a>) -> Answered<'a> {
         Box::pin(async move {
             let asked = self.asked.fetch_add(1, Ordering::SeqCst);
