@@ -1,4 +1,5 @@
-//! The side port: metrics and health for anyone who can reach it, keys for those with the token or the socket.
+//! The side port: metrics and health for anyone who can reach it; keys, documents, the backend, settings and the log for
+//! those with the token or the socket.
 //!
 //! Never on the public port; loopback by default; a runtime of its own, so that it answers when the public port is
 //! saturated. Not for: callers of the API.
@@ -10,6 +11,7 @@ mod lines;
 mod paths;
 mod reload;
 mod serve;
+mod settings;
 mod upstream;
 mod view;
 
@@ -18,7 +20,8 @@ pub use cache::{CACHE, DocumentView, PURGE, PurgeBody};
 pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
 pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
 pub use reload::{RELOAD, ReloadAsked, Reloaded, Reloads};
-pub use serve::{Side, SideConfig, run};
+pub use serve::{InForce, Side, SideConfig, run};
+pub use settings::SettingView;
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,
 };

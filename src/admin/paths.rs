@@ -5,6 +5,7 @@
 
 use super::cache::CACHE;
 use super::reload::RELOAD;
+use super::settings::SETTINGS;
 use super::upstream::UPSTREAM;
 
 /// A part of the side port.
@@ -22,11 +23,13 @@ pub(super) enum Part {
     Documents,
     /// How it stands with the backend.
     Upstream,
+    /// The settings in force.
+    Settings,
     /// The settings are to be read again.
     Reload,
 }
 
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 9] = [
     ("/metrics", Part::Metrics),
     ("/healthz", Part::Alive),
     ("/readyz", Part::Ready),
@@ -34,6 +37,7 @@ const PARTS: [(&str, Part); 8] = [
     ("/v1/audit", Part::Applications),
     (CACHE, Part::Documents),
     (UPSTREAM, Part::Upstream),
+    (SETTINGS, Part::Settings),
     (RELOAD, Part::Reload),
 ];
 

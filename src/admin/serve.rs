@@ -29,6 +29,7 @@ use super::access::Access;
 use super::command::{Command, Problem, largest_body, perform};
 use super::paths::Part;
 use super::reload::{self, Reloads};
+use super::settings::{self, SettingView};
 use super::{cache, upstream};
 
 /// The longest name of an operator, for the audit trail.
@@ -54,10 +55,18 @@ pub struct Side {
     pub ready: Arc<AtomicBool>,
     /// Owns the commands under way.
     pub changes: TaskTracker,
-    /// What TCP must show.
-    pub access: Arc<ArcSwap<Access>>,
+    /// The settings, which a reload changes for others.
+    pub in_force: Arc<ArcSwap<InForce>>,
     /// Where it is asked that the settings be read again.
     pub reloads: Reloads,
+}
+
+/// Settings in force.
+pub struct InForce {
+    /// What TCP must show.
+    pub access: Arc<Access>,
+    /// All of them, for the operator.
+    pub settings: Vec<SettingView>,
 }
 
 /// Where the side port listens.
@@ -79,7 +88,7 @@ impl Way {
     /// What it must show, as of now.
     fn access(self, side: &Side) -> Arc<Access> {
         match self {
-            Self::Tcp => side.access.load_full(),
+            Self::Tcp => Arc::clone(&side.in_force.load().access),
             Self::Socket => Arc::new(Access::Socket),
         }
     }
@@ -216,6 +225,7 @@ impl Side {
             Some(Part::Applications) => self.change(&head, &body, who).await?,
             Some(Part::Documents) => cache::answer(&self.larder, &head.method, path, &body, &who).await?,
             Some(Part::Upstream) => upstream::answer(&self.larder, &head.method, path)?,
+            Some(Part::Settings) => settings::answer(&self.in_force.load().settings, &head.method, path)?,
             Some(Part::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
             Some(Part::Metrics | Part::Alive | Part::Ready) | None => return Err(Problem::not_found()),
         };

@@ -69,6 +69,12 @@ impl HttpConfig {
         if !known_scheme || base.authority().is_none() || base.query().is_some() {
             return Err(BadBackend("it has to look like http://host:port/path, without a query".into()));
         }
+        // It would never be sent, and would be printed wherever the address is.
+        if base.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(BadBackend(
+                "take what stands before the @ out of it: a credential is upstream.credential".into(),
+            ));
+        }
         self.credential.as_ref().map(bearer).transpose().map(drop)
     }
 }

@@ -39,6 +39,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("GET", "/v1/applications/export?most=500".into(), Value::Null),
         ("GET", "/v1/audit?most=50".into(), Value::Null),
         ("GET", "/v1/upstream".into(), Value::Null),
+        ("GET", "/v1/settings".into(), Value::Null),
         ("GET", "/v1/cache".into(), Value::Null),
         ("POST", "/v1/cache/purge".into(), json!({"documents": "all", "hard": true})),
         ("POST", of("revoke"), json!({"key": null})),

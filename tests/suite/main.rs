@@ -87,6 +87,7 @@ mod scoring_import;
 mod scoring_kills;
 mod secret_files;
 mod seeds;
+mod settings_side;
 mod shell;
 mod sigterm;
 mod standing;
