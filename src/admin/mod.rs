@@ -8,6 +8,7 @@ mod access;
 mod cache;
 mod command;
 mod lines;
+mod log_level;
 mod paths;
 mod reload;
 mod serve;

@@ -4,6 +4,7 @@
 //! Not for: the methods of a path, nor what stands below one; each part knows its own.
 
 use super::cache::CACHE;
+use super::log_level::LOG;
 use super::reload::RELOAD;
 use super::settings::SETTINGS;
 use super::upstream::UPSTREAM;
@@ -25,11 +26,13 @@ pub(super) enum Part {
     Upstream,
     /// The settings in force.
     Settings,
+    /// How much the log says.
+    Log,
     /// The settings are to be read again.
     Reload,
 }
 
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
     ("/metrics", Part::Metrics),
     ("/healthz", Part::Alive),
     ("/readyz", Part::Ready),
@@ -38,6 +41,7 @@ const PARTS: [(&str, Part); 9] = [
     (CACHE, Part::Documents),
     (UPSTREAM, Part::Upstream),
     (SETTINGS, Part::Settings),
+    (LOG, Part::Log),
     (RELOAD, Part::Reload),
 ];
 

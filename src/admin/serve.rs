@@ -30,7 +30,7 @@ use super::command::{Command, Problem, largest_body, perform};
 use super::paths::Part;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
-use super::{cache, upstream};
+use super::{cache, log_level, upstream};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -226,6 +226,7 @@ impl Side {
             Some(Part::Documents) => cache::answer(&self.larder, &head.method, path, &body, &who).await?,
             Some(Part::Upstream) => upstream::answer(&self.larder, &head.method, path)?,
             Some(Part::Settings) => settings::answer(&self.in_force.load().settings, &head.method, path)?,
+            Some(Part::Log) => log_level::answer(&head.method, path, &body, &who)?,
             Some(Part::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
             Some(Part::Metrics | Part::Alive | Part::Ready) | None => return Err(Problem::not_found()),
         };

@@ -10,7 +10,7 @@ use crate::admin::Access;
 use crate::gateway::Sampling;
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
-use crate::telemetry::log::{LogConfig, is_level};
+use crate::telemetry::log::{LEVELS, LogConfig, is_level};
 use crate::upstream::{HttpConfig, Protection};
 
 use super::file::Written;
@@ -209,7 +209,7 @@ impl<'w> Reading<'w> {
         let level = self.text("log.level");
         if !is_level(&level) {
             let value = self.maybe("log.level");
-            self.problem("log.level", value, "write error, warn, info, debug, trace, or a filter such as \"info,scoregate::upstream=debug\"");
+            self.problem("log.level", value, LEVELS);
         }
         LogConfig { json: self.word("log.format") == "json", level }
     }

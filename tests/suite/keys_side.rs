@@ -40,6 +40,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("GET", "/v1/audit?most=50".into(), Value::Null),
         ("GET", "/v1/upstream".into(), Value::Null),
         ("GET", "/v1/settings".into(), Value::Null),
+        ("GET", "/v1/log".into(), Value::Null),
         ("GET", "/v1/cache".into(), Value::Null),
         ("POST", "/v1/cache/purge".into(), json!({"documents": "all", "hard": true})),
         ("POST", of("revoke"), json!({"key": null})),
@@ -89,7 +90,7 @@ async fn whoever_asks_for_what_is_not_there_is_told_what_is() {
     known.sort_unstable();
     known.dedup();
     for (method, target) in
-        [("GET", "/v1"), ("GET", "/v1/nothing"), ("POST", "/v1/cache"), ("GET", "/v1/cache/x")]
+        [("GET", "/v1"), ("GET", "/v1/nothing"), ("POST", "/v1/upstream"), ("GET", "/v1/log/x")]
     {
         let told = asked(&world, method, target, &Value::Null).await;
         let error = told.json()["error"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The settings in force, as the side port tells them.
+//! The settings in force and the level of the log, as the side port tells and changes them.
 //!
 //! Not for: every source of a setting (`config/shown.rs`), nor for what a reload does (`reloading`).
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Answer, Connection};
-use crate::shell::Program;
+use crate::shell::{Keys, Program, Visitor};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -76,4 +76,51 @@ async fn each_setting_says_where_it_was_said() {
         assert_eq!(one(&told, path), (&value, from), "{path}");
     }
     program.stop().with(0);
+}
+
+#[tokio::test]
+async fn the_log_says_more_when_it_is_told_to_until_the_settings_are_read_again() {
+    let place = TempDir::new().unwrap();
+    // Nobody listens there; that a request was left without an answer for that reason is an event for whoever looks closely.
+    let environment =
+        [("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"), ("SCOREGATE_ADMIN_TOKEN", TOKEN)];
+    let program = Program::serve(place.path(), &environment);
+    let (public, side) = program.ports();
+    let (_, key) = Keys(place.path()).create("pro");
+    let visitor = Visitor::to(public).await;
+    let fails = async |id: &str| {
+        let told = visitor.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
+        assert_eq!(told.status, 503);
+    };
+    let level = async |body: &str| asked(side, "POST", "/v1/log", body).await;
+    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
+    fails("not-heard-1").await;
+    for (body, words) in [
+        (r#"{"level":"loud"}"#, "write error, warn, info, debug, trace"),
+        (r#"{"level":"info\n,warn"}"#, "write error"),
+        (r#"{"level":""}"#, "write error"),
+        (r#"{"level":"debug","for":"1h"}"#, "for"),
+        ("", "EOF"),
+    ] {
+        let refused = level(body).await;
+        assert_eq!(refused.status, 400, "{body}");
+        assert!(refused.json()["error"].as_str().unwrap().contains(words), "{}", refused.fingerprint);
+    }
+    assert_eq!(level(r#"{"level":"debug"}"#).await.json(), json!({"level": "debug"}));
+    fails("heard-1234").await;
+    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "debug"}));
+    assert_eq!(asked(side, "POST", "/v1/reload", "").await.status, 200);
+    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
+    fails("not-heard-2").await;
+    // The level's own change is heard whether it says less or more.
+    for body in [r#"{"level":"error"}"#, r#"{"level":"warn,scoregate::admin=info"}"#] {
+        assert_eq!(level(body).await.status, 200, "{body}");
+    }
+    let err = program.stop().with(0).err;
+    assert!(err.contains("heard-1234") && !err.contains("not-heard"), "{err}");
+    let told: Vec<&str> = err.lines().filter(|line| line.contains("says more or less")).collect();
+    assert!(told.len() == 3 && told.iter().all(|line| line.contains("who=\"admin-api:anna\"")), "{told:#?}");
+    for (line, words) in told.iter().zip(["level=\"debug\"", "level=\"error\"", "before=\"error\""]) {
+        assert!(line.contains(words), "{line}");
+    }
 }
