@@ -1,4 +1,5 @@
-//! The side port: metrics and health for anyone who can reach it, keys for those with the token or the socket.
+//! The side port: metrics and health for anyone who can reach it; keys, documents, the backend, settings and the log for
+//! those with the token or the socket.
 //!
 //! Never on the public port; loopback by default; a runtime of its own, so that it answers when the public port is
 //! saturated. Not for: callers of the API.
@@ -7,8 +8,12 @@ mod access;
 mod cache;
 mod command;
 mod lines;
+mod log_level;
+mod paths;
 mod reload;
 mod serve;
+mod settings;
+mod upstream;
 mod usage;
 mod view;
 
@@ -17,7 +22,8 @@ pub use cache::{CACHE, DocumentView, PURGE, PurgeBody};
 pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
 pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
 pub use reload::{RELOAD, ReloadAsked, Reloaded, Reloads};
-pub use serve::{Side, SideConfig, run};
+pub use serve::{InForce, Side, SideConfig, run};
+pub use settings::SettingView;
 pub use usage::{AllowanceView, ApplicationUseView, StrangerUseView, USAGE, UsageView};
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,

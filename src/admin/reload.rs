@@ -2,6 +2,7 @@
 //!
 //! Not for: what a reload does (`app`).
 
+use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -26,8 +27,21 @@ pub type ReloadAsked = oneshot::Sender<Result<Reloaded, String>>;
 /// Where reloads are asked for.
 pub type Reloads = mpsc::Sender<ReloadAsked>;
 
+/// Answers a request for this path.
+pub(super) async fn answer(
+    reloads: &Reloads,
+    method: &Method,
+    path: &str,
+    who: &str,
+) -> Result<Value, Problem> {
+    match (method, path) {
+        (&Method::POST, RELOAD) => reload(reloads, who).await,
+        _ => Err(Problem::not_found()),
+    }
+}
+
 /// Asks for one.
-pub(super) async fn reload(reloads: &Reloads, who: &str) -> Result<Value, Problem> {
+async fn reload(reloads: &Reloads, who: &str) -> Result<Value, Problem> {
     let (answer, answered) = oneshot::channel();
     tracing::info!(who, "the settings are to be read again");
     let nobody =

@@ -8,12 +8,14 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
@@ -24,10 +26,12 @@ use crate::gateway::{Gateway, Registrar};
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
-use super::cache::{self, CACHE};
 use super::command::{Command, Problem, largest_body, perform};
-use super::reload::{RELOAD, Reloads, reload};
-use super::usage::{Looking, USAGE};
+use super::paths::Part;
+use super::reload::{self, Reloads};
+use super::settings::{self, SettingView};
+use super::usage::Looking;
+use super::{cache, log_level, upstream};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -52,10 +56,18 @@ pub struct Side {
     pub ready: Arc<AtomicBool>,
     /// Owns the commands under way.
     pub changes: TaskTracker,
-    /// What TCP must show.
-    pub access: Arc<ArcSwap<Access>>,
+    /// The settings, which a reload changes for others.
+    pub in_force: Arc<ArcSwap<InForce>>,
     /// Where it is asked that the settings be read again.
     pub reloads: Reloads,
+}
+
+/// Settings in force.
+pub struct InForce {
+    /// What TCP must show.
+    pub access: Arc<Access>,
+    /// All of them, for the operator.
+    pub settings: Vec<SettingView>,
 }
 
 /// Where the side port listens.
@@ -77,7 +89,7 @@ impl Way {
     /// What it must show, as of now.
     fn access(self, side: &Side) -> Arc<Access> {
         match self {
-            Self::Tcp => side.access.load_full(),
+            Self::Tcp => Arc::clone(&side.in_force.load().access),
             Self::Socket => Arc::new(Access::Socket),
         }
     }
@@ -176,12 +188,14 @@ fn open(
 impl Side {
     async fn handle(&self, request: Request<Incoming>, access: &Access) -> Response<Full<Bytes>> {
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
-        match request.uri().path() {
-            "/metrics" if is_get => {
+        match Part::of(request.uri().path()) {
+            Some(Part::Metrics) if is_get => {
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
-            "/healthz" if is_get => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".into()),
-            "/readyz" if is_get => {
+            Some(Part::Alive) if is_get => {
+                text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".into())
+            }
+            Some(Part::Ready) if is_get => {
                 let (status, word) = if self.ready.load(Ordering::Acquire) {
                     (StatusCode::OK, "ready\n")
                 } else {
@@ -189,12 +203,13 @@ impl Side {
                 };
                 text(status, "text/plain; charset=utf-8", word.into())
             }
-            _ => self.command(request, access).await.unwrap_or_else(|problem| refused(&problem)),
+            part => self.command(part, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
     }
 
     async fn command(
         &self,
+        part: Option<Part>,
         request: Request<Incoming>,
         access: &Access,
     ) -> Result<Response<Full<Bytes>>, Problem> {
@@ -203,26 +218,29 @@ impl Side {
         let body = Limited::new(body, largest_body(head.uri.path())).collect().await;
         let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
         let (path, who) = (head.uri.path(), who(access, &head.headers));
-        if path == RELOAD && head.method == Method::POST {
-            let answer = reload(&self.reloads, &who).await?;
-            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
-        }
         let gateway = self.gateway.load_full();
-        if path.starts_with(CACHE) {
-            let answer = cache::answer(&gateway.larder, &head.method, path, &body, &who).await?;
-            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
-        }
-        if path.starts_with(USAGE) {
-            let looking = Looking { gateway: &gateway, registrar: &self.registrar };
-            let answer = looking.answer(&head.method, path, head.uri.query()).await?;
-            return Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")));
-        }
-        let command = Command::from_request(&head.method, path, head.uri.query(), &body)?;
+        let answer = match part {
+            Some(Part::Applications) => self.change(&head, &body, who).await?,
+            Some(Part::Documents) => cache::answer(&gateway.larder, &head.method, path, &body, &who).await?,
+            Some(Part::Upstream) => upstream::answer(&gateway.larder, &head.method, path)?,
+            Some(Part::Usage) => {
+                let looking = Looking { gateway: &gateway, registrar: &self.registrar };
+                looking.answer(&head.method, path, head.uri.query()).await?
+            }
+            Some(Part::Settings) => settings::answer(&self.in_force.load().settings, &head.method, path)?,
+            Some(Part::Log) => log_level::answer(&head.method, path, &body, &who)?,
+            Some(Part::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
+            Some(Part::Metrics | Part::Alive | Part::Ready) | None => return Err(Problem::not_found()),
+        };
+        Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
+    }
+
+    async fn change(&self, head: &Parts, body: &[u8], who: String) -> Result<Value, Problem> {
+        let command = Command::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
         let registrar = Arc::clone(&self.registrar);
         // In a task of its own: an asker who leaves must not leave a change behind that is durable and not in force.
         let work = self.changes.spawn(async move { perform(&registrar, command, &who).await });
-        let answer = work.await.map_err(|_| Problem::fault("the command broke off; see the log"))??;
-        Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
+        work.await.map_err(|_| Problem::fault("the command broke off; see the log"))?
     }
 }
 

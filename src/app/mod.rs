@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::{Access, ReloadAsked, Side, SideConfig};
+use crate::admin::{ReloadAsked, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Gateway, Registrar};
@@ -95,7 +95,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
 
     let (stop_public, stop_side) = (CancellationToken::new(), CancellationToken::new());
     let ready = Arc::new(AtomicBool::new(false));
-    let access = Arc::new(ArcSwap::from_pointee(Access::with_token(config.admin_token.clone())?));
+    let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
     let (asks, reloads) = mpsc::channel(1);
     let shown = Side {
         scrape: registry.scrape(),
@@ -103,7 +103,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
         gateway: Arc::clone(&gateway),
         ready: Arc::clone(&ready),
         changes: TaskTracker::new(),
-        access: Arc::clone(&access),
+        in_force: Arc::clone(&in_force),
         reloads: asks,
     };
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
@@ -125,7 +125,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
         gateway,
         reloads,
         grace: config.server.grace,
-        reloading: Reloading { config, registry, certificates, manners, access },
+        reloading: Reloading { config, registry, certificates, manners, in_force },
         clock,
         ready,
         stop_public,

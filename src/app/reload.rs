@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::admin::{Access, Reloaded};
+use crate::admin::{Access, BadToken, InForce, Reloaded};
 use crate::config::{Config, Problem, Problems, read_certificates};
 use crate::gateway::TermsByTier;
 use crate::server::Manners;
@@ -25,7 +25,7 @@ pub(super) struct Reloading {
     pub(super) registry: Registry,
     pub(super) certificates: Keeper,
     pub(super) manners: Arc<Manners>,
-    pub(super) access: Arc<ArcSwap<Access>>,
+    pub(super) in_force: Arc<ArcSwap<InForce>>,
 }
 
 impl Running {
@@ -46,8 +46,7 @@ impl Running {
         let (config, changed) = wanted.in_place_of(before)?;
         // What can fail comes first, and the terms last of it: they are put back if their adoption fails.
         let certificates = read_certificates(&config.certificates, now)?;
-        let access =
-            Access::with_token(config.admin_token.clone()).map_err(|error| problem("admin.token", &error))?;
+        let in_force = in_force(&config).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
             self.registrar.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
@@ -61,7 +60,7 @@ impl Running {
         server.connection.tls = self.reloading.certificates.tls();
         self.grace = server.grace;
         self.reloading.manners.change(server);
-        self.reloading.access.store(Arc::new(access));
+        self.reloading.in_force.store(Arc::new(in_force));
         log::set_level(&config.log.level);
         self.reloading.config = config;
         Ok(changed)
@@ -85,6 +84,12 @@ impl Reloading {
             }
         }
     }
+}
+
+/// What the side port goes by.
+pub(super) fn in_force(config: &Config) -> Result<InForce, BadToken> {
+    let access = Arc::new(Access::with_token(config.admin_token.clone())?);
+    Ok(InForce { access, settings: config.shown() })
 }
 
 /// What came of reading settings again.

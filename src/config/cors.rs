@@ -41,7 +41,7 @@ impl Reading<'_> {
     /// The texts of the list; of the environment, which knows no lists, what stands between commas.
     fn origins(&mut self) -> Vec<String> {
         let Some(value) = self.maybe(PATH) else { return Vec::new() };
-        let of_the_environment = self.written.from_environment.contains_key(PATH);
+        let of_the_environment = self.written.variable(PATH).is_some();
         let texts = match value {
             Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
             Value::String(text) if of_the_environment => {

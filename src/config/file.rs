@@ -2,6 +2,7 @@
 //! understood yet, nothing has a default.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use toml::Value;
@@ -14,14 +15,55 @@ use super::{Problem, Problems};
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     pub(super) values: BTreeMap<String, Value>,
-    /// The names of settings that came from the environment, for better words in errors.
-    pub(super) from_environment: BTreeMap<String, String>,
+    /// Where those were said that do not stand in the file.
+    origins: BTreeMap<String, Origin>,
+}
+
+/// Where a setting was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// In the file.
+    #[default]
+    File,
+    /// In the environment, by this variable.
+    Environment(String),
+    /// On the command line.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => f.write_str("file"),
+            Self::Environment(variable) => write!(f, "environment {variable}"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
 }
 
 impl Written {
     /// Sets a value, as a flag of the command line does.
     pub fn set(&mut self, path: &str, value: impl Into<Value>) {
-        self.values.insert(path.to_owned(), value.into());
+        self.put(path, value.into(), Origin::Flag);
+    }
+
+    /// Sets a value that was said there.
+    pub(super) fn put(&mut self, path: &str, value: Value, origin: Origin) {
+        self.values.insert(path.to_owned(), value);
+        self.origins.insert(path.to_owned(), origin);
+    }
+
+    /// Where a value was said.
+    pub(super) fn origin(&self, path: &str) -> Origin {
+        self.origins.get(path).cloned().unwrap_or_default()
+    }
+
+    /// The variable of the environment by which it was.
+    pub(super) fn variable(&self, path: &str) -> Option<&str> {
+        match self.origins.get(path)? {
+            Origin::Environment(variable) => Some(variable),
+            Origin::File | Origin::Flag => None,
+        }
     }
 
     /// Whether anything was said at this path or below it.
@@ -44,8 +86,10 @@ impl Written {
                 path.strip_suffix(IN_A_FILE).map_or_else(|| format!("{path}{IN_A_FILE}"), str::to_owned);
             self.values.remove(&counterpart);
         }
-        self.values.extend(other.values);
-        self.from_environment.extend(other.from_environment);
+        for (path, value) in other.values {
+            let origin = other.origins.get(&path).cloned().unwrap_or_default();
+            self.put(&path, value, origin);
+        }
     }
 }
 
@@ -109,8 +153,7 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Re
             });
             continue;
         };
-        written.values.insert(setting.path.to_owned(), value_of(setting.kind, text));
-        written.from_environment.insert(setting.path.to_owned(), name);
+        written.put(setting.path, value_of(setting.kind, text), Origin::Environment(name));
     }
     if problems.is_empty() { Ok(written) } else { Err(Problems(problems)) }
 }

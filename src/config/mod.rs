@@ -15,6 +15,7 @@ mod retirement;
 mod secrets;
 mod server;
 mod settings;
+mod shown;
 mod tls;
 mod words;
 

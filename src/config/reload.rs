@@ -34,7 +34,7 @@ impl Config {
         paths.sort_unstable();
         paths.dedup();
         let mut changed = Reloaded::default();
-        let mut written = Written { from_environment: to.from_environment.clone(), ..Written::default() };
+        let mut written = Written::default();
         // To begin to speak TLS, or to stop, is another port to everybody who knows this one.
         let tls_comes_or_goes = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
@@ -44,8 +44,9 @@ impl Config {
                 let list = if waits { &mut changed.at_next_start } else { &mut changed.at_once };
                 list.push(path.clone());
             }
-            if let Some(value) = if waits { old } else { new } {
-                written.values.insert(path.clone(), value.clone());
+            let (value, of) = if waits { (old, from) } else { (new, to) };
+            if let Some(value) = value {
+                written.put(path, value.clone(), of.origin(path));
             }
         }
         Ok((resolve(&written)?, changed))

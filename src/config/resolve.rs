@@ -10,13 +10,14 @@ use crate::admin::Access;
 use crate::gateway::Sampling;
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
-use crate::telemetry::log::{LogConfig, is_level};
+use crate::telemetry::log::{LEVELS, LogConfig, is_level};
 use crate::upstream::{HttpConfig, Protection};
 
 use super::file::Written;
 use super::freshness::is_life_path;
 use super::mapping::is_mapping_path;
 use super::settings::{Setting, ValueKind, setting_of};
+use super::shown::showable;
 use super::tls::is_certificate_path;
 use super::words::{duration, nearest, size};
 use super::{Config, Problem, Problems, UpstreamConfig};
@@ -80,9 +81,8 @@ pub(super) struct Reading<'w> {
 
 impl<'w> Reading<'w> {
     pub(super) fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
-        let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
-        let found = found.map(|value| if is_secret { "a secret".into() } else { value.to_string() });
-        let path = match self.written.from_environment.get(path) {
+        let found = found.map(|value| showable(path, value).to_string());
+        let path = match self.written.variable(path) {
             Some(variable) => format!("{path} (from {variable})"),
             None => path.to_owned(),
         };
@@ -120,8 +120,7 @@ impl<'w> Reading<'w> {
             }
             return understood;
         }
-        let default: toml::Table = toml::from_str(&format!("value = {}", setting.default?)).ok()?;
-        default.get("value").and_then(read)
+        read(&setting.default_value()?)
     }
 
     pub(super) fn text(&mut self, path: &str) -> String {
@@ -210,7 +209,7 @@ impl<'w> Reading<'w> {
         let level = self.text("log.level");
         if !is_level(&level) {
             let value = self.maybe("log.level");
-            self.problem("log.level", value, "write error, warn, info, debug, trace, or a filter such as \"info,scoregate::upstream=debug\"");
+            self.problem("log.level", value, LEVELS);
         }
         LogConfig { json: self.word("log.format") == "json", level }
     }

@@ -32,7 +32,7 @@ pub fn read_secrets(written: &mut Written) -> Result<(), Problems> {
             continue;
         }
         match file.as_str().map(|file| read(Path::new(file))) {
-            Some(Ok(text)) => written.set(secret.path, Value::String(text)),
+            Some(Ok(text)) => written.put(secret.path, Value::String(text), written.origin(&path)),
             Some(Err(remedy)) => problem(remedy),
             None => problem(ValueKind::Path.remedy()),
         }

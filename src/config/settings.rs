@@ -1,6 +1,8 @@
 //! THE table of settings: path, kind, default, meaning. The sample configuration is printed from it; a path that is
 //! not in it is refused. The environment can say each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
 
+use toml::Value;
+
 use super::mapping::MAPPING_SAMPLE;
 use super::reload::waits;
 
@@ -118,6 +120,14 @@ pub static SETTINGS: &[Setting] = &[
     setting("log.one_in", Number(0, 1_000_000), Some("100"), "Of the requests that are well and quick, one in so many is told; 0 for none."),
     setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
 ];
+
+impl Setting {
+    /// Its value where nothing is said.
+    pub(super) fn default_value(&self) -> Option<Value> {
+        let table: toml::Table = toml::from_str(&format!("value = {}", self.default?)).ok()?;
+        table.get("value").cloned()
+    }
+}
 
 /// The row of a path.
 pub(super) fn setting_of(path: &str) -> Option<&'static Setting> {

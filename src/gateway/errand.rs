@@ -11,11 +11,12 @@ use futures_util::FutureExt as _;
 use crate::cache::freshness::Known;
 use crate::cache::{Content, Document, Label, Rhythm, Stored, Ticket};
 use crate::clock::{Mono, Now, Wall};
-use crate::upstream::{Failure, Fetched, Urgent};
+use crate::upstream::{Failure, Fetched, Question};
 
 use super::counted::FetchEnd;
 use super::larder::{Landing, Larder, NoDocument};
 use super::refreshes::Met;
+use super::sake::Note;
 
 /// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
 const FAILED_FOR: Duration = Duration::from_millis(500);
@@ -23,7 +24,7 @@ const FAILED_FOR: Duration = Duration::from_millis(500);
 const UNKNOWN_FOR: Duration = Duration::from_mins(1);
 
 /// A question to the backend that was answered.
-struct Question {
+struct Inquiry {
     /// What was stored when it was asked.
     before: Option<Arc<Stored>>,
     asked: Mono,
@@ -32,40 +33,43 @@ struct Question {
 
 impl Larder {
     /// Makes one fetch. One that panics is a failure like others: it wakes those who wait, and is remembered.
-    pub(super) async fn run(&self, ticket: Ticket<Landing, Urgent>) {
+    pub(super) async fn run(&self, ticket: Ticket<Landing, Note>) {
         let key = ticket.key().clone();
         if AssertUnwindSafe(self.fly(ticket)).catch_unwind().await.is_err() {
             self.instruments.panicked();
             tracing::error!(document = %key, "a fetch panicked");
-            let why = NoDocument::Failed(Failure::Invalid("reading it panicked".into()));
-            self.absences.remember(key, why, self.clock.now().mono.plus(FAILED_FOR));
+            let (failure, now) = (Failure::Invalid("reading it panicked".into()), self.clock.now());
+            self.past.failed(&key, &failure, now.wall);
+            self.absences.remember(key, NoDocument::Failed(failure), now.mono.plus(FAILED_FOR));
         }
     }
 
     /// Brings a flight to its end.
-    async fn fly(&self, ticket: Ticket<Landing, Urgent>) {
+    async fn fly(&self, ticket: Ticket<Landing, Note>) {
         let before = self.cache.get(ticket.key());
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
-        let fetched = self.upstream.fetch(ticket.key(), known, ticket.note()).await;
+        let Note { urgent, trace } = ticket.note();
+        let question = Question { key: ticket.key(), known, trace: trace.as_ref() };
+        let fetched = self.upstream.fetch(question, urgent).await;
         let now = self.clock.now();
-        let question = Question { before, asked: started.mono, answered: now };
+        let inquiry = Inquiry { before, asked: started.mono, answered: now };
         let landing = match fetched {
             Ok(Fetched::Content { content, next_refresh }) => {
-                self.store(&ticket, content, next_refresh, question).await
+                self.store(&ticket, content, next_refresh, inquiry).await
             }
-            Ok(Fetched::Unchanged { next_refresh }) => match &question.before {
+            Ok(Fetched::Unchanged { next_refresh }) => match &inquiry.before {
                 Some(before) => {
-                    Ok(self.confirm(&ticket, Arc::clone(&before.document), next_refresh, &question))
+                    Ok(self.confirm(&ticket, Arc::clone(&before.document), next_refresh, &inquiry))
                 }
                 None => {
                     Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
                 }
             },
             Ok(Fetched::Nothing { content, next_refresh })
-                if self.is_known(ticket.key(), question.before.is_some()) =>
+                if self.is_known(ticket.key(), inquiry.before.is_some()) =>
             {
-                self.store(&ticket, content, next_refresh, question).await
+                self.store(&ticket, content, next_refresh, inquiry).await
             }
             Ok(Fetched::NoSuchModel | Fetched::Nothing { .. }) => {
                 // The backend's word that a model is gone is an answer, not a failure: the old document goes too.
@@ -81,6 +85,10 @@ impl Larder {
             Err(NoDocument::NoSuchModel | NoDocument::Unlisted) => FetchEnd::NoSuchModel,
         };
         self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
+        match &landing {
+            Ok(_) | Err(NoDocument::NoSuchModel) => self.past.went_well(now.wall),
+            Err(NoDocument::Failed(_) | NoDocument::Unlisted) => {}
+        }
         if let Err(why) = &landing {
             self.miss(&ticket, why, now);
         }
@@ -89,13 +97,14 @@ impl Larder {
 
     /// Remembers that a document cannot be had. One that was not asked for costs the backend nothing, and may be asked
     /// for as soon as the backend may.
-    fn miss(&self, ticket: &Ticket<Landing, Urgent>, why: &NoDocument, now: Now) {
+    fn miss(&self, ticket: &Ticket<Landing, Note>, why: &NoDocument, now: Now) {
         let key = ticket.key();
         let holds_for = match why {
             NoDocument::NoSuchModel => UNKNOWN_FOR,
             NoDocument::Unlisted | NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
             NoDocument::Failed(failure) => {
                 tracing::warn!(document = %key, %failure, "a fetch failed");
+                self.past.failed(key, failure, now.wall);
                 FAILED_FOR
             }
         };
@@ -106,12 +115,12 @@ impl Larder {
     /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
     async fn store(
         &self,
-        ticket: &Ticket<Landing, Urgent>,
+        ticket: &Ticket<Landing, Note>,
         content: Content,
         stated: Option<Wall>,
-        question: Question,
+        inquiry: Inquiry,
     ) -> Landing {
-        let before = question.before.clone();
+        let before = inquiry.before.clone();
         if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
             ticket.while_current(|| self.cache.put(ticket.key().clone(), Arc::new(before.doubted())));
             let reason = "it is empty, and what it sent before was not: that is believed the second time";
@@ -125,18 +134,18 @@ impl Larder {
         let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
         let document =
             built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
-        Ok(self.confirm(ticket, Arc::new(document), stated, &question))
+        Ok(self.confirm(ticket, Arc::new(document), stated, &inquiry))
     }
 
     /// Stores a document as confirmed by the backend just now, unless it was purged since it was asked for.
     fn confirm(
         &self,
-        ticket: &Ticket<Landing, Urgent>,
+        ticket: &Ticket<Landing, Note>,
         document: Arc<Document>,
         stated: Option<Wall>,
-        question: &Question,
+        inquiry: &Inquiry,
     ) -> Arc<Stored> {
-        let (now, before) = (question.answered, question.before.as_deref());
+        let (now, before) = (inquiry.answered, inquiry.before.as_deref());
         let (keeping, route) = (self.keeping.load(), ticket.key().route);
         let known = Known { stated, of_the_backend: self.refreshes.expected(now) };
         let dates = keeping.dates(route, known, document.generated_at(), now.wall);
@@ -146,7 +155,7 @@ impl Larder {
             self.refreshes.begin(Rhythm::new(keeping.cadence, due, now.mono));
         }
         let kept = self.cache.has_room_for(&document);
-        let mut stored = Stored::confirmed(document, [due, ask_again], question.asked, before);
+        let mut stored = Stored::confirmed(document, [due, ask_again], inquiry.asked, before);
         stored.kept = kept;
         let stored = Arc::new(stored);
         let (key, document) = (ticket.key(), &stored.document);

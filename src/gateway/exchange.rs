@@ -13,11 +13,12 @@ use super::labels::Subject;
 use super::observe::Seen;
 use super::outcome::Outcome;
 use super::refusal::{Fault, Refusal};
-use super::told::{Told, Trace};
+use super::told::Told;
 use super::usage::Ending;
 use crate::clock::Now;
 use crate::keys::KeyForm;
 use crate::routes::DocumentKey;
+use crate::telemetry::trace::Trace;
 
 /// Who is at the other end: of the connection, or of the proxies that it came through.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +36,12 @@ pub(super) struct RequestId(pub(super) HeaderValue);
 /// A request and all that has become of it so far.
 pub(super) struct Exchange<'g> {
     gateway: &'g Gateway,
-    /// The trace that it is a part of.
-    trace: Option<Trace>,
     /// When its head was there.
     pub(super) started: Now,
     /// Its identifier.
     pub(super) id: RequestId,
+    /// The trace that it is a part of.
+    pub(super) trace: Option<Trace>,
     /// The client: whoever sent it, behind all proxies that are believed.
     pub(super) peer: Peer,
     /// What it is about: written by `parse` and `resolve`.
@@ -68,7 +69,8 @@ impl<'g> Exchange<'g> {
         Self {
             id: RequestId::of(headers, &gateway.form, started),
             gateway,
-            trace: Trace::of(headers),
+            // It is logged and sent on, where a key has no place.
+            trace: Trace::of(headers).filter(|trace| !is_a_key(trace.id(), headers, &gateway.form)),
             started,
             peer,
             subject: Subject::Nothing,

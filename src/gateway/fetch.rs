@@ -8,13 +8,14 @@ use std::sync::Arc;
 use crate::cache::{Stored, Verdict};
 use crate::clock::{Mono, Now};
 use crate::routes::DocumentKey;
-use crate::upstream::{Failure, Urgency};
+use crate::upstream::Failure;
 
 use super::larder::{Found, InVain, Larder, NoDocument};
 use super::listed::PROBES_APART;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::resolve::Target;
+use super::sake::Sake;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ pub(super) fn look(larder: &Larder, key: &DocumentKey, now: Now) -> Option<Serve
 pub(super) async fn fetch(
     larder: &Arc<Larder>,
     target: &Target,
-    urgency: Urgency,
+    sake: Sake,
     now: Now,
 ) -> Result<Served, Refusal> {
     if target.names_a_key {
@@ -61,7 +62,7 @@ pub(super) async fn fetch(
     let key = &target.key;
     let found = larder.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone);
     let Some(found) = found else {
-        return match larder.wait(key, urgency).await {
+        return match larder.wait(key, sake).await {
             Ok((stored, outcome)) => Ok(Served::fetched(stored, outcome)),
             Err(why) => Err(refusal(&why)),
         };
@@ -69,10 +70,10 @@ pub(super) async fn fetch(
     match found.verdict {
         Verdict::Fresh => Ok(Served::found(found, Outcome::Hit)),
         Verdict::UsableWhileRefreshed => {
-            larder.refresh(key, &found.stored, now.mono);
+            larder.refresh(key, &found.stored, sake, now.mono);
             Ok(Served::found(found, Outcome::Stale))
         }
-        Verdict::UsableOnError | Verdict::Gone => match larder.wait(key, urgency).await {
+        Verdict::UsableOnError | Verdict::Gone => match larder.wait(key, sake).await {
             Ok((stored, _)) => Ok(Served::fetched(stored, Outcome::Refreshed)),
             Err(InVain::Without(NoDocument::NoSuchModel)) => Err(Refusal::ModelNotFound),
             Err(_) => Ok(Served::found(found, Outcome::StaleOnError)),

@@ -13,7 +13,7 @@ use crate::cache::freshness::verdict;
 use crate::cache::{Absences, Cache, Flights, Landed, Seat, Stored, Verdict};
 use crate::clock::{Clock, Mono, Wall};
 use crate::routes::DocumentKey;
-use crate::upstream::{Failure, Protected, Urgency, Urgent};
+use crate::upstream::{Failure, Protected};
 
 use super::keeping::Keeping;
 use super::keepsakes::Keepsakes;
@@ -21,6 +21,8 @@ use super::listed::Probes;
 use super::observe::Instruments;
 use super::outcome::Outcome;
 use super::refreshes::Refreshes;
+use super::sake::{Note, Sake};
+use super::standing::Past;
 
 /// What is stored for a request.
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ pub(super) type Landing = Result<Arc<Stored>, NoDocument>;
 /// Everything needed to find a document or have it fetched.
 pub struct Larder {
     pub(super) cache: Cache,
-    pub(super) flights: Flights<Landing, Urgent>,
+    pub(super) flights: Flights<Landing, Note>,
     pub(super) absences: Absences<NoDocument>,
     pub(super) upstream: Protected,
     pub(super) keeping: ArcSwap<Keeping>,
@@ -70,6 +72,8 @@ pub struct Larder {
     /// What the backend is asked about models that it has not listed.
     pub(super) probes: Probes,
     pub(super) keepsakes: Arc<Keepsakes>,
+    /// What became of the last fetches.
+    pub(super) past: Past,
     tasks: TaskTracker,
     pub(super) clock: Clock,
     pub(super) instruments: Arc<Instruments>,
@@ -86,7 +90,7 @@ impl Larder {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (flights, absences, refreshes, probes) = Default::default();
+        let (flights, absences, refreshes, probes, past) = Default::default();
         let (keeping, keepsakes) = (ArcSwap::from_pointee(keeping), Arc::new(keepsakes));
         let noted = Arc::clone(&keepsakes);
         Self {
@@ -98,6 +102,7 @@ impl Larder {
             refreshes,
             probes,
             keepsakes,
+            past,
             tasks,
             clock,
             instruments,
@@ -144,15 +149,15 @@ impl Larder {
 
     /// Has an overdue document refreshed, if the backend may be asked about it. Nobody waits for that, so while the backend
     /// rests it is not even tried: every request for a stale document comes by here.
-    pub(super) fn refresh(self: &Arc<Self>, key: &DocumentKey, stored: &Stored, now: Mono) {
+    pub(super) fn refresh(self: &Arc<Self>, key: &DocumentKey, stored: &Stored, sake: Sake, now: Mono) {
         if self.may_be_asked_about(key, stored, now) && !self.upstream.rests() {
-            drop(self.board(key, Urgency::Refresh));
+            drop(self.board(key, sake.without_waiting()));
         }
     }
 
     /// Asks the backend about a document, current or not. What is stored after that.
     pub(super) async fn ask_about(self: &Arc<Self>, key: &DocumentKey) -> Option<Arc<Stored>> {
-        let (landed, _) = self.board_unless(key, Urgency::Refresh, |_| false);
+        let (landed, _) = self.board_unless(key, Sake::NOBODY, |_| false);
         landed.result().await?.ok()
     }
 
@@ -160,13 +165,13 @@ impl Larder {
     pub(super) async fn wait(
         self: &Arc<Self>,
         key: &DocumentKey,
-        urgency: Urgency,
+        sake: Sake,
     ) -> Result<(Arc<Stored>, Outcome), InVain> {
         let deadline = self.clock.now().mono.plus(self.keeping.load().patience);
-        match self.wait_until(deadline, key, urgency).await {
+        match self.wait_until(deadline, key, sake).await {
             // It may be in a list that is not at hand.
-            Err(InVain::Without(NoDocument::Unlisted)) if self.lists_anew(deadline, urgency).await => {
-                self.wait_until(deadline, key, urgency).await
+            Err(InVain::Without(NoDocument::Unlisted)) if self.lists_anew(deadline, sake).await => {
+                self.wait_until(deadline, key, sake).await
             }
             ended => ended,
         }
@@ -176,29 +181,29 @@ impl Larder {
         self: &Arc<Self>,
         deadline: Mono,
         key: &DocumentKey,
-        urgency: Urgency,
+        sake: Sake,
     ) -> Result<(Arc<Stored>, Outcome), InVain> {
-        let (landed, outcome) = self.board(key, urgency);
+        let (landed, outcome) = self.board(key, sake);
         let landing = self.clock.until(deadline, landed.result()).await.map_err(|_| InVain::NotInTime)?;
         let stored = landing.ok_or(InVain::Died)?.map_err(InVain::Without)?;
         Ok((stored, outcome))
     }
 
     /// Takes a seat in the flight of a document; starts it if there is none.
-    fn board(self: &Arc<Self>, key: &DocumentKey, urgency: Urgency) -> (Landed<Landing>, Outcome) {
+    fn board(self: &Arc<Self>, key: &DocumentKey, sake: Sake) -> (Landed<Landing>, Outcome) {
         // Another flight may have landed between the look at the cache and the boarding of this one.
-        self.board_unless(key, urgency, |stored| self.clock.now().mono < self.due(key, stored))
+        self.board_unless(key, sake, |stored| self.clock.now().mono < self.due(key, stored))
     }
 
     fn board_unless(
         self: &Arc<Self>,
         key: &DocumentKey,
-        urgency: Urgency,
+        sake: Sake,
         is_current: impl Fn(&Stored) -> bool,
     ) -> (Landed<Landing>, Outcome) {
-        match self.flights.board(key, Urgent::new(urgency)) {
-            Seat::Shared(landed, urgent) => {
-                urgent.raise(urgency);
+        match self.flights.board(key, sake.note()) {
+            Seat::Shared(landed, note) => {
+                note.urgent.raise(sake.urgency);
                 (landed, Outcome::Shared)
             }
             Seat::First(ticket, landed) => {

@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::cache::Stored;
 use crate::clock::Mono;
 use crate::routes::DocumentKey;
-use crate::upstream::Urgency;
 
 use super::larder::{Larder, NoDocument};
+use super::sake::Sake;
 
 /// So far apart are questions about models that are in no list.
 pub(super) const PROBES_APART: Duration = Duration::from_secs(1);
@@ -54,14 +54,14 @@ impl Larder {
     }
 
     /// Waits for a list that is newer than the one at hand, if the backend may be asked for it. Whether it came.
-    pub(super) async fn lists_anew(self: &Arc<Self>, deadline: Mono, urgency: Urgency) -> bool {
+    pub(super) async fn lists_anew(self: &Arc<Self>, deadline: Mono, sake: Sake) -> bool {
         let now = self.clock.now().mono;
         let wanted = match self.list() {
             Some((key, list)) if self.may_be_asked_about(&key, &list, now) => key,
             Some(_) => return false,
             None => DocumentKey::list_of_models(),
         };
-        self.wait_until(deadline, &wanted, urgency).await.is_ok()
+        self.wait_until(deadline, &wanted, sake).await.is_ok()
     }
 
     /// The list of models that was confirmed last. Whatever it is sorted by, it names the same models.

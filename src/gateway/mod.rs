@@ -40,8 +40,10 @@ mod resolve;
 mod respond;
 mod retirement;
 mod roster;
+mod sake;
 #[cfg(test)]
 mod schedules;
+mod standing;
 mod stocktaking;
 mod terms;
 mod told;
@@ -61,7 +63,6 @@ use crate::keys::KeyForm;
 use crate::limits::Rule;
 use crate::pages::Pages;
 use crate::routes::Route;
-use crate::upstream::Urgency;
 
 use admit::{Admitted, admit};
 use authenticate::{Caller, authenticate, presented_prefix};
@@ -71,6 +72,7 @@ use labels::Subject;
 use parse::{Ask, Wants, parse};
 use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
+use sake::Sake;
 
 pub use account::Account;
 pub use capacity::{Capacity, CapacityConfig};
@@ -91,6 +93,7 @@ pub use registrar::{
 };
 pub use retirement::Retirement;
 pub use roster::{Found, Roster};
+pub use standing::{Failed, Standing};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
 pub use told::{RequestLog, Sampling};
@@ -217,8 +220,8 @@ impl Gateway {
         let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
-                let urgency = if caller.rights.is_paid() { Urgency::Paid } else { Urgency::Free };
-                let served = fetch(&self.larder, &target, urgency, x.started).await?;
+                let sake = Sake::caller(caller.rights.is_paid(), x.trace);
+                let served = fetch(&self.larder, &target, sake, x.started).await?;
                 let now = self.clock.now();
                 let caller = if served.outcome == Outcome::Hit {
                     caller

@@ -76,8 +76,18 @@ impl Refreshes {
 
     /// When the next is expected, as the newest answer has it, if that is yet to come.
     pub(super) fn heard_of(&self, now: Wall) -> Option<Wall> {
-        let heard_of = Wall::from_seconds(self.heard_of.load(Ordering::Relaxed));
-        (heard_of > now).then_some(heard_of)
+        self.last_heard_of().filter(|heard_of| *heard_of > now)
+    }
+
+    /// When the next is expected, or was, as the newest answer has it.
+    pub(super) fn last_heard_of(&self) -> Option<Wall> {
+        let heard_of = self.heard_of.load(Ordering::Relaxed);
+        (heard_of > 0).then(|| Wall::from_seconds(heard_of))
+    }
+
+    /// When the next is expected, or was, by the rhythm.
+    pub(super) fn awaited(&self) -> Option<Mono> {
+        self.rhythm().map(|rhythm| rhythm.expected())
     }
 
     /// When the next is expected by the rhythm, if that is yet to come.

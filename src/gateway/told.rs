@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde_json::json;
 
 use crate::clock::Wall;
@@ -17,6 +17,7 @@ use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
 use crate::routes::codes::Code;
 use crate::telemetry::requests::{Fields, Lines};
+use crate::telemetry::trace::Trace;
 
 use super::outcome::Outcome;
 use super::refusal::Fault;
@@ -54,10 +55,6 @@ pub(super) struct Told {
     pub(super) age: Option<Duration>,
     pub(super) took: Duration,
 }
-
-/// The trace that a request is a part of, by W3C's `traceparent`: 16 bytes as hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Trace([u8; 32]);
 
 impl Sampling {
     /// Whether a request is told: the how-manieth it is decides about those that are well and quick.
@@ -116,30 +113,8 @@ impl Told {
             ("application", json!(self.application.map(|id| id.to_string()))),
             ("client", json!(self.client.to_string())),
             ("request_id", json!(self.id.to_str().unwrap_or_default())),
-            ("trace_id", json!(self.trace.map(|trace| trace.text()))),
+            ("trace_id", json!(self.trace.as_ref().map(Trace::id))),
         ]
-    }
-}
-
-impl Trace {
-    /// The trace that a request says it is a part of, if it says so once and well.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut given = headers.get_all("traceparent").iter();
-        let (Some(one), None) = (given.next(), given.next()) else { return None };
-        let mut parts = one.to_str().ok()?.split('-');
-        let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        let digits = |part: &str, count: usize| {
-            part.len() == count && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        };
-        let is_some = |part: &str| part.bytes().any(|b| b != b'0');
-        // Later versions may bring more parts; the first has exactly four.
-        let is_known = digits(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
-        let is_good = digits(trace, 32) && is_some(trace) && digits(parent, 16) && is_some(parent);
-        (is_known && is_good && digits(flags, 2)).then(|| trace.as_bytes().try_into().ok().map(Self))?
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
@@ -161,30 +136,5 @@ mod tests {
         }
         let none = Sampling { one_in: 0, ..sampling };
         assert!((1..=1_000).all(|number| !none.tells(None, quick, number)));
-    }
-
-    #[test]
-    fn a_trace_is_taken_from_a_header_that_is_well_formed_and_from_no_other() {
-        let of = |text: &str| {
-            let headers: HeaderMap =
-                [(http::HeaderName::from_static("traceparent"), text.parse().unwrap())].into_iter().collect();
-            Trace::of(&headers).map(|trace| trace.text())
-        };
-        let trace = "0af7651916cd43dd8448eb211c80319c";
-        let good = format!("00-{trace}-b7ad6b7169203331-01");
-        assert_eq!(of(&good).as_deref(), Some(trace));
-        assert_eq!(of(&format!("cc-{trace}-b7ad6b7169203331-01-later")).as_deref(), Some(trace));
-        for bad in [
-            String::new(),
-            good.to_uppercase(),
-            format!("{good}-more"),
-            good.replace("0af7", "0ag7"),
-            good.replace(trace, &"0".repeat(32)),
-            good.replace("b7ad6b7169203331", &"0".repeat(16)),
-            good.replacen("00", "ff", 1),
-            trace.to_owned(),
-        ] {
-            assert_eq!(of(&bad), None, "{bad}");
-        }
     }
 }

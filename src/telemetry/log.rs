@@ -3,7 +3,7 @@
 //! Events only (start, stop, failures, changes); requests are counted, not logged here. Nothing a stranger sent may be
 //! logged except through `{:?}`, which escapes it; keys cannot be, their type does not print.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -22,6 +22,12 @@ pub struct LogConfig {
 type Hearing = reload::Handle<EnvFilter, Registry>;
 
 static HEARING: OnceLock<Hearing> = OnceLock::new();
+/// How much is heard.
+static LEVEL: Mutex<String> = Mutex::new(String::new());
+
+/// What a level has to be, for whoever wrote another.
+pub const LEVELS: &str =
+    "write error, warn, info, debug, trace, or a filter such as \"info,scoregate::upstream=debug\"";
 
 /// Sends events to standard error from now on. Only the program does this, once; tests leave events unheard.
 pub fn start(config: &LogConfig) {
@@ -34,6 +40,7 @@ pub fn start(config: &LogConfig) {
         heard.with(base.with_target(false)).try_init()
     };
     // Somebody else's subscriber being there already is no reason not to serve.
+    config.level.clone_into(&mut lock());
     if started.is_err() || HEARING.set(hearing).is_err() {
         tracing::debug!("events are already being listened to");
     }
@@ -41,9 +48,23 @@ pub fn start(config: &LogConfig) {
 
 /// Says more or less than before, from now on.
 pub fn set_level(level: &str) {
-    if let Some(Err(error)) = HEARING.get().map(|hearing| hearing.reload(filter(level))) {
-        tracing::warn!(%error, level, "the log goes on as before");
+    let Some(hearing) = HEARING.get() else { return };
+    // Held meanwhile, so that what is said to be the level is the one of whoever came last.
+    let mut now = lock();
+    match hearing.reload(filter(level)) {
+        Ok(()) => level.clone_into(&mut now),
+        Err(error) => tracing::warn!(%error, level, "the log goes on as before"),
     }
+}
+
+/// How much the log says; none where nobody listens.
+pub fn level() -> Option<String> {
+    HEARING.get().map(|_| lock().clone())
+}
+
+/// It is replaced as a whole, so a panic elsewhere does no harm.
+fn lock() -> MutexGuard<'static, String> {
+    LEVEL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The codec warns of each frame that it did not ask for, which would let strangers write the log: what such a connection
@@ -57,7 +78,8 @@ fn filter(level: &str) -> EnvFilter {
 pub fn is_level(text: &str) -> bool {
     let words = ["error", "warn", "info", "debug", "trace", "off"];
     let level = |part: &str| words.contains(&part.rsplit('=').next().unwrap_or("").trim());
-    !text.is_empty() && text.split(',').all(level) && EnvFilter::try_new(text).is_ok()
+    let is_one_line = !text.is_empty() && !text.contains(char::is_control);
+    is_one_line && text.split(',').all(level) && EnvFilter::try_new(text).is_ok()
 }
 
 #[cfg(test)]
@@ -69,7 +91,7 @@ mod tests {
         for good in ["info", "warn,scoregate::upstream=debug", "off"] {
             assert!(is_level(good), "{good}");
         }
-        for bad in ["", "loud", "info,", "scoregate=loudly"] {
+        for bad in ["", "loud", "info,", "scoregate=loudly", "info,\nwarn"] {
             assert!(!is_level(bad), "{bad}");
         }
     }

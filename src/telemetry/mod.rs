@@ -1,4 +1,4 @@
-//! What can be seen from outside while it runs: the table of metrics, and the log.
+//! What can be seen from outside while it runs: the table of metrics, the logs, and traces.
 //!
 //! Lowest layer: it knows words and numbers, not requests. What is counted when is `gateway::observe`'s business and
 //! that of the background tasks.
@@ -8,3 +8,4 @@ pub mod log;
 pub mod metrics;
 mod process;
 pub mod requests;
+pub mod trace;

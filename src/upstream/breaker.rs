@@ -88,6 +88,16 @@ impl Breaker {
         }
     }
 
+    /// How long it still rests.
+    pub(super) fn rest(self, now: Mono) -> Duration {
+        self.rests_until.map_or(Duration::ZERO, |until| until.since(now))
+    }
+
+    /// How often in a row it has failed.
+    pub(super) fn failures(self) -> u32 {
+        self.failures
+    }
+
     /// How it is.
     pub(super) fn health(self, now: Mono) -> Health {
         match self.rests_until {
@@ -96,6 +106,17 @@ impl Breaker {
             Some(until) if now < until => Health::Resting,
             // The next question will be the trial.
             Some(_) => Health::OnTrial,
+        }
+    }
+}
+
+impl Health {
+    /// The state in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::OnTrial => "on_trial",
+            Self::Resting => "resting",
         }
     }
 }

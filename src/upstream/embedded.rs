@@ -6,11 +6,10 @@ use http::HeaderValue;
 
 use crate::cache::Source;
 use crate::clock::Clock;
-use crate::routes::DocumentKey;
-use crate::scoring::{Question, Scoring};
+use crate::scoring::{self, Scoring};
 
 use super::mapping::{EndpointMapping, Head};
-use super::{Answer, Failure, Fetched, Upstream};
+use super::{Answer, Failure, Fetched, Question, Upstream};
 
 /// The backend inside.
 pub struct Embedded {
@@ -24,9 +23,10 @@ impl Embedded {
         Self { scoring, clock }
     }
 
-    async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
-        let question =
-            Question::of(key).ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
+    /// It keeps no traces.
+    async fn ask(&self, Question { key, known, trace: _ }: Question<'_>) -> Result<Fetched, Failure> {
+        let question = scoring::Question::of(key);
+        let question = question.ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
         let now = self.clock.now().wall;
         // A refresh computes for a while, so it must not sit on a thread that serves.
         let scoring = Arc::clone(&self.scoring);
@@ -54,8 +54,12 @@ impl Embedded {
 }
 
 impl Upstream for Embedded {
-    fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a> {
-        Box::pin(self.ask(key, known))
+    fn place(&self) -> String {
+        "built-in".into()
+    }
+
+    fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a> {
+        Box::pin(self.ask(question))
     }
 
     fn lists_all_models(&self) -> bool {

@@ -1,6 +1,6 @@
 //! A backend over the network: pooled connections, a deadline on each step, a cap on what is read.
 //!
-//! The request is a canonical GET with at most five headers of our own. Encoded bodies are refused, so that a small
+//! The request is a canonical GET with at most six headers of our own. Encoded bodies are refused, so that a small
 //! answer cannot unfold into a large one. Not for: where a document lies and what a good one is (`mapping`), nor what is
 //! done about a connection that was closed (`connections`).
 
@@ -19,12 +19,12 @@ use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_
 
 use crate::cache::Source;
 use crate::clock::{Clock, Wall};
-use crate::routes::DocumentKey;
 use crate::secret::Secret;
+use crate::telemetry::trace::{TRACEPARENT, Trace};
 
 use super::connections::Connections;
 use super::mapping::{EndpointMapping, Head, Mapping, NotFound};
-use super::{Answer, Failure, Fetched, Upstream};
+use super::{Answer, Failure, Fetched, Question, Upstream};
 
 /// How the backend is reached.
 #[derive(Clone, Debug)]
@@ -69,6 +69,12 @@ impl HttpConfig {
         if !known_scheme || base.authority().is_none() || base.query().is_some() {
             return Err(BadBackend("it has to look like http://host:port/path, without a query".into()));
         }
+        // It would never be sent, and would be printed wherever the address is.
+        if base.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(BadBackend(
+                "take what stands before the @ out of it: a credential is upstream.credential".into(),
+            ));
+        }
         self.credential.as_ref().map(bearer).transpose().map(drop)
     }
 }
@@ -84,11 +90,12 @@ impl Http {
         Ok(Self { connections, config, authorization, clock })
     }
 
-    async fn ask(&self, key: &DocumentKey, known: Option<&Source>) -> Result<Fetched, Failure> {
+    async fn ask(&self, question: Question<'_>) -> Result<Fetched, Failure> {
+        let Question { key, known, .. } = question;
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped = mapped.ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
-        let mut request = self.request(key, mapped, known)?;
+        let mut request = self.request(question, mapped)?;
         let connection = capture_connection(&mut request);
         let head =
             self.clock.until(started.plus(self.config.first_byte), self.connections.ask(request)).await;
@@ -131,9 +138,8 @@ impl Http {
 
     fn request(
         &self,
-        key: &DocumentKey,
+        Question { key, known, trace }: Question<'_>,
         mapped: &EndpointMapping,
-        known: Option<&Source>,
     ) -> Result<Request<Empty<Bytes>>, Failure> {
         let no_request = |why: &str| Failure::Invalid(format!("no request can be made for {key}: {why}"));
         let target = mapped.target(key).ok_or_else(|| no_request("it lacks what its path names"))?;
@@ -156,6 +162,10 @@ impl Http {
                 headers.insert(IF_MODIFIED_SINCE, date.clone());
             }
             Some(Source { etag: None, last_modified: None }) | None => {}
+        }
+        // Alone: a `tracestate` would be a stranger's text.
+        if let Some(child) = trace.and_then(Trace::child) {
+            headers.insert(TRACEPARENT, child);
         }
         Ok(request)
     }
@@ -220,8 +230,12 @@ impl Blocks {
 }
 
 impl Upstream for Http {
-    fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a> {
-        Box::pin(self.ask(key, known))
+    fn place(&self) -> String {
+        self.config.base.clone()
+    }
+
+    fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a> {
+        Box::pin(self.ask(question))
     }
 
     fn lists_all_models(&self) -> bool {

@@ -30,6 +30,7 @@ pub struct Urgent(Arc<AtomicU8>);
 /// The line.
 #[derive(Debug)]
 pub(super) struct Line {
+    at_once: usize,
     state: Arc<Mutex<State>>,
 }
 
@@ -76,8 +77,9 @@ impl Urgent {
 
 impl Line {
     pub(super) fn new(at_once: usize) -> Self {
-        let state = State { free: at_once.max(1), next: 0, waiting: Vec::new() };
-        Self { state: Arc::new(Mutex::new(state)) }
+        let at_once = at_once.max(1);
+        let state = State { free: at_once, next: 0, waiting: Vec::new() };
+        Self { at_once, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Waits for a turn.
@@ -104,7 +106,17 @@ impl Line {
         awaited.await.map_err(|_| Full)
     }
 
-    /// How many have their turn of so many who wait.
+    /// How many may have their turn at once.
+    pub(super) fn at_once(&self) -> usize {
+        self.at_once
+    }
+
+    /// How many have it.
+    pub(super) fn under_way(&self) -> usize {
+        self.at_once.saturating_sub(lock(&self.state).free)
+    }
+
+    /// How many wait for it.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.state).waiting.iter().filter(|waiting| !waiting.wake.is_closed()).count()
     }

@@ -1,9 +1,10 @@
 //! The door to the backend: one question, one answer or one reason why there is none.
 //!
 //! Two engines stand behind it: [`Http`] asks a backend over the network, [`Embedded`] the one that is built in. What
-//! goes upstream is made from the parsed request alone; nothing of what a client sent, its key least of all, can
-//! reach the backend. Before the door stands its protection, [`Protected`]. Not for: storing, nor deciding whether to
-//! ask (`gateway::larder`).
+//! goes upstream is made from the parsed request alone: the values of its path and query, and the trace that it is a part
+//! of, which is 32 hexadecimal digits and two flags. Nothing else that a client sent, its key least of all, can reach the
+//! backend. Before the door stands its protection, [`Protected`]. Not for: storing, nor deciding whether to ask
+//! (`gateway::larder`).
 
 mod breaker;
 mod connections;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use crate::cache::{Content, Source};
 use crate::clock::Wall;
 use crate::routes::DocumentKey;
+use crate::telemetry::trace::Trace;
 
 pub use breaker::Health;
 pub use embedded::Embedded;
@@ -85,10 +87,24 @@ pub enum Failure {
     Crowded,
 }
 
+/// What the backend is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// Which document.
+    pub key: &'a DocumentKey,
+    /// What is known of it: with this, the backend may say that it has not changed.
+    pub known: Option<&'a Source>,
+    /// The trace of the request that set it off, if one did and has one.
+    pub trace: Option<&'a Trace>,
+}
+
 /// The door.
 pub trait Upstream: Send + Sync + 'static {
-    /// Asks for a document. With `known`, the backend may say that it has not changed.
-    fn fetch<'a>(&'a self, key: &'a DocumentKey, known: Option<&'a Source>) -> Answer<'a>;
+    /// Where it is, for the operator; without a credential.
+    fn place(&self) -> String;
+
+    /// Asks for a document.
+    fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a>;
 
     /// Whether its list of models names every model there is, so that a model which is not in it does not exist.
     fn lists_all_models(&self) -> bool;

@@ -7,13 +7,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::cache::Source;
 use crate::clock::Clock;
-use crate::routes::DocumentKey;
 
 use super::breaker::{Breaker, Health, Permission, Sign};
 use super::line::{Line, Urgent};
-use super::{Failure, Fetched, Upstream};
+use super::{Failure, Fetched, Question, Upstream};
 
 /// How the backend is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +31,19 @@ pub struct Protected {
     clock: Clock,
 }
 
-/// How it stands with the backend, for the metrics.
+/// How it stands with the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Whether it is asked.
     pub health: Health,
+    /// How long it still rests.
+    pub rest: Duration,
+    /// How often in a row it has failed.
+    pub failures: u32,
+    /// How many questions may be under way at once.
+    pub at_once: usize,
+    /// How many are.
+    pub under_way: usize,
     /// How many questions wait for their turn.
     pub waiting: usize,
     /// How many have gone out once more, because their connection was being closed.
@@ -58,13 +64,8 @@ impl Protected {
         Self { backend, protection, line, breaker, clock }
     }
 
-    /// Asks for a document, when its turn has come. With `known`, the backend may say that it has not changed.
-    pub async fn fetch(
-        &self,
-        key: &DocumentKey,
-        known: Option<&Source>,
-        urgent: &Urgent,
-    ) -> Result<Fetched, Failure> {
+    /// Asks for a document, when its turn has come.
+    pub async fn fetch(&self, question: Question<'_>, urgent: &Urgent) -> Result<Fetched, Failure> {
         // Nobody waits in line for a backend that rests.
         let now = self.clock.now().mono;
         if let Permission::Refused(wait) = self.breaker().ask(now).1 {
@@ -73,7 +74,7 @@ impl Protected {
         let turn = self.clock.within(self.protection.patience, self.line.turn(urgent.clone())).await;
         let _turn = turn.ok().and_then(Result::ok).ok_or(Failure::Crowded)?;
         let mut pass = self.pass()?;
-        let fetched = self.backend.fetch(key, known).await;
+        let fetched = self.backend.fetch(question).await;
         pass.sign = sign(&fetched);
         drop(pass);
         fetched
@@ -84,6 +85,11 @@ impl Protected {
         matches!(self.breaker().ask(self.clock.now().mono).1, Permission::Refused(_))
     }
 
+    /// Where it is.
+    pub fn place(&self) -> String {
+        self.backend.place()
+    }
+
     /// Whether its list of models names all there are.
     pub fn lists_all_models(&self) -> bool {
         self.backend.lists_all_models()
@@ -91,8 +97,16 @@ impl Protected {
 
     /// How it stands.
     pub fn condition(&self) -> Condition {
-        let health = self.breaker().health(self.clock.now().mono);
-        Condition { health, waiting: self.line.waiting(), asked_again: self.backend.asked_again() }
+        let (breaker, now) = (*self.breaker(), self.clock.now().mono);
+        Condition {
+            health: breaker.health(now),
+            rest: breaker.rest(now),
+            failures: breaker.failures(),
+            at_once: self.line.at_once(),
+            under_way: self.line.under_way(),
+            waiting: self.line.waiting(),
+            asked_again: self.backend.asked_again(),
+        }
     }
 
     fn pass(&self) -> Result<Pass<'_>, Failure> {

@@ -1,4 +1,5 @@
-//! Keys over the side port: who is let in, what the trail tells, and that nothing there is a secret.
+//! Keys, and all else that the side port has for whoever has its token: who is let in, what the trail tells, and that
+//! nothing there is a secret.
 
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("GET", "/v1/audit?most=50".into(), Value::Null),
         ("GET", "/v1/usage?most=5".into(), Value::Null),
         ("GET", format!("/v1/usage/{id}"), Value::Null),
+        ("GET", "/v1/upstream".into(), Value::Null),
+        ("GET", "/v1/settings".into(), Value::Null),
+        ("GET", "/v1/log".into(), Value::Null),
         ("GET", "/v1/cache".into(), Value::Null),
         ("POST", "/v1/cache/purge".into(), json!({"documents": "all", "hard": true})),
         ("POST", of("revoke"), json!({"key": null})),
@@ -74,6 +78,29 @@ async fn every_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
     assert_eq!(world.running.registrar.show(customer.id).await.unwrap(), before);
     let all = world.running.registrar.audit(AuditAsk { most: 100, ..AuditAsk::default() }).await.unwrap().0;
     assert_eq!(all.len(), 1, "a refused request changed something");
+}
+
+#[tokio::test]
+async fn whoever_asks_for_what_is_not_there_is_told_what_is() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.customer("pro").await;
+    let mut known: Vec<String> = routes(&customer.id.to_string())
+        .into_iter()
+        .map(|(_, target, _)| target.split(['/', '?']).take(3).collect::<Vec<_>>().join("/"))
+        .chain(["/metrics", "/healthz", "/readyz", "/v1/reload"].map(str::to_owned))
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    for (method, target) in
+        [("GET", "/v1"), ("GET", "/v1/nothing"), ("POST", "/v1/upstream"), ("GET", "/v1/log/x")]
+    {
+        let told = asked(&world, method, target, &Value::Null).await;
+        let error = told.json()["error"].as_str().unwrap().to_owned();
+        let mut named: Vec<&str> = error.split([' ', ',']).filter(|word| word.starts_with('/')).collect();
+        named.sort_unstable();
+        assert_eq!((told.status, named), (404, known.iter().map(String::as_str).collect()), "{error}");
+    }
+    assert_eq!(world.side("GET", "/v1/nothing", "", &[]).await.status, 401, "a stranger learns nothing");
 }
 
 #[tokio::test]

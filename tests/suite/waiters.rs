@@ -13,10 +13,9 @@ use scoregate::cache::{Content, Source};
 use scoregate::clock::Clock;
 use scoregate::config::{Config, read_text, resolve};
 use scoregate::gateway::{AddressGuard, Capacity, Gateway, Keepsakes, Larder};
-use scoregate::routes::DocumentKey;
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::Registry;
-use scoregate::upstream::{Answer as Answered, Fetched, Protected, Upstream};
+use scoregate::upstream::{Answer as Answered, Fetched, Protected, Question, Upstream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -142,7 +141,11 @@ struct Panicking {
 }
 
 impl Upstream for Panicking {
-    fn fetch<'a>(&'a self, _: &'a DocumentKey, _: Option<&'a Source>) -> Answered<'a> {
+    fn place(&self) -> String {
+        "in a test".into()
+    }
+
+    fn fetch<'a>(&'a self, _: Question<'a>) -> Answered<'a> {
         Box::pin(async move {
             let asked = self.asked.fetch_add(1, Ordering::SeqCst);
             let held = self.gate.as_ref().expect("it has one").acquire().await;

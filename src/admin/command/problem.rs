@@ -3,6 +3,7 @@
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use crate::admin::paths;
 use crate::gateway::RegistrarError;
 use crate::store::StoreError;
 
@@ -38,10 +39,7 @@ impl Problem {
     }
 
     pub(in crate::admin) fn not_found() -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "there are /metrics, /healthz, /readyz, /v1/applications, /v1/audit, /v1/cache, /v1/reload and /v1/usage here",
-        )
+        Self::new(StatusCode::NOT_FOUND, format!("there are {} here", paths::all()))
     }
 
     /// Whether the operator can mend it.

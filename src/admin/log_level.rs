@@ -1,0 +1,56 @@
+//! How much the log says, over the side port: `GET /v1/log`, and `POST /v1/log` to have it say more or less until the next
+//! reload or start.
+//!
+//! Not for: the level that is set (`log.level`), which this leaves as it is.
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::telemetry::log;
+
+use super::command::Problem;
+
+/// The path.
+pub(super) const LOG: &str = "/v1/log";
+
+/// A level, as it is asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LevelBody {
+    level: String,
+}
+
+/// Answers a request for it.
+pub(super) fn answer(method: &Method, path: &str, body: &[u8], who: &str) -> Result<Value, Problem> {
+    match (method, path) {
+        (&Method::GET, LOG) => Ok(json!({ "level": log::level() })),
+        (&Method::POST, LOG) => {
+            let LevelBody { level } =
+                serde_json::from_slice(body).map_err(|error| Problem::bad(error.to_string()))?;
+            change(&level, who)?;
+            Ok(json!({ "level": level }))
+        }
+        _ => Err(Problem::not_found()),
+    }
+}
+
+fn change(level: &str, who: &str) -> Result<(), Problem> {
+    if !log::is_level(level) {
+        return Err(Problem::bad(format!("level: {}", log::LEVELS)));
+    }
+    let Some(before) = log::level() else {
+        return Err(Problem::bad("nobody listens to the events of this program"));
+    };
+    let tell = || tracing::info!(who, before, level, "the log says more or less than before");
+    // Before, if it is heard then: the new level may be one that leaves it out.
+    let was_heard = tracing::enabled!(tracing::Level::INFO);
+    if was_heard {
+        tell();
+    }
+    log::set_level(level);
+    if !was_heard {
+        tell();
+    }
+    Ok(())
+}

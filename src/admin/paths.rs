@@ -1,0 +1,97 @@
+//! THE table of the side port: which path belongs to which part of it. What is not in it is not there, and whoever asks for
+//! that is told what is.
+//!
+//! Not for: the methods of a path, nor what stands below one; each part knows its own.
+
+use super::cache::CACHE;
+use super::log_level::LOG;
+use super::reload::RELOAD;
+use super::settings::SETTINGS;
+use super::upstream::UPSTREAM;
+use super::usage::USAGE;
+
+/// A part of the side port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// For Prometheus.
+    Metrics,
+    /// Whether the process lives.
+    Alive,
+    /// Whether requests are answered.
+    Ready,
+    /// Applications, their keys, and who changed what.
+    Applications,
+    /// What is stored.
+    Documents,
+    /// Who asks how much.
+    Usage,
+    /// How it stands with the backend.
+    Upstream,
+    /// The settings in force.
+    Settings,
+    /// How much the log says.
+    Log,
+    /// The settings are to be read again.
+    Reload,
+}
+
+const PARTS: [(&str, Part); 11] = [
+    ("/metrics", Part::Metrics),
+    ("/healthz", Part::Alive),
+    ("/readyz", Part::Ready),
+    ("/v1/applications", Part::Applications),
+    ("/v1/audit", Part::Applications),
+    (CACHE, Part::Documents),
+    (USAGE, Part::Usage),
+    (UPSTREAM, Part::Upstream),
+    (SETTINGS, Part::Settings),
+    (LOG, Part::Log),
+    (RELOAD, Part::Reload),
+];
+
+impl Part {
+    /// The part that a path belongs to. Nothing stands below the paths that are open to all.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let is_in = |root: &str| {
+            path.strip_prefix(root)
+                .is_some_and(|rest| rest.is_empty() || (root.starts_with("/v1/") && rest.starts_with('/')))
+        };
+        PARTS.iter().find(|(root, _)| is_in(root)).map(|(_, part)| *part)
+    }
+}
+
+/// What there is, in words.
+pub(super) fn all() -> String {
+    let paths = PARTS.map(|(path, _)| path);
+    let [first @ .., last] = paths.as_slice() else { return String::new() };
+    format!("{} and {last}", first.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_belongs_to_a_part_whole_or_by_what_it_stands_below() {
+        for (path, part) in [
+            ("/metrics", Some(Part::Metrics)),
+            ("/metrics/", None),
+            ("/v1/applications/app_0123456789a", Some(Part::Applications)),
+            ("/v1/applicationsx", None),
+            ("/v1/cache/purge", Some(Part::Documents)),
+            ("/v1/logs", None),
+            ("/v1", None),
+            ("", None),
+        ] {
+            assert_eq!(Part::of(path), part, "{path}");
+        }
+    }
+
+    #[test]
+    fn all_names_every_path_once() {
+        let all = all();
+        for (path, _) in PARTS {
+            assert_eq!(all.split([' ', ',']).filter(|word| *word == path).count(), 1, "{path} in {all}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The trace that a request is a part of, by W3C's Trace Context: read from `traceparent`, logged, and written anew for
+//! what the request sets off.
+//!
+//! All of it is hexadecimal digits of fixed length, so nothing else that a stranger sends can pass. `tracestate` has no
+//! place here: it is a stranger's text. Not for: spans of our own; where the time goes, the metrics say.
+
+use http::{HeaderMap, HeaderValue};
+
+/// The header's name.
+pub const TRACEPARENT: &str = "traceparent";
+
+/// Of the flags, those that the standard's second level gives a meaning: sampled, and a trace's id that is random. All
+/// others have to be zero when it is sent on.
+const KNOWN_FLAGS: u8 = 0b11;
+
+/// A trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// 16 bytes as lower-case hexadecimal digits.
+    id: [u8; 32],
+    flags: u8,
+}
+
+impl Trace {
+    /// The trace that a request says it is a part of, if it says so once and well.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut given = headers.get_all(TRACEPARENT).iter();
+        let (Some(one), None) = (given.next(), given.next()) else { return None };
+        let mut parts = one.to_str().ok()?.split('-');
+        let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let digits = |part: &str, count: usize| {
+            part.len() == count && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        };
+        let is_some = |part: &str| part.bytes().any(|b| b != b'0');
+        // Later versions may bring more parts; the first has exactly four.
+        let is_known = digits(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
+        let is_good = digits(trace, 32) && is_some(trace) && digits(parent, 16) && is_some(parent);
+        if !(is_known && is_good && digits(flags, 2)) {
+            return None;
+        }
+        let flags = u8::from_str_radix(flags, 16).ok()? & KNOWN_FLAGS;
+        Some(Self { id: trace.as_bytes().try_into().ok()?, flags })
+    }
+
+    /// Its identifier.
+    pub fn id(&self) -> &str {
+        std::str::from_utf8(&self.id).expect("it was read as hexadecimal digits")
+    }
+
+    /// The header of a request that this trace's request sets off, with a parent of its own. None where the system gives
+    /// no randomness: a request without a trace is better than none.
+    pub fn child(&self) -> Option<HeaderValue> {
+        // A parent of zeros is none.
+        let parent = getrandom::u64().ok()?.max(1);
+        HeaderValue::try_from(format!("00-{}-{parent:016x}-{:02x}", self.id(), self.flags)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0af7651916cd43dd8448eb211c80319c";
+
+    fn of(text: &str) -> Option<Trace> {
+        let field = (http::HeaderName::from_static(TRACEPARENT), text.parse().unwrap());
+        Trace::of(&[field].into_iter().collect())
+    }
+
+    #[test]
+    fn a_trace_is_taken_from_a_header_that_is_well_formed_and_from_no_other() {
+        let good = format!("00-{ID}-b7ad6b7169203331-01");
+        assert_eq!(of(&good).unwrap().id(), ID);
+        assert_eq!(of(&format!("cc-{ID}-b7ad6b7169203331-01-later")).unwrap().id(), ID);
+        for bad in [
+            String::new(),
+            good.to_uppercase(),
+            format!("{good}-more"),
+            good.replace("0af7", "0ag7"),
+            good.replace(ID, &"0".repeat(32)),
+            good.replace("b7ad6b7169203331", &"0".repeat(16)),
+            good.replacen("00", "ff", 1),
+            good.replace("-01", "-1"),
+            good.replace("-01", "-+1"),
+            ID.to_owned(),
+        ] {
+            assert_eq!(of(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_child_is_of_the_same_trace_and_version_00_and_has_a_parent_and_known_flags_of_its_own() {
+        for (version, flags, sent) in [
+            ("00", "00", "00"),
+            ("00", "01", "01"),
+            ("00", "03", "03"),
+            ("00", "fe", "02"),
+            ("cc", "09", "01"),
+        ] {
+            let trace = of(&format!("{version}-{ID}-b7ad6b7169203331-{flags}")).unwrap();
+            let (one, other) = (trace.child().unwrap(), trace.child().unwrap());
+            assert_ne!(one, other);
+            let headers: HeaderMap =
+                [(http::HeaderName::from_static(TRACEPARENT), one.clone())].into_iter().collect();
+            assert_eq!(Trace::of(&headers).unwrap().id(), ID);
+            let one = one.to_str().unwrap();
+            assert!(one.starts_with(&format!("00-{ID}-")) && one.ends_with(&format!("-{sent}")), "{one}");
+            assert!(!one.contains("b7ad6b7169203331"));
+        }
+    }
+}

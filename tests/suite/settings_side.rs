@@ -1,0 +1,126 @@
+//! The settings in force and the level of the log, as the side port tells and changes them.
+//!
+//! Not for: every source of a setting (`config/shown.rs`), nor for what a reload does (`reloading`).
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::{Answer, Connection};
+use crate::shell::{Keys, Program, Visitor};
+use crate::world::{World, good};
+
+const TOKEN: &str = "a-token-of-the-side-port";
+const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
+
+async fn settings(world: &World) -> Vec<Value> {
+    let told = world.side("GET", "/v1/settings", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
+    assert_eq!(told.status, 200, "{}", told.fingerprint);
+    assert!(!String::from_utf8_lossy(&told.body).contains(TOKEN));
+    told.json()["settings"].as_array().unwrap().clone()
+}
+
+fn one<'s>(settings: &'s [Value], path: &str) -> (&'s Value, &'s str) {
+    let row = settings.iter().find(|row| row["path"] == path).unwrap_or_else(|| panic!("no {path}"));
+    (&row["value"], row["from"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_reload_changes_what_is_shown_but_for_what_waits_for_the_next_start() {
+    let mut world = World::with(&format!("{WITH_TOKEN}guard.per_minute = 7"), good).await;
+    let before = settings(&world).await;
+    assert_eq!(one(&before, "guard.per_minute"), (&json!(7), "file"));
+    assert_eq!(one(&before, "cache.max_bytes"), (&json!("256MiB"), "default"));
+    assert_eq!(one(&before, "admin.token"), (&json!("…"), "file"));
+    assert_eq!(one(&before, "upstream.url"), (&json!(world.backend.url()), "file"));
+    world.reloads(&format!("{WITH_TOKEN}guard.per_minute = 8\ncache.max_bytes = \"1MiB\"")).await.unwrap();
+    let after = settings(&world).await;
+    assert_eq!(one(&after, "guard.per_minute"), (&json!(8), "file"));
+    assert_eq!(one(&after, "cache.max_bytes"), (&json!("256MiB"), "default"));
+    assert!(world.reloads(&format!("{WITH_TOKEN}guard.per_minute = 0")).await.is_err());
+    assert_eq!(one(&settings(&world).await, "guard.per_minute"), (&json!(8), "file"));
+}
+
+/// A request to the side port of a real program, by an operator.
+async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: &str) -> Answer {
+    let mut connection = Connection::open(program).await;
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nX-Operator: anna\r\n");
+    let head = format!("{head}Authorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    connection.write(head.as_bytes()).await;
+    connection.read(false).await.unwrap()
+}
+
+#[tokio::test]
+async fn each_setting_says_where_it_was_said() {
+    let place = TempDir::new().unwrap();
+    let token = place.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    let file = place.path().join("scoregate.toml");
+    std::fs::write(&file, "guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\n[tls]\n").unwrap();
+    let environment = [
+        ("SCOREGATE_UPSTREAM", "built-in"),
+        ("SCOREGATE_ADMIN_TOKEN_FILE", token.to_str().unwrap()),
+        ("SCOREGATE_CONFIG", file.to_str().unwrap()),
+    ];
+    let program = Program::serve(&place.path().join("data"), &environment);
+    let told = asked(program.ports().1, "GET", "/v1/settings", "").await;
+    assert!(!String::from_utf8_lossy(&told.body).contains(TOKEN));
+    let told = told.json()["settings"].as_array().unwrap().clone();
+    for (path, value, from) in [
+        ("listen", json!("127.0.0.1:0"), "flag"),
+        ("guard.per_minute", json!(7), "file"),
+        ("upstream", json!("built-in"), "environment SCOREGATE_UPSTREAM"),
+        ("admin.token", json!("…"), "environment SCOREGATE_ADMIN_TOKEN_FILE"),
+        ("log.level", json!("info"), "default"),
+        ("upstream.credential", Value::Null, "default"),
+    ] {
+        assert_eq!(one(&told, path), (&value, from), "{path}");
+    }
+    program.stop().with(0);
+}
+
+#[tokio::test]
+async fn the_log_says_more_when_it_is_told_to_until_the_settings_are_read_again() {
+    let place = TempDir::new().unwrap();
+    // Nobody listens there; that a request was left without an answer for that reason is an event for whoever looks closely.
+    let environment =
+        [("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"), ("SCOREGATE_ADMIN_TOKEN", TOKEN)];
+    let program = Program::serve(place.path(), &environment);
+    let (public, side) = program.ports();
+    let (_, key) = Keys(place.path()).create("pro");
+    let visitor = Visitor::to(public).await;
+    let fails = async |id: &str| {
+        let told = visitor.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
+        assert_eq!(told.status, 503);
+    };
+    let level = async |body: &str| asked(side, "POST", "/v1/log", body).await;
+    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
+    fails("not-heard-1").await;
+    for (body, words) in [
+        (r#"{"level":"loud"}"#, "write error, warn, info, debug, trace"),
+        (r#"{"level":"info\n,warn"}"#, "write error"),
+        (r#"{"level":""}"#, "write error"),
+        (r#"{"level":"debug","for":"1h"}"#, "for"),
+        ("", "EOF"),
+    ] {
+        let refused = level(body).await;
+        assert_eq!(refused.status, 400, "{body}");
+        assert!(refused.json()["error"].as_str().unwrap().contains(words), "{}", refused.fingerprint);
+    }
+    assert_eq!(level(r#"{"level":"debug"}"#).await.json(), json!({"level": "debug"}));
+    fails("heard-1234").await;
+    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "debug"}));
+    assert_eq!(asked(side, "POST", "/v1/reload", "").await.status, 200);
+    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
+    fails("not-heard-2").await;
+    // The level's own change is heard whether it says less or more.
+    for body in [r#"{"level":"error"}"#, r#"{"level":"warn,scoregate::admin=info"}"#] {
+        assert_eq!(level(body).await.status, 200, "{body}");
+    }
+    let err = program.stop().with(0).err;
+    assert!(err.contains("heard-1234") && !err.contains("not-heard"), "{err}");
+    let told: Vec<&str> = err.lines().filter(|line| line.contains("says more or less")).collect();
+    assert!(told.len() == 3 && told.iter().all(|line| line.contains("who=\"admin-api:anna\"")), "{told:#?}");
+    for (line, words) in told.iter().zip(["level=\"debug\"", "level=\"error\"", "before=\"error\""]) {
+        assert!(line.contains(words), "{line}");
+    }
+}

@@ -1,0 +1,140 @@
+//! How it stands with the backend, as the side port tells an operator.
+//!
+//! Not for: what the protection does (`protection`), nor for the rhythm of refreshes (`refreshing`).
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::backend::answer;
+use crate::world::{NOON, World, good};
+
+const TOKEN: &str = "a-token-of-the-side-port";
+const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
+/// So long a fetch that failed is not made again.
+const MOMENT: Duration = Duration::from_millis(500);
+
+async fn standing(world: &World) -> Value {
+    let told = world.side("GET", "/v1/upstream", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
+    assert_eq!(told.status, 200, "{}", told.fingerprint);
+    told.json()
+}
+
+/// Holds what is told against these members of it.
+fn says(told: &Value, members: &Value) {
+    for (name, value) in members.as_object().unwrap() {
+        assert_eq!(&told[name], value, "{name} in {told}");
+    }
+}
+
+#[tokio::test]
+async fn told_is_where_the_backend_is_when_it_answered_well_and_when_its_refresh_is_due() {
+    let settings = format!("{WITH_TOKEN}[upstream]\nurl = \"{{backend}}\"\ncredential = \"service-secret\"");
+    let world = World::with(&settings, good).await;
+    let customer = world.paid().await;
+    let begun = standing(&world).await;
+    says(
+        &begun,
+        &json!({
+            "place": world.backend.url(), "health": "working", "rests_for_seconds": 0, "failures_in_a_row": 0,
+            "at_once": 2, "under_way": 0, "waiting": 0, "asked_again": 0, "last_failure": null, "last_good_at": null,
+            "next_refresh_at": null, "refresh_overdue_seconds": 0,
+        }),
+    );
+    assert!(!begun.to_string().contains("service-secret"));
+    world.asks(&customer, "/api/v1/index").await;
+    let next = json!({"last_good_at": NOON, "next_refresh_at": "2026-11-21T13:00:00Z"});
+    says(&standing(&world).await, &next);
+    world.pass(Duration::from_mins(90));
+    says(&standing(&world).await, &next);
+    says(&standing(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
+    // That there is no such model is a good answer.
+    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+    says(&standing(&world).await, &json!({"last_good_at": "2026-11-21T13:30:00Z", "last_failure": null}));
+}
+
+#[tokio::test]
+async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
+    let world = World::with(WITH_TOKEN, |_| answer("503 Service Unavailable", &[], "canary")).await;
+    let customer = world.paid().await;
+    for failed in 1..=5 {
+        assert_eq!(world.asks(&customer, "/api/v1/models?period=7d&sortBy=price").await.status, 503);
+        says(&standing(&world).await, &json!({"failures_in_a_row": failed}));
+        if failed < 5 {
+            world.pass(MOMENT);
+        }
+    }
+    let failed = json!({
+        "at": "2026-11-21T12:00:02Z",
+        "document": "models period=7d sortBy=price",
+        "why": "the backend answered 503 instead of data",
+    });
+    says(
+        &standing(&world).await,
+        &json!({"health": "resting", "rests_for_seconds": 1, "last_failure": failed}),
+    );
+    // What is not asked while it rests is no failure of its own.
+    world.asks(&customer, "/api/v1/index").await;
+    says(&standing(&world).await, &json!({"failures_in_a_row": 5, "last_failure": failed}));
+    world.pass(Duration::from_secs(1));
+    says(
+        &standing(&world).await,
+        &json!({"health": "on_trial", "rests_for_seconds": 0, "last_good_at": null}),
+    );
+    world.backend.answers(good);
+    assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+    says(
+        &standing(&world).await,
+        &json!({
+            "health": "working", "failures_in_a_row": 0, "last_failure": failed, "last_good_at": "2026-11-21T12:00:03Z",
+        }),
+    );
+}
+
+#[tokio::test]
+async fn told_is_how_many_questions_are_under_way_and_how_many_wait() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.paid().await;
+    world.backend.hold();
+    let targets = (1..=5).map(|limit| format!("/api/v1/incidents?limit={limit}"));
+    let targets: Vec<String> = targets.collect();
+    let (answers, ()) =
+        tokio::join!(join_all(targets.iter().map(|target| world.asks(&customer, target))), async {
+            world.backend.has_received(2).await;
+            while standing(&world).await["waiting"] != 3 {
+                tokio::task::yield_now().await;
+            }
+            says(&standing(&world).await, &json!({"under_way": 2, "waiting": 3}));
+            world.backend.open();
+        });
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    world.settled().await;
+    says(&standing(&world).await, &json!({"under_way": 0, "waiting": 0}));
+}
+
+#[tokio::test]
+async fn told_is_the_refresh_that_is_looked_for_where_one_is() {
+    let world = World::with(&format!("{WITH_TOKEN}freshness.probing = true"), good).await;
+    let customer = world.paid().await;
+    world.asks(&customer, "/api/v1/index").await;
+    says(
+        &standing(&world).await,
+        &json!({"next_refresh_at": "2026-11-21T13:00:00Z", "refresh_overdue_seconds": 0}),
+    );
+    world.pass(Duration::from_mins(61));
+    world.backend.has_received(2).await;
+    world.settled().await;
+    says(
+        &standing(&world).await,
+        &json!({"next_refresh_at": "2026-11-21T13:00:00Z", "refresh_overdue_seconds": 60}),
+    );
+}
+
+#[tokio::test]
+async fn the_backend_inside_is_told_as_such() {
+    let world = World::with(&format!("upstream = \"built-in\"\n{WITH_TOKEN}"), good).await;
+    let customer = world.paid().await;
+    assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+    says(&standing(&world).await, &json!({"place": "built-in", "health": "working", "last_good_at": NOON}));
+}
