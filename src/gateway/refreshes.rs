@@ -4,7 +4,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -92,13 +91,7 @@ impl Refreshes {
 
     /// When the next is expected by the rhythm, if that is yet to come.
     pub(super) fn expected(&self, now: Now) -> Option<Wall> {
-        let expected = self.rhythm()?.expected();
-        (expected > now.mono).then(|| now.wall_at(expected))
-    }
-
-    /// How long it is overdue by the rhythm.
-    pub(super) fn overdue(&self, now: Mono) -> Duration {
-        self.rhythm().map_or(Duration::ZERO, |rhythm| now.since(rhythm.expected()))
+        self.awaited().filter(|awaited| *awaited > now.mono).map(|awaited| now.wall_at(awaited))
     }
 
     /// The first document that is stored begins the rhythm.

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::clock::Wall;
+use crate::clock::{Now, Wall};
 use crate::routes::DocumentKey;
 use crate::upstream::{Condition, Failure};
 
@@ -65,16 +65,21 @@ impl Past {
 }
 
 impl Larder {
+    /// When its next refresh is expected, or was, if anything is known of that.
+    pub(super) fn awaited_refresh(&self, now: Now) -> Option<Wall> {
+        // Where nobody looks for refreshes, there is no rhythm that is kept up: the newest answer's word is all there is.
+        if self.keeping.load().probing {
+            self.refreshes.awaited().map(|at| now.wall_at(at))
+        } else {
+            self.refreshes.last_heard_of()
+        }
+    }
+
     /// How it stands with the backend.
     pub fn standing(&self) -> Standing {
         let now = self.clock.now();
         let (last_good, last_failure) = self.past.lock().clone();
-        // Where nobody looks for refreshes, there is no rhythm that is kept up: the newest answer's word is all there is.
-        let next_refresh = if self.keeping.load().probing {
-            self.refreshes.awaited().map(|at| now.wall_at(at))
-        } else {
-            self.refreshes.last_heard_of()
-        };
+        let next_refresh = self.awaited_refresh(now);
         Standing {
             place: self.upstream.place(),
             condition: self.upstream.condition(),

@@ -82,8 +82,8 @@ impl Larder {
         let (documents, bytes) = self.cache.size();
         self.instruments.larder(documents, bytes, self.flights.len());
         self.instruments.upstream(self.upstream.condition());
-        let left = self.refreshes.expected(here).map_or(Duration::ZERO, |at| at.since(here.wall));
-        self.instruments.next_refresh(self.refreshes.overdue(now), left);
+        let awaited = self.awaited_refresh(here).unwrap_or(here.wall);
+        self.instruments.next_refresh(here.wall.since(awaited), awaited.since(here.wall));
     }
 
     /// How many documents are stored. For tests and the operator.

@@ -132,6 +132,20 @@ async fn told_is_the_refresh_that_is_looked_for_where_one_is() {
 }
 
 #[tokio::test]
+async fn where_nobody_looks_for_refreshes_one_is_overdue_only_until_an_answer_tells_of_the_next() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let customer = world.paid().await;
+    world.asks(&customer, "/api/v1/index").await;
+    world.pass(Duration::from_mins(61));
+    world.running.gateway().larder.sweep();
+    assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 60);
+    world.asks(&customer, "/api/v1/index").await;
+    world.settled().await;
+    world.running.gateway().larder.sweep();
+    assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 0);
+}
+
+#[tokio::test]
 async fn the_backend_inside_is_told_as_such() {
     let world = World::with(&format!("upstream = \"built-in\"\n{WITH_TOKEN}"), good).await;
     let customer = world.paid().await;
