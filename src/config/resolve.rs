@@ -90,7 +90,7 @@ impl<'w> Reading<'w> {
     }
 
     fn unknown_paths(&mut self) {
-        for (path, value) in &self.written.values {
+        for path in self.written.values.keys() {
             let is_in_a_table = is_tier_path(path)
                 || is_life_path(path)
                 || is_mapping_path(path)
@@ -102,7 +102,8 @@ impl<'w> Reading<'w> {
                 Some(known) => format!("there is no such setting; did you mean `{known}`?"),
                 None => "there is no such setting; `scoregate check --sample` prints all there are".into(),
             };
-            self.problem(path, Some(value), remedy);
+            // Not what stands there: it may be a secret whose path is misspelled.
+            self.problem(path, None, remedy);
         }
     }
 
@@ -348,7 +349,7 @@ mod tests {
     #[test]
     fn every_problem_is_reported_at_once_with_path_value_and_remedy() {
         let found = problems(
-            "listen = 8080\nlog.format = \"xml\"\nupstrem = \"built-in\"\nfreshness.refresh = \"soon\"\n\
+            "listen = 8080\nadmin.tokn = \"short of a letter\"\nlog.format = \"xml\"\nupstrem = \"built-in\"\nfreshness.refresh = \"soon\"\n\
              admin.token = \"short\"\nguard.per_minute = 0\n[tiers.gold]\nminute = -1\npaid = true\n",
         );
         let expect = |path: &str, value: &str, remedy: &str| {
@@ -358,15 +359,16 @@ mod tests {
         };
         expect("listen", "8080", "127.0.0.1:8080");
         expect("log.format", "xml", "json");
-        expect("upstrem", "built-in", "did you mean `upstream`");
+        expect("upstrem", "", "did you mean `upstream`");
         expect("freshness.refresh", "soon", "10s");
         expect("admin.token", "", "at least 16");
+        expect("admin.tokn", "", "did you mean `admin.token`");
         expect("guard.per_minute", "0", "from 1");
         expect("tiers.gold.minute", "-1", "whole number");
         expect("tiers.gold.day", "", "whole number");
         expect("upstream:", "", "built-in");
         assert!(!found.iter().any(|line| line.contains("short")), "a secret was printed");
-        assert_eq!(found.len(), 9, "{found:#?}");
+        assert_eq!(found.len(), 10, "{found:#?}");
     }
 
     #[test]
