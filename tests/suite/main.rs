@@ -52,6 +52,7 @@ mod framing;
 mod freshness;
 mod handover;
 mod http2;
+mod inside;
 mod keepsakes;
 mod keys_import;
 mod keys_side;
