@@ -84,6 +84,7 @@ mod reloading;
 mod request_ids;
 mod retirement;
 mod sample;
+mod saturated;
 mod scoring_import;
 mod scoring_kills;
 mod secret_files;
