@@ -61,6 +61,7 @@ mod leases;
 mod leavers;
 mod ledger_away;
 mod limits;
+mod made_up;
 mod mapping;
 mod meanwhile;
 mod metrics_reference;
