@@ -138,7 +138,8 @@ impl Trace {
         (is_known && is_good && digits(flags, 2)).then(|| trace.as_bytes().try_into().ok().map(Self))?
     }
 
-    fn text(&self) -> String {
+    /// Its digits.
+    pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }
