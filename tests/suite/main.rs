@@ -31,6 +31,7 @@ mod black_hole;
 mod bombs;
 mod built_in;
 mod caching;
+mod canary;
 mod cli_demo;
 mod cli_health;
 mod cli_keys;
