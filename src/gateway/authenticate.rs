@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 
 use crate::clock::{Now, Wall};
-use crate::keys::{Digest, KeyForm, Rights, shown_prefix};
+use crate::keys::{Digest, KeyForm, Rights, SHOWN_CHARACTERS, shown_prefix};
 
 use super::account::Account;
 use super::refusal::Refusal;
@@ -57,9 +57,13 @@ pub(super) fn presented_prefix(headers: &HeaderMap) -> &str {
     presented(headers).map_or("", shown_prefix)
 }
 
-/// Whether a text is a key: of our form, or the one that was sent.
-pub(super) fn is_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {
-    form.is_ours(text) || presented(headers).is_ok_and(|key| key == text)
+/// Whether a key stands in a text: one of our form, or what was sent where keys belong, be it one or not. What is too short
+/// to be a key stands in many texts by chance: that has to be all of it.
+pub(super) fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {
+    let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all("x-api-key"));
+    let mut sent = values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
+    let is_in = |key: &str| key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key));
+    form.is_within(text) || sent.any(is_in)
 }
 
 /// The key that was sent: in either header, or the same in both.
@@ -124,6 +128,28 @@ mod tests {
         ] {
             assert_eq!(presented(&headers(pairs)), Ok("k1"), "{pairs:?}");
         }
+    }
+
+    #[test]
+    fn a_key_in_a_text_is_noticed_if_it_has_our_form_or_was_sent() {
+        let form = KeyForm::new("sg_live", true);
+        let (ours, foreign) = (form.mint().unwrap(), "tp_1234567890abcdef");
+        assert!(has_a_key(&format!("x-{}", ours.expose()), &headers(&[]), &form));
+        for sent in [
+            &[("authorization", "Bearer tp_1234567890abcdef")][..],
+            &[("authorization", "Basic tp_1234567890abcdef")],
+            &[("x-api-key", "tp_1234567890abcdef"), ("authorization", "Bearer other")],
+            &[("x-api-key", "other"), ("x-api-key", "tp_1234567890abcdef")],
+        ] {
+            for text in [foreign, "x-tp_1234567890abcdef.1"] {
+                assert!(has_a_key(text, &headers(sent), &form), "{text} {sent:?}");
+            }
+            assert!(!has_a_key("atlas", &headers(sent), &form), "{sent:?}");
+        }
+        // Without having been sent as one it is any text, and a text of a few letters is no key.
+        assert!(!has_a_key(foreign, &headers(&[]), &form));
+        assert!(!has_a_key("atlas", &headers(&[("x-api-key", "a")]), &form));
+        assert!(has_a_key("a", &headers(&[("x-api-key", "a")]), &form));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::Gateway;
-use super::authenticate::{Caller, is_a_key};
+use super::authenticate::{Caller, has_a_key};
 use super::labels::Subject;
 use super::observe::Seen;
 use super::outcome::Outcome;
@@ -66,11 +66,12 @@ impl<'g> Exchange<'g> {
     /// Opens it for a request that comes to this gateway.
     pub(super) fn open(gateway: &'g Gateway, started: Now, peer: Peer, headers: &HeaderMap) -> Self {
         gateway.instruments.begun();
+        // A key that was made elsewhere may read like a trace's identifier, which is logged and sent on.
+        let trace = Trace::of(headers).filter(|trace| !has_a_key(trace.id(), headers, &gateway.form));
         Self {
             id: RequestId::of(headers, &gateway.form, started),
             gateway,
-            // It is logged and sent on, where a key has no place.
-            trace: Trace::of(headers).filter(|trace| !is_a_key(trace.id(), headers, &gateway.form)),
+            trace,
             started,
             peer,
             subject: Subject::Nothing,
@@ -142,13 +143,13 @@ impl Drop for Exchange<'_> {
 }
 
 impl RequestId {
-    /// The caller's own identifier if it is well formed and no key, else a new one: it is repeated in the log and in the
-    /// bodies of errors, where a key has no place.
+    /// The caller's own identifier if it is well formed and has no key in it, else a new one: it is repeated in the log
+    /// and in the bodies of errors, where a key has no place.
     fn of(headers: &HeaderMap, form: &KeyForm, now: Now) -> Self {
         let mut given = headers.get_all("x-request-id").iter();
-        let is_key = |id: &HeaderValue| is_a_key(id.to_str().unwrap_or_default(), headers, form);
+        let holds_one = |id: &HeaderValue| has_a_key(id.to_str().unwrap_or_default(), headers, form);
         match (given.next(), given.next()) {
-            (Some(id), None) if is_well_formed(id) && !is_key(id) => Self(id.clone()),
+            (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self(id.clone()),
             _ => Self(fresh(now)),
         }
     }

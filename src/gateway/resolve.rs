@@ -7,7 +7,7 @@ use crate::cache::{Encoding, negotiate};
 use crate::keys::{KeyForm, Rights};
 use crate::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
 
-use super::authenticate::is_a_key;
+use super::authenticate::has_a_key;
 use super::parse::Ask;
 use super::refusal::Refusal;
 
@@ -20,7 +20,7 @@ pub(super) struct Target {
     pub(super) encoding: Encoding,
     /// Whether the caller has a copy and asks if it is still current.
     pub(super) conditional: bool,
-    /// Whether a key stands where the model should. It may have slipped in there: it is no model, and goes nowhere, not to
+    /// Whether a key stands in the model's name. It may have slipped in there: that is no model, and goes nowhere, not to
     /// the backend, not into a log.
     pub(super) names_a_key: bool,
 }
@@ -46,7 +46,7 @@ pub(super) fn resolve(
     };
     let key = DocumentKey::new(endpoint.route, id, query, default_period);
     entitle(&key, rights)?;
-    let names_a_key = key.id.as_ref().is_some_and(|id| is_a_key(id.as_str(), ask.headers, form));
+    let names_a_key = key.id.as_ref().is_some_and(|id| has_a_key(id.as_str(), ask.headers, form));
     let conditional = ask.headers.contains_key(IF_NONE_MATCH);
     Ok(Target { key, encoding: encoding(ask.headers), conditional, names_a_key })
 }

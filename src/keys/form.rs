@@ -63,6 +63,13 @@ impl KeyForm {
         }
         text.split_at_checked(text.len() - CHECK).is_some_and(|(body, check)| checksum(body) == check)
     }
+
+    /// Whether a key of that form stands anywhere in a text.
+    pub fn is_within(&self, text: &str) -> bool {
+        let length = self.lead.len() + RANDOM + CHECK;
+        let part = |from: usize| text.get(from..from + length);
+        (0..=text.len().saturating_sub(length)).filter_map(part).any(|part| self.is_ours(part))
+    }
 }
 
 fn is_importable(text: &str) -> bool {
@@ -118,6 +125,30 @@ mod tests {
             "ümlautümlautümlaut",
         ] {
             assert!(!open.fits(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_wherever_it_stands_in_a_text_and_nothing_else_is_taken_for_one() {
+        for prefix in ["sg_live", "a_a"] {
+            let form = KeyForm::new(prefix, false);
+            let key = form.mint().unwrap();
+            let key = key.expose();
+            for text in
+                [key.to_owned(), format!("x-{key}"), format!("a_{key}"), format!("ü{key}ü"), key.repeat(2)]
+            {
+                assert!(form.is_within(&text), "{text}");
+            }
+            for text in [
+                "",
+                prefix,
+                key.strip_prefix('s').or(key.strip_prefix('a')).unwrap(),
+                key.split_at(key.len() - 1).0,
+                &key.replace(prefix, "other"),
+                "ü".repeat(99).as_str(),
+            ] {
+                assert!(!form.is_within(text), "{text}");
+            }
         }
     }
 

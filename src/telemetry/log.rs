@@ -5,6 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
@@ -33,7 +35,7 @@ pub const LEVELS: &str =
 pub fn start(config: &LogConfig) {
     let (filter, hearing) = reload::Layer::new(filter(&config.level));
     let base = fmt::layer().with_writer(std::io::stderr).with_ansi(false).log_internal_errors(false);
-    let heard = tracing_subscriber::registry().with(filter);
+    let heard = tracing_subscriber::registry().with(filter).with(filter_fn(is_ours_to_tell));
     let started = if config.json {
         heard.with(base.json()).try_init()
     } else {
@@ -65,6 +67,13 @@ pub fn level() -> Option<String> {
 /// It is replaced as a whole, so a panic elsewhere does no harm.
 fn lock() -> MutexGuard<'static, String> {
     LEVEL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the codec says below its warnings quotes what strangers sent, a malformed head with a key in it too: that is never
+/// told, whatever level is asked for.
+fn is_ours_to_tell(event: &Metadata<'_>) -> bool {
+    let is_codec = event.target() == "h2" || event.target().starts_with("h2::");
+    !is_codec || *event.level() <= Level::WARN
 }
 
 /// The codec warns of each frame that it did not ask for, which would let strangers write the log: what such a connection

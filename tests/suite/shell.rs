@@ -236,9 +236,14 @@ impl Program {
     }
 }
 
+/// By a line for people, or by one for programs.
 fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
-    let port = |name: &str| line.split(name).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-    (port("public="), port("side="))
+    let port = |name: &str| {
+        let leads = [format!("{name}="), format!("\"{name}\":\"")];
+        let value = leads.iter().find_map(|lead| line.split_once(lead.as_str())).unwrap().1;
+        value.split([' ', '"']).next().unwrap().parse().unwrap()
+    };
+    (port("public"), port("side"))
 }
 
 /// Plays a scene within one UTC day. The real program has the real clock: where midnight falls into the scene, what it

@@ -11,17 +11,13 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use scoregate::cache::{Content, Source};
 use scoregate::clock::Clock;
-use scoregate::config::{Config, read_text, resolve};
-use scoregate::gateway::{AddressGuard, Capacity, Gateway, Keepsakes, Larder};
-use scoregate::server::{Server, bind};
-use scoregate::telemetry::metrics::Registry;
-use scoregate::upstream::{Answer as Answered, Fetched, Protected, Question, Upstream};
+use scoregate::gateway::RequestLog;
+use scoregate::upstream::{Answer as Answered, Fetched, Question, Upstream};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::backend::{Act, answer, json};
 use crate::client::Answer;
+use crate::inside::behind;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -163,53 +159,12 @@ impl Upstream for Panicking {
     }
 }
 
-/// The same gateway before this backend, on another port.
-async fn behind(world: &mut World, backend: Arc<dyn Upstream>) -> CancellationToken {
-    let config: Config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
-    let whole = world.running.gateway();
-    let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
-    let larder = Larder::new(
-        config.cache_bytes,
-        Keepsakes::default(),
-        Protected::new(backend, config.protection, clock.clone()),
-        config.keeping.clone(),
-        TaskTracker::new(),
-        clock.clone(),
-        Arc::clone(&instruments),
-    );
-    let gateway = Arc::new(Gateway {
-        clock: clock.clone(),
-        form: whole.form.clone(),
-        roster: Arc::clone(&whole.roster),
-        leases: Arc::clone(&whole.leases),
-        larder: Arc::new(larder),
-        pages: whole.pages.clone(),
-        proxies: config.proxies.clone(),
-        guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
-        instruments,
-        request_log: Arc::clone(&whole.request_log),
-        usage: Arc::clone(&whole.usage),
-        cors: config.cors,
-        retirement: config.retirement,
-        notice: whole.notice.clone(),
-    });
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    world.running.public = listener.address().unwrap();
-    world.running.gateway.store(gateway);
-    let stop = CancellationToken::new();
-    let server =
-        Server::new(listener, Arc::clone(&world.running.gateway), config.server, clock, &Registry::default());
-    tokio::spawn(server.run(stop.clone()));
-    stop
-}
-
 #[tokio::test]
 async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_request_works() {
     let mut world = World::new().await;
     let customer = customer(&world).await;
     let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
-    let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>).await;
+    let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>, RequestLog::default()).await;
     let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
         world.reaches("scoregate_requests_in_progress", 100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);

@@ -10,7 +10,7 @@ mod fair;
 mod floods;
 mod heads;
 mod room;
-mod visit;
+pub mod visit;
 
 use std::net::SocketAddr;
 

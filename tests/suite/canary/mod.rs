@@ -1,0 +1,222 @@
+//! A key that was sent is seen nowhere, wherever in a request it stood: not in answers, not in either log at its loudest,
+//! not on the side port, not on disk; nor does the backend hear it, nor is it told by a panic.
+//!
+//! Not for: what operators write into names and notes, which is theirs.
+
+mod panics;
+mod places;
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use scoregate::keys::Digest;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::http2::visit::Visit;
+use crate::http2::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Wire};
+use crate::shell::{Keys, Program};
+use crate::world::{World, good};
+
+use places::Canary;
+
+const TOKEN: &str = "a-token-of-the-side-port";
+/// All there is to be told is told, by the codec too, to pages of any site too, and of whoever a proxy says it was.
+const LOUD: [(&str, &str); 8] = [
+    ("SCOREGATE_UPSTREAM", "built-in"),
+    ("SCOREGATE_LOG_ONE_IN", "1"),
+    ("SCOREGATE_LOG_LEVEL", "trace,h2=trace"),
+    ("SCOREGATE_ADMIN_TOKEN", TOKEN),
+    ("SCOREGATE_GUARD_PER_MINUTE", "1000000"),
+    ("SCOREGATE_CORS_ORIGINS", "*"),
+    ("SCOREGATE_PROXIES_TRUSTED", "127.0.0.1"),
+    ("SCOREGATE_KEYS_ACCEPT_IMPORTED", "true"),
+];
+
+/// All that is said to these bytes.
+async fn said(to: SocketAddr, bytes: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    let mut said = Vec::new();
+    // A connection that is reset has said what it had to say.
+    drop(stream.read_to_end(&mut said).await);
+    said
+}
+
+/// A key that was made elsewhere and reads like the identifier of a trace.
+fn foreign(directory: &Path) -> String {
+    let key = Digest::of(directory.to_str().unwrap()).to_string()[..32].to_owned();
+    let line =
+        format!(r#"{{"sha256":"{}","name":"Foreign","tier":"pro","minute_limit":100000}}"#, Digest::of(&key));
+    let told = Keys(directory).fed(&["import", "-", "--format", "jsonl"], line.as_bytes());
+    assert_eq!(told.with(0).out, "1 taken, 0 already there, 0 refused\n");
+    key
+}
+
+/// Asks by HTTP/1.1.
+async fn plainly(public: SocketAddr, canary: &Canary, another: Option<&str>) {
+    for request in canary.requests(another) {
+        let told = said(public, &request).await;
+        assert!(told.starts_with(b"HTTP/1."), "no answer to {request}");
+        canary.is_not_in(&format!("the answer to {request}"), &told);
+    }
+}
+
+/// Asks by HTTP/2: by a client that is well-behaved, and by frames.
+async fn by_frames(public: SocketAddr, canary: &Canary, another: Option<&str>) {
+    let (key, mut answers) = (&canary.key, 0);
+    for credential in [Some(key.as_str()), another].into_iter().flatten().map(|key| ("x-api-key", key)) {
+        let fields = canary.fields().into_iter().map(|(name, value)| (name.to_lowercase(), value));
+        let asked = fields.map(|field| ("GET", "/api/v1/index".to_owned(), Some(field)));
+        let odd = [(key.as_str(), "/api/v1/index".to_owned(), None)];
+        let paths = canary.targets().into_iter().filter(|target| target.starts_with('/'));
+        for (method, target, field) in asked.chain(odd).chain(paths.map(|target| ("GET", target, None))) {
+            let field = field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
+            let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
+            // Some of it no client of HTTP/2 may send, and some ends the connection: so each has its own.
+            let Some(told) = Visit::to(public).await.asks(method, &target, &headers).await else { continue };
+            answers += 1;
+            let what = format!("the answer to {method} {target} {headers:?}");
+            canary.is_not_in(&what, format!("{:?}", told.headers).as_bytes());
+            canary.is_not_in(&what, &told.decoded());
+        }
+    }
+    assert!(answers > 200, "{answers}");
+    for name in [":method", ":scheme", ":authority", ":path", ":made-up", "cookie", "te"] {
+        let mut fields = http2::get("/api/v1/models", &[("x-api-key", key)]);
+        fields.retain(|(known, _)| known != name.as_bytes());
+        fields.insert(0, (name.into(), key.as_bytes().to_vec()));
+        let trailers = http2::fields(&[("x-last", key), ("grpc-status", key)]);
+        let body = http2::frame(DATA, 0, 1, key.as_bytes());
+        let mut wire = Wire::open(public).await;
+        wire.send(&[http2::opening(1, &fields, 0), body, http2::request(1, &trailers)].concat()).await;
+        canary.is_not_in(&format!("what is said to {name}"), &heard(&mut wire).await);
+    }
+}
+
+/// All that is said until a stream is over.
+async fn heard(wire: &mut Wire) -> Vec<u8> {
+    let mut heard = Vec::new();
+    while let Some(frame) = wire.read().await {
+        heard.extend(frame.payload);
+        let ends = frame.stream == 1 && matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
+        if ends || matches!(frame.kind, RST_STREAM | GOAWAY) {
+            break;
+        }
+    }
+    heard
+}
+
+/// Asks the side port all it answers, and with the key where it does not belong.
+async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
+    let key = &canary.key;
+    let get = |target: &str, token: &str| {
+        format!(
+            "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             X-API-Key: {key}\r\nCookie: {key}\r\nUser-Agent: {key}\r\n\r\n"
+        )
+    };
+    let asked = [
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/v1/cache",
+        "/v1/applications",
+        "/v1/audit?most=500",
+        "/v1/usage",
+        "/v1/upstream",
+        "/v1/settings",
+        "/v1/log",
+    ];
+    let mut asked: Vec<String> = asked.map(String::from).to_vec();
+    asked.extend(["/v1/applications/export".into(), format!("/v1/applications/{application}")]);
+    for target in &asked {
+        let told = said(side, &get(target, TOKEN)).await;
+        assert!(told.starts_with(b"HTTP/1.1 200 "), "{target}: {}", String::from_utf8_lossy(&told));
+        canary.is_not_in(target, &told);
+    }
+    let odd = [
+        "/",
+        "/metrics?",
+        "/v1/applications/",
+        "/v1/applications?after=",
+        "/v1/audit?application=",
+        "/v1/audit?",
+        "/v1/usage/",
+        "/v1/usage?most=",
+        "/v1/settings/",
+    ];
+    for target in odd {
+        for token in [TOKEN, key] {
+            let target = format!("{target}{key}");
+            canary.is_not_in(&target, &said(side, &get(&target, token)).await);
+        }
+    }
+}
+
+/// Every file below a directory.
+fn on_disk(directory: &Path) -> Vec<u8> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(on_disk(&path));
+        } else if path.is_file() {
+            all.extend(std::fs::read(path).unwrap());
+        }
+    }
+    all
+}
+
+/// Plays it with one format of the logs.
+async fn nowhere(format: &str) {
+    let place = TempDir::new().unwrap();
+    let settings = [&LOUD[..], &[("SCOREGATE_LOG_FORMAT", format)]].concat();
+    let program = Program::serve(place.path(), &settings);
+    let (public, side) = program.ports();
+    let keys = Keys(place.path());
+    let ((application, ours), (_, other)) = (keys.create("enterprise"), keys.create("free"));
+    keys.run(&["set-limits", &application, "--minute", "100000"]).with(0);
+    let canaries = [Canary::new(&ours), Canary::new(&foreign(place.path()))];
+    for (canary, another) in canaries.iter().zip([Some(&*other), None]) {
+        plainly(public, canary, another).await;
+        by_frames(public, canary, another).await;
+        aside(side, canary, &application).await;
+    }
+    // Whoever names a key to be revoked may name the whole of it.
+    keys.run(&["revoke", &application, "--key", &ours]).with(0);
+    aside(side, &canaries[0], &application).await;
+    let ended = program.stop().with(0);
+    for canary in &canaries {
+        canary.is_not_in("the log of requests", ended.out.as_bytes());
+        canary.is_not_in("the log", ended.err.as_bytes());
+        canary.is_not_in("the data directory", &on_disk(place.path()));
+    }
+    // They were asked, they were told, and the log was as loud as it gets.
+    assert!(ended.out.lines().count() > 1_000, "{}", ended.out.lines().count());
+    assert!(ended.out.contains(&application) && ended.err.contains("TRACE"), "{}", ended.err);
+}
+
+#[tokio::test]
+async fn a_key_is_nowhere_to_be_seen_with_logs_for_people() {
+    nowhere("text").await;
+}
+
+#[tokio::test]
+async fn a_key_is_nowhere_to_be_seen_with_logs_for_programs() {
+    nowhere("json").await;
+}
+
+#[tokio::test]
+async fn a_key_is_not_heard_by_the_backend() {
+    let world = World::with("guard.per_minute = 1000000", good).await;
+    let (customer, other) = (world.paid().await, world.free().await);
+    let canary = Canary::new(&customer.key);
+    for request in canary.requests(Some(&other.key)) {
+        said(world.address(), &request).await;
+    }
+    let received = world.backend.received();
+    assert!(received.len() > 3, "{received:?}");
+    canary.is_not_in("a question to the backend", format!("{received:?}").as_bytes());
+}

@@ -1,0 +1,151 @@
+//! What a panic tells: its message, its backtrace, and what is told of it in the logs and to whoever asked.
+
+use std::backtrace::Backtrace;
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::panic::{set_hook, take_hook};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt as _;
+use scoregate::gateway::{Peer, RequestLog, Sampling};
+use scoregate::store::wait;
+use scoregate::telemetry::metrics::Counter;
+use scoregate::telemetry::requests::Lines;
+use scoregate::upstream::{Answer as Answered, Question, Upstream};
+use tracing::Dispatch;
+use tracing::dispatcher::{set_default, with_default};
+
+use crate::inside::behind;
+use crate::world::World;
+
+use super::places::Canary;
+
+/// Where what was told is not written in time, the test fails.
+const AT_LAST: Duration = Duration::from_secs(30);
+
+/// What was written to somewhere.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<u8>>>);
+
+impl Heard {
+    fn all(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What panics of all tests say from now on, besides saying it as ever.
+fn panics() -> Heard {
+    static SAID: OnceLock<Heard> = OnceLock::new();
+    let listen = || {
+        let (said, as_ever) = (Heard::default(), take_hook());
+        let to = said.clone();
+        set_hook(Box::new(move |panic| {
+            drop(write!(to.clone(), "{panic}\n{}\n", Backtrace::force_capture()));
+            as_ever(panic);
+        }));
+        said
+    };
+    SAID.get_or_init(listen).clone()
+}
+
+/// A backend inside that panics, and says all that it was told.
+struct Talkative;
+
+impl Upstream for Talkative {
+    fn fetch<'a>(&'a self, question: Question<'a>) -> Answered<'a> {
+        Box::pin(async move { panic!("a backend was asked {question:?}") })
+    }
+
+    fn place(&self) -> String {
+        "in a test".into()
+    }
+
+    fn lists_all_models(&self) -> bool {
+        false
+    }
+}
+
+/// What stands beside the key in a request that says it wherever it can.
+fn fields(key: &str) -> [(&'static str, String); 7] {
+    [
+        ("x-api-key", key.to_owned()),
+        ("x-request-id", format!("x-{key}")),
+        ("user-agent", key.to_owned()),
+        ("cookie", format!("key={key}")),
+        ("referer", format!("https://localhost/{key}")),
+        ("traceparent", format!("00-{key}-1-01")),
+        ("x-made-up", key.to_owned()),
+    ]
+}
+
+/// The answer to a request whose handling panics: none does by itself, but a thread without a runtime has nobody who would
+/// make the fetch.
+async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatch) -> Vec<u8> {
+    let (gateway, events, key) = (world.running.gateway(), events.clone(), &canary.key);
+    let mut request = Request::get(format!("/api/v1/providers?{key}={key}")).header("host", "localhost");
+    for (name, value) in fields(key) {
+        request = request.header(name, value);
+    }
+    let (head, ()) = request.body(()).unwrap().into_parts();
+    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
+    let handle = move || with_default(&events, || wait(gateway.handle(&head, false, peer)));
+    let (head, body) = std::thread::spawn(handle).join().unwrap().into_parts();
+    assert_eq!(head.status, 500);
+    [format!("{:?}", head.headers).as_bytes(), &body.collect().await.unwrap().to_bytes()].concat()
+}
+
+#[tokio::test]
+async fn a_panic_tells_no_key_in_its_message_its_backtrace_its_answer_or_a_log() {
+    for json in [false, true] {
+        let (panics, events, told) = (panics(), Heard::default(), Heard::default());
+        let to = events.clone();
+        let heard = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+        let events_to = Dispatch::new(heard.with_writer(move || to.clone()).finish());
+        let _listening = set_default(&events_to);
+        let mut world = World::new().await;
+        let customer = world.paid().await;
+        let canary = Canary::new(&customer.key);
+        let lines = Arc::new(Lines::start(json, Counter::noop(), told.clone()).unwrap());
+        let log = RequestLog::new(lines, Sampling { slow: Duration::ZERO, one_in: 1 });
+        let stop = behind(&mut world, Arc::new(Talkative), log).await;
+        let named = format!("/api/v1/models/x-{}", canary.key);
+        for (target, status) in [("/api/v1/index", 502), ("/api/v1/alerts", 502), (&named, 404)] {
+            let mut ask = world.get(&format!("{target}?{key}={key}", key = canary.key));
+            for (name, value) in fields(&canary.key) {
+                ask = ask.header(name, &value);
+            }
+            let answer = ask.send().await;
+            assert_eq!(answer.status, status, "{target}");
+            canary.is_not_in(target, format!("{:?}", answer.headers).as_bytes());
+            canary.is_not_in(target, &answer.body);
+        }
+        canary.is_not_in("the 500", &outside_of_any_runtime(&world, &canary, &events_to).await);
+        assert_eq!(world.counted("scoregate_panics_total").await, 3);
+        world.running.gateway().request_log.finish(AT_LAST);
+        for (what, text, words) in [
+            ("a panic", &panics, "a backend was asked Question"),
+            ("a panic", &panics, "there is no reactor running"),
+            ("the log", &events, "a fetch panicked"),
+            ("the log of requests", &told, "internal_error"),
+        ] {
+            let text = text.all();
+            assert!(String::from_utf8_lossy(&text).contains(words), "{what}: no {words}");
+            canary.is_not_in(what, &text);
+        }
+        canary.is_not_in("/metrics", world.scrape().await.as_bytes());
+        stop.cancel();
+    }
+}

@@ -1,0 +1,59 @@
+//! A gateway before a backend inside the test: one that can do what no backend on a socket can, such as panic. Not for:
+//! what a backend sends (`backend`).
+
+use std::sync::Arc;
+
+use scoregate::config::{Config, read_text, resolve};
+use scoregate::gateway::{AddressGuard, Capacity, Gateway, Keepsakes, Larder, RequestLog};
+use scoregate::server::{Server, bind};
+use scoregate::telemetry::metrics::Registry;
+use scoregate::upstream::{Protected, Upstream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::world::World;
+
+/// The world's gateway before this backend, on another port, telling its requests to this log.
+pub async fn behind(
+    world: &mut World,
+    backend: Arc<dyn Upstream>,
+    request_log: RequestLog,
+) -> CancellationToken {
+    let config: Config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
+    let whole = world.running.gateway();
+    let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
+    let larder = Larder::new(
+        config.cache_bytes,
+        Keepsakes::default(),
+        Protected::new(backend, config.protection, clock.clone()),
+        config.keeping.clone(),
+        TaskTracker::new(),
+        clock.clone(),
+        Arc::clone(&instruments),
+    );
+    let gateway = Arc::new(Gateway {
+        clock: clock.clone(),
+        form: whole.form.clone(),
+        roster: Arc::clone(&whole.roster),
+        leases: Arc::clone(&whole.leases),
+        larder: Arc::new(larder),
+        pages: whole.pages.clone(),
+        proxies: config.proxies.clone(),
+        guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
+        capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
+        instruments,
+        request_log: Arc::new(request_log),
+        usage: Arc::clone(&whole.usage),
+        cors: config.cors,
+        retirement: config.retirement,
+        notice: whole.notice.clone(),
+    });
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    world.running.public = listener.address().unwrap();
+    world.running.gateway.store(gateway);
+    let stop = CancellationToken::new();
+    let server =
+        Server::new(listener, Arc::clone(&world.running.gateway), config.server, clock, &Registry::default());
+    tokio::spawn(server.run(stop.clone()));
+    stop
+}

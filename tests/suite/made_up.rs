@@ -1,0 +1,106 @@
+//! What strangers make up leaves no trace in the metrics: a hundred thousand requests, of which each has its own path,
+//! method, agent, identifier, trace and key, and the series are the same as before, to the letter. Not for: what random
+//! keys leave in memory (`strangers`).
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use scoregate::keys::KeyForm;
+use scoregate::telemetry::metrics::{METRICS, most_series};
+use tempfile::TempDir;
+
+use crate::client::Connection;
+use crate::crowd::{Patron, prepare};
+use crate::shell::{BUILT_IN, Program};
+
+const REQUESTS: usize = 100_000;
+/// What is allocated once is allocated by then: threads, buffers, pages of code.
+const WARM: usize = 20_000;
+/// So many are sent at once over a connection.
+const BATCH: usize = 100;
+const CONNECTIONS: usize = 4;
+/// Ten bytes for each request. Each brings names of sixteen characters that nobody has said before: were a single one of
+/// them kept, whatever keeps it would have grown by more.
+const GROWTH: u64 = 1 << 20;
+
+/// A request of which everything is made up that can be, and how it is answered.
+fn made_up(number: usize, key: &str) -> (String, u16) {
+    let (nobody, name) = (KeyForm::new("sg_live", false).mint().unwrap(), format!("made-up-{number:08}"));
+    // One that is well formed and is looked up, one that is not, and one that is somebody's.
+    let (nobody, malformed) = (nobody.expose(), format!("sg_live_{name}"));
+    let (method, target, key, status) = match number % 10 {
+        0 => ("GET", format!("/api/v1/models?{name}={name}"), nobody, 401),
+        1 => ("GET", format!("/{name}"), &*malformed, 401),
+        2 => ("GET", format!("/{name}"), key, 404),
+        3 => (&*format!("M{number:08}"), format!("/api/v1/{name}"), key, 405),
+        4 => ("GET", format!("/api/v1/models/{name}"), key, 503),
+        5 => ("GET", format!("/api/v1/models?period={name}"), key, 400),
+        6 => ("GET", format!("/api/v1/models/%00{name}"), key, 400),
+        7 => ("HEAD", format!("/api/v1/index?{name}={name}"), key, 200),
+        8 => ("OPTIONS", format!("/{name}/{name}"), nobody, 204),
+        _ => ("HEAD", format!("/docs?{name}"), &*malformed, 200),
+    };
+    let parent = format!("00-{number:032x}-{number:016x}-01", number = number + 1);
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {name}.example\r\nX-API-Key: {key}\r\nUser-Agent: {name}\r\n\
+         X-Request-Id: {name}\r\ntraceparent: {parent}\r\nX-{name}: {name}\r\n\r\n"
+    );
+    (head, status)
+}
+
+/// Sends so many of them, each for the first time.
+async fn send(public: SocketAddr, patron: &Patron, numbers: std::ops::Range<usize>) {
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        connections.push(Connection::open(public).await);
+    }
+    let numbers: Vec<usize> = numbers.collect();
+    for (turn, batch) in numbers.chunks(BATCH).enumerate() {
+        let connection = &mut connections[turn % CONNECTIONS];
+        let made: Vec<(String, u16)> = batch.iter().map(|number| made_up(*number, &patron.key)).collect();
+        connection.write(made.iter().map(|(head, _)| head.as_str()).collect::<String>().as_bytes()).await;
+        for (head, status) in made {
+            let answer = connection.read(head.starts_with("HEAD ")).await.expect("an answer");
+            // A model that is in no list is asked about once a second, whoever asks, and then is none.
+            let is_asked_about = (status, answer.status) == (503, 404);
+            assert!(answer.status == status || is_asked_about, "{head}{}", answer.status);
+        }
+    }
+}
+
+/// The metrics: every line without its value, and the memory of the process.
+async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
+    let mut connection = Connection::open(side).await;
+    connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let text = String::from_utf8(connection.read(false).await.unwrap().body).unwrap();
+    let resident = text.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
+    let resident = resident.unwrap().parse().unwrap();
+    let series = |line: &str| match line.rsplit_once(' ') {
+        Some((series, _)) if !line.starts_with('#') => series.to_owned(),
+        _ => line.to_owned(),
+    };
+    let (lines, all) =
+        (text.lines().filter(|line| !line.is_empty()), text.lines().filter(|line| !line.is_empty()));
+    let series: BTreeSet<String> = lines.map(series).collect();
+    assert_eq!(series.len(), all.count(), "a series is told twice");
+    (series, resident)
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_made_up_paths_methods_agents_and_keys_change_no_series() {
+    let place = TempDir::new().unwrap();
+    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let program = Program::serve(place.path(), &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]]);
+    let (public, side) = program.ports();
+    let (at_first, _) = series(side).await;
+    send(public, &patron, 0..WARM).await;
+    let (before, resident) = series(side).await;
+    send(public, &patron, WARM..WARM + REQUESTS).await;
+    let (after, grown) = series(side).await;
+    assert_eq!((&at_first, &before), (&before, &after));
+    let told: Vec<&String> = after.iter().filter(|line| !line.starts_with('#')).collect();
+    assert!((METRICS.len()..=most_series()).contains(&told.len()), "{}", told.len());
+    assert!(!after.iter().any(|line| line.contains("made-up")), "{after:?}");
+    assert!(grown <= resident + GROWTH, "{REQUESTS} requests: {resident} bytes before, {grown} after");
+    program.stop().with(0);
+}

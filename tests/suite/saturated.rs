@@ -1,0 +1,277 @@
+//! The side port while the public one can do nothing, or has more to do than it can: whoever is on call sees what goes
+//! on, and is not kept waiting. Not for: what the side port says (`keys_side`, `purge`, `metrics_reference`).
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use scoregate::cache::{Content, Source};
+use scoregate::clock::Clock;
+use scoregate::gateway::RequestLog;
+use scoregate::upstream::{Answer as Answered, Fetched, Question, Upstream};
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+
+use crate::crowd::{TARGET, prepare};
+use crate::inside::behind;
+use crate::shell::{BUILT_IN, Program};
+use crate::world::{World, good};
+
+/// What the side port answers, it answers within this.
+const SOON: Duration = Duration::from_millis(100);
+/// Where it does not answer at all, its test fails instead of waiting for ever.
+const AT_LAST: Duration = Duration::from_secs(30);
+/// How often it is asked before it is judged.
+const ASKED: usize = 100;
+/// A machine that others keep busy has so many tries. A side port that waits for the public one fails in all of them.
+const TRIES: usize = 5;
+
+/// What the side port says to a request on a connection of its own, and how long that takes.
+fn told(side: SocketAddr, request: &str) -> (String, Duration) {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(side).unwrap();
+    stream.set_read_timeout(Some(AT_LAST)).unwrap();
+    // A body that commands need; whoever only looks may send it too.
+    let head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{WITH_TOKEN}");
+    stream.write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes()).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap_or_else(|error| panic!("{request} is not answered: {error}"));
+    assert!(said.starts_with("HTTP/1.1 200 "), "{request}: {said}");
+    (said, begun.elapsed())
+}
+
+/// Asks until of as many as are asked at a time nineteen in twenty took no longer than is allowed.
+fn is_soon(what: &str, mut asked: impl FnMut() -> Duration) {
+    let mut tries = Vec::new();
+    for _ in 0..TRIES {
+        let mut took: Vec<Duration> = (0..ASKED).map(|_| asked()).collect();
+        took.sort_unstable();
+        let most = took[ASKED * 19 / 20];
+        if most < SOON {
+            return;
+        }
+        tries.push((took[ASKED / 2], most, took[ASKED - 1]));
+    }
+    panic!("{what}: half of them, nineteen in twenty, and all of them took {tries:?}");
+}
+
+/// How many threads the public port has, and how many questions its backend is asked at once.
+const THREADS: usize = 2;
+const TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
+const WITH_TOKEN: &str = "Authorization: Bearer a-token-of-the-side-port\r\n";
+
+/// A backend inside that keeps the threads on which it is asked.
+struct Keeping {
+    /// Questions wait here until all are there.
+    gate: Semaphore,
+    came: Sender<()>,
+    kept: Sender<ThreadId>,
+    door: Arc<RwLock<()>>,
+}
+
+impl Upstream for Keeping {
+    fn fetch<'a>(&'a self, _: Question<'a>) -> Answered<'a> {
+        Box::pin(async move {
+            self.came.send(()).unwrap();
+            self.gate.acquire().await.unwrap().forget();
+            self.kept.send(std::thread::current().id()).unwrap();
+            // Blocks the thread, which no code in a task may do: so it is held, whatever else there is to do on it.
+            drop(self.door.read().unwrap_or_else(PoisonError::into_inner));
+            let (data, generated_at) =
+                (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
+            let content = Content { data, count: 1, generated_at, source: Source::default() };
+            Ok(Fetched::Content { content, next_refresh: None })
+        })
+    }
+
+    fn place(&self) -> String {
+        "in a test".into()
+    }
+
+    fn lists_all_models(&self) -> bool {
+        false
+    }
+}
+
+fn begun(public: SocketAddr, target: &str, key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(public).unwrap();
+    let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.set_read_timeout(Some(AT_LAST)).unwrap();
+    stream
+}
+
+fn status(mut stream: TcpStream) -> String {
+    let mut said = [0; 12];
+    stream.read_exact(&mut said).unwrap();
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[test]
+fn with_every_thread_of_the_public_port_held_the_side_port_answers_all_it_is_asked() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(THREADS).enable_all().build().unwrap();
+    let ((came, all_came), (kept, all_kept)) = (channel(), channel());
+    let backend = Keeping { gate: Semaphore::new(0), came, kept, door: Arc::default() };
+    let (door, backend) = (Arc::clone(&backend.door), Arc::new(backend));
+    let inside = Arc::clone(&backend) as Arc<dyn Upstream>;
+    let (world, customer) = runtime.block_on(async {
+        let mut world = World::with(TOKEN, good).await;
+        let customer = world.paid().await;
+        // It leases, so that nothing but the backend is waited for.
+        assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+        behind(&mut world, inside, RequestLog::default()).await;
+        (world, customer)
+    });
+    let (public, side) = (world.running.public, world.running.side);
+    let closed = door.write().unwrap();
+    let waiting = ["24h", "7d"].map(|period| {
+        let stream = begun(public, &format!("/api/v1/models?period={period}"), &customer.key);
+        all_came.recv_timeout(AT_LAST).unwrap();
+        stream
+    });
+    backend.gate.add_permits(THREADS);
+    let held = [(); THREADS].map(|()| all_kept.recv_timeout(AT_LAST).unwrap());
+    assert_eq!((runtime.metrics().num_workers(), held[0] != held[1]), (THREADS, true));
+    let late = begun(public, "/healthz", "");
+
+    let application = format!("GET /v1/applications/{}", customer.id);
+    for request in ["GET /metrics", "GET /healthz", "GET /readyz", "GET /v1/cache", &application] {
+        is_soon(request, || told(side, request).1);
+    }
+    let metrics = told(side, "GET /metrics").0;
+    assert!(metrics.contains("\nscoregate_requests_in_progress 2\n"), "{metrics}");
+    // A key can be taken out of service meanwhile: it is not in force for whoever comes when the threads are free.
+    let revoke = format!("POST /v1/applications/{}/revoke", customer.id);
+    assert!(told(side, &revoke).0.contains("\"revoked_at\":\"2026"));
+
+    // Whoever came to the public port before all that has still heard nothing.
+    late.set_nonblocking(true).unwrap();
+    assert_eq!(late.peek(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+    late.set_nonblocking(false).unwrap();
+    drop(closed);
+    assert_eq!(status(late), "HTTP/1.1 200");
+    let [one, other] = waiting.map(status);
+    assert_eq!((one.as_str(), other.as_str()), ("HTTP/1.1 401", "HTTP/1.1 401"), "their key was revoked");
+}
+
+/// How many connections ask without a pause, and how many batches of requests each of them has sent ahead at the most.
+const FLOODS: usize = 8;
+const BATCH: u64 = 100;
+const AHEAD: usize = 10;
+/// How many have said a part of a request, and say a little more of it now and then.
+const TRICKLES: usize = 20;
+/// In so many looks the gateway has to be found behind.
+const LOOKS: usize = 1_000;
+
+/// Connections that ask more than they are answered.
+#[derive(Default)]
+struct Flood {
+    sent: AtomicU64,
+    read: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Flood {
+    /// Asks over a connection until it is over: what is at hand and what is refused, by turns.
+    fn asks(&self, mut stream: &TcpStream, key: &str, ahead: &SyncSender<()>) {
+        let ask = |target: &str, key: &str| {
+            format!("HEAD {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n")
+        };
+        let few = [ask(TARGET, key), ask(TARGET, "sg_live_nobody"), ask("/nowhere", key), ask("/docs", "")];
+        let batch: String = few.iter().cycle().take(BATCH.try_into().unwrap()).map(String::as_str).collect();
+        while !self.over.load(Ordering::SeqCst) {
+            ahead.send(()).unwrap();
+            stream.write_all(batch.as_bytes()).unwrap();
+            self.sent.fetch_add(BATCH, Ordering::SeqCst);
+        }
+    }
+
+    /// Reads answers from a connection, to the last.
+    fn reads(&self, mut stream: &TcpStream, ahead: &Receiver<()>) {
+        const END: &[u8] = b"\r\n\r\n";
+        let (mut piece, mut kept, mut seen) = (vec![0; 1 << 16], Vec::new(), 0);
+        for () in ahead {
+            while seen < BATCH {
+                let read = stream.read(&mut piece).unwrap();
+                assert!(read > 0, "the connection was closed");
+                kept.extend_from_slice(&piece[..read]);
+                let ends = kept.windows(END.len()).filter(|window| *window == END).count();
+                kept.drain(..kept.len().saturating_sub(END.len() - 1));
+                seen += u64::try_from(ends).unwrap();
+                self.read.fetch_add(u64::try_from(ends).unwrap(), Ordering::SeqCst);
+            }
+            seen -= BATCH;
+        }
+    }
+
+    /// How long it took the metrics to be told while the gateway was behind: while more requests waited for it, which had
+    /// been sent before they were asked for and were not answered when they were told, than answers waited for us.
+    fn took(&self, side: SocketAddr, before: u64) -> Duration {
+        for _ in 0..LOOKS {
+            let sent = self.sent.load(Ordering::SeqCst);
+            let (metrics, took) = told(side, "GET /metrics");
+            let answered = answered(&metrics) - before;
+            let unread = answered.saturating_sub(self.read.load(Ordering::SeqCst));
+            if sent.saturating_sub(answered) > unread.max(BATCH) {
+                return took;
+            }
+        }
+        panic!("the public port is not saturated");
+    }
+}
+
+/// Requests that were answered, by what the metrics tell.
+fn answered(metrics: &str) -> u64 {
+    let lines = metrics.lines().filter(|line| line.starts_with("scoregate_requests_total{"));
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// Ends what goes on, also where a test fails meanwhile.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn metrics_are_told_soon_while_the_public_port_has_more_to_do_than_it_can() {
+    let place = TempDir::new().unwrap();
+    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let settings =
+        [("SCOREGATE_SERVER_WORKERS", "1"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]];
+    let program = Program::serve(place.path(), &settings);
+    let (public, side) = program.ports();
+    let (flood, before) = (Flood::default(), answered(&told(side, "GET /metrics").0));
+    std::thread::scope(|scope| {
+        for _ in 0..FLOODS {
+            let stream = Arc::new(TcpStream::connect(public).unwrap());
+            stream.set_read_timeout(Some(AT_LAST)).unwrap();
+            stream.set_write_timeout(Some(AT_LAST)).unwrap();
+            let ((ahead, behind), also) = (sync_channel(AHEAD), Arc::clone(&stream));
+            let (flood, key) = (&flood, &patron.key);
+            scope.spawn(move || flood.asks(&stream, key, &ahead));
+            scope.spawn(move || flood.reads(&also, &behind));
+        }
+        let _ended = Over(&flood.over);
+        let mut trickles = [(); TRICKLES].map(|()| TcpStream::connect(public).unwrap());
+        is_soon("/metrics", || {
+            // Who trickles for too long is sent away, which is as well.
+            for stream in &mut trickles {
+                drop(stream.write_all(b"G"));
+            }
+            flood.took(side, before)
+        });
+    });
+    let after = answered(&told(side, "GET /metrics").0);
+    let [sent, read] = [&flood.sent, &flood.read].map(|count| count.load(Ordering::SeqCst));
+    assert_eq!((after - before, read), (sent, sent), "all of them were answered at last");
+    program.stop().with(0);
+}
