@@ -12,7 +12,7 @@ use super::authenticate::{Caller, has_a_key};
 use super::labels::Subject;
 use super::observe::Seen;
 use super::outcome::Outcome;
-use super::refusal::{Fault, Refusal};
+use super::refusal::Refusal;
 use super::told::Told;
 use super::usage::Ending;
 use crate::clock::Now;
@@ -85,28 +85,28 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    fn told(&self, seen: &Seen) -> Told {
+    fn told(&self, took: Duration) -> Told {
         Told {
             started: self.started.wall,
             id: self.id.0.clone(),
             trace: self.trace,
             client: self.peer.address,
             application: self.caller.as_ref().map(|caller| caller.account.id),
-            endpoint: seen.subject.word(),
+            endpoint: self.subject.word(),
             document: self.document.clone(),
-            status: seen.status,
-            code: seen.refused.map(|(code, _)| code),
-            outcome: seen.outcome,
-            age: seen.age,
-            took: seen.took,
+            status: self.status,
+            code: self.refusal.as_ref().map(Refusal::code),
+            outcome: self.outcome,
+            age: self.age,
+            took,
         }
     }
 
     /// Whose request it was and how it ended, for whoever looks at who asks.
-    fn count_use(&self, fault: Option<Fault>, seen: &Seen, ended: Now) {
-        let refused = fault.map(|fault| (fault, seen.refused.and_then(|(_, rule)| rule)));
-        let ending = Ending::of(refused, seen.outcome, seen.status == StatusCode::OK);
-        match (&self.caller, fault) {
+    fn count_use(&self, ended: Now) {
+        let refused = self.refusal.as_ref().map(|refusal| (refusal.fault(), refusal.rule()));
+        let ending = Ending::of(refused, self.outcome, self.status);
+        match (&self.caller, refused) {
             (Some(caller), _) => self.gateway.usage.count(&caller.account, ending, ended),
             (None, Some(_)) => self.gateway.usage.count_stranger(self.peer.address, ending, ended),
             (None, None) => {}
@@ -122,23 +122,21 @@ impl<'g> Exchange<'g> {
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        let Some((status, ended)) = self.status.zip(self.ended) else {
-            self.gateway.instruments.record(None);
-            return;
-        };
-        let seen = Seen {
+        let ended = self.ended.unwrap_or_else(|| self.gateway.clock.now());
+        let took = ended.mono.since(self.started.mono);
+        let seen = self.status.map(|status| Seen {
             subject: self.subject,
             tier: self.caller.as_ref().map(|caller| caller.tier),
             status,
-            took: ended.mono.since(self.started.mono),
+            took,
             outcome: self.outcome,
             age: self.age,
             refused: self.refusal.as_ref().map(|refusal| (refusal.code(), refusal.rule())),
-        };
-        self.gateway.instruments.record(Some(&seen));
+        });
+        self.gateway.instruments.record(seen.as_ref());
         let fault = self.refusal.as_ref().map(Refusal::fault);
-        self.gateway.request_log.over(fault, seen.took, || self.told(&seen));
-        self.count_use(fault, &seen, ended);
+        self.gateway.request_log.over(fault, took, || self.told(took));
+        self.count_use(ended);
     }
 }
 

@@ -147,7 +147,7 @@ impl Leases {
     async fn ask(&self, account: &Account, ask: LeaseAsk) -> bool {
         let started = self.clock.now().mono;
         let answer = self.store.lease(ask).await;
-        self.instruments.lease_took(self.clock.now().mono.since(started));
+        self.instruments.store_took(StoreWork::Lease, self.clock.now().mono.since(started));
         match answer {
             Ok(lease) => {
                 self.take_in(account, ask, lease);
@@ -207,7 +207,10 @@ impl Leases {
             return;
         }
         let count = back.iter().map(|back| back.units).sum();
-        match self.store.give_back(back).await {
+        let started = self.clock.now().mono;
+        let given_back = self.store.give_back(back).await;
+        self.instruments.store_took(StoreWork::GiveBack, self.clock.now().mono.since(started));
+        match given_back {
             Ok(()) => self.instruments.units(Units::Returned, count),
             Err(error) => {
                 self.instruments.store_failed(StoreWork::GiveBack);

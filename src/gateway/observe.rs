@@ -47,12 +47,12 @@ pub struct Instruments {
     shelf_bytes: Gauge,
     shelf_failures: Counter,
     units: Family<Counter, Units>,
+    store_durations: Family<Histogram, StoreWork>,
     store_failures: Family<Counter, StoreWork>,
     store_damaged: Gauge,
     ledger_away: Gauge,
     while_away: Family<Counter, WhileAway>,
     lease_waits: Counter,
-    lease_durations: Histogram,
     skipped: Gauge,
     keys: Gauge,
 }
@@ -120,12 +120,12 @@ impl Instruments {
             shelf_bytes: registry.gauge("scoregate_shelf_bytes"),
             shelf_failures: registry.counter("scoregate_shelf_failures_total"),
             units: registry.counters("scoregate_quota_units_total", &uses),
+            store_durations: registry.histograms("scoregate_store_duration_seconds", &works),
             store_failures: registry.counters("scoregate_store_failures_total", &works),
             store_damaged: registry.gauge("scoregate_store_damaged"),
             ledger_away: registry.gauge("scoregate_ledger_away"),
             while_away: registry.counters("scoregate_ledger_away_decisions_total", &decided),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
-            lease_durations: registry.histogram("scoregate_lease_duration_seconds"),
             skipped: registry.gauge("scoregate_store_skipped_records"),
             keys: registry.gauge("scoregate_keys"),
         }
@@ -272,9 +272,11 @@ impl Instruments {
         self.lease_waits.increment(1);
     }
 
-    /// The ledger answered, well or not.
-    pub(super) fn lease_took(&self, time: Duration) {
-        self.lease_durations.record(time.as_secs_f64());
+    /// The store has done some work, well or not.
+    pub(super) fn store_took(&self, work: StoreWork, time: Duration) {
+        if let Some(durations) = self.store_durations.of(work) {
+            durations.record(time.as_secs_f64());
+        }
     }
 
     /// So many keys are known.

@@ -49,7 +49,8 @@ pub(super) struct Told {
     pub(super) application: Option<ApplicationId>,
     pub(super) endpoint: &'static str,
     pub(super) document: Option<DocumentKey>,
-    pub(super) status: StatusCode,
+    /// None where the client left before there was one.
+    pub(super) status: Option<StatusCode>,
     pub(super) code: Option<Code>,
     pub(super) outcome: Option<Outcome>,
     pub(super) age: Option<Duration>,
@@ -103,7 +104,8 @@ impl Told {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         vec![
             ("at", json!(self.started.rfc3339())),
-            ("status", json!(self.status.as_u16())),
+            ("status", json!(self.status.map(|status| status.as_u16()))),
+            ("left", json!(self.status.is_none().then_some(true))),
             ("endpoint", json!(self.endpoint)),
             ("document", json!(self.document.as_ref().map(DocumentKey::address))),
             ("outcome", json!(self.outcome.map(Outcome::word))),

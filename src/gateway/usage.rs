@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Now, Wall};
@@ -35,7 +36,7 @@ pub(super) enum Ending {
     Delivered(Outcome),
     /// What the caller has is current.
     Unchanged,
-    /// An answer without data: `/me`.
+    /// An answer without data (`/me`), or a client that left before there was one.
     Other,
     /// A limit refused it.
     Limited,
@@ -114,15 +115,15 @@ impl Ending {
     pub(super) fn of(
         refused: Option<(Fault, Option<Rule>)>,
         outcome: Option<Outcome>,
-        is_data: bool,
+        status: Option<StatusCode>,
     ) -> Self {
         match (refused, outcome) {
             (Some((_, Some(_))), _) => Self::Limited,
             (Some((Fault::Caller, None)), _) => Self::Mistaken,
             (Some((Fault::Us | Fault::Upstream, None)), _) => Self::Failed,
-            (None, Some(outcome)) if is_data => Self::Delivered(outcome),
-            (None, Some(_)) => Self::Unchanged,
-            (None, None) => Self::Other,
+            (None, Some(outcome)) if status == Some(StatusCode::OK) => Self::Delivered(outcome),
+            (None, Some(_)) if status.is_some() => Self::Unchanged,
+            (None, _) => Self::Other,
         }
     }
 }

@@ -90,3 +90,24 @@ async fn told_or_not_a_reader_who_has_left_stops_nothing() {
     let lost = metrics.lines().find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total ")).unwrap();
     assert!(lost.parse::<u32>().unwrap() > 0, "{lost}");
 }
+
+#[tokio::test]
+async fn told_is_a_client_that_left_before_it_was_answered() {
+    // A backend that takes questions and says nothing.
+    let backend = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/api/v1", backend.local_addr().unwrap());
+    let place = TempDir::new().unwrap();
+    let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url), ALL[1]]);
+    let public = program.public();
+    let (application, key) = Keys(place.path()).create("pro");
+    let mut stream = TcpStream::connect(public).await.unwrap();
+    let head = format!("GET /api/v1/index HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The request has come as far as the backend.
+    let _question = backend.accept().await.unwrap();
+    drop(stream);
+    let line = program.prints("left=true");
+    let told = fields(line.trim_end());
+    assert_eq!((told["endpoint"], told["application"]), ("index", application.as_str()));
+    assert!(!told.contains_key("status") && !told.contains_key("code"), "{line}");
+}

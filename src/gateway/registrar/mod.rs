@@ -254,7 +254,8 @@ impl Registrar {
         let Some(roster) = &self.roster else { return };
         let uses = roster.take_used();
         for (number, some) in uses.chunks(USES).enumerate() {
-            if let Err(error) = self.store.used(some.to_vec()).await {
+            let remembered = self.timed(StoreWork::Uses, self.store.used(some.to_vec())).await;
+            if let Err(error) = remembered {
                 self.instruments.store_failed(StoreWork::Uses);
                 tracing::warn!(%error, "it cannot be remembered which keys were used");
                 roster.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
@@ -280,7 +281,8 @@ impl Registrar {
     async fn make(&self, who: &str, id: ApplicationId, what: What) -> Result<StoredApplication, StoreError> {
         let now = self.clock.now().wall;
         let change = Change { at: now, who: who.to_owned(), application: id, what };
-        let application = self.store.change(change).await.inspect_err(|error| {
+        let made = self.timed(StoreWork::Change, self.store.change(change)).await;
+        let application = made.inspect_err(|error| {
             if error.is_failure() {
                 self.instruments.store_failed(StoreWork::Change);
             }
@@ -289,6 +291,14 @@ impl Registrar {
             roster.apply(&application, &self.terms.load(), now.day());
         }
         Ok(application)
+    }
+
+    /// Has the store do some work, and tells how long that took.
+    async fn timed<T>(&self, work: StoreWork, doing: impl Future<Output = T>) -> T {
+        let started = self.clock.now().mono;
+        let done = doing.await;
+        self.instruments.store_took(work, self.clock.now().mono.since(started));
+        done
     }
 
     fn count_keys(&self) {
