@@ -60,7 +60,8 @@ def worded(value, unit):
 def scaled(value, scales, plain, least=None):
     for scale, word in scales:
         if abs(value) >= scale:
-            return f"{value / scale:.3g}{word.replace('k', 'k')}" if scale != 1e4 else f"{value / 1e3:.3g}{word}"
+            # From ten thousand on, thousands: below that a number is short enough whole.
+            return f"{value / (1e3 if scale == 1e4 else scale):.3g}{word}"
     if least and value:
         return f"{value / least[0]:.3g}{least[1]}"
     return f"{value:.3g}{plain}"
@@ -81,7 +82,7 @@ def stat(panel, lines, width, height):
         steps = [step for step in defaults["thresholds"]["steps"] if step["value"] is None or value >= step["value"]]
         colour = {"green": "#059669", "red": "#dc2626"}[steps[-1]["color"]]
         shown = words.get(f"{value:g}") or worded(value, defaults["unit"])
-        y = 46 + place * 14 if size == 12 else 58
+        y = 34 + place * 13 if size == 12 else 58
         yield text(10, y, shown, size, colour, weight="bold")
         x = 10 + 8 * len(shown) if size == 12 else 10
         yield text(x + 6 if size == 12 else 10, y if size == 12 else 78, name, 10, "#64748b")
@@ -91,6 +92,7 @@ def graph(panel, lines, width, height, begin, end):
     """Lines over the time of the run, above the names of them."""
     unit = panel["fieldConfig"]["defaults"]["unit"]
     top = max((value for _, points in lines for _, value in points), default=0) * 1.08 or 1.0
+    top = panel["fieldConfig"]["defaults"].get("max", top)
     left, above, below = 62, 34, 44
     wide, high = width - left - 12, height - above - below
     for part in (0, 0.5, 1):
