@@ -1,0 +1,84 @@
+//! What a request costs the gateway: instructions and allocations of each kind of answer, counted and not timed, so that
+//! they are the same on a busy machine; and the time that each takes within the process, on this one.
+//!
+//! `cargo bench --bench hot_path` counts if valgrind is there, and fails where a kind takes over 3 % more instructions than
+//! `recorded.toml` has for it; `SCOREGATE_WRITE=1` records. Not for: what travels over a network (`load`, `peers`).
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    reason = "a bench prints what it measured, and may end where something is not as it should be"
+)]
+
+mod callgrind;
+mod program;
+mod timed;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use program::{KINDS, Kind};
+
+/// By so much more a kind may cost than was recorded: what the compiler and the counting itself vary by.
+const TOLERANCE: f64 = 1.03;
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/hot_path/recorded.toml");
+
+fn main() -> ExitCode {
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    timed::all(is_full);
+    if !callgrind::is_there() {
+        println!("valgrind is not there: nothing is counted");
+        return ExitCode::SUCCESS;
+    }
+    let recorded = recorded();
+    let mut counted = BTreeMap::new();
+    println!(
+        "{:<8} {:>14} {:>12} {:>13} {:>9}",
+        "answer", "instructions", "recorded", "allocations", "to a hit"
+    );
+    for kind in KINDS {
+        let (instructions, allocations) = callgrind::cost(kind, if is_full { 4_000 } else { 1_000 });
+        counted.insert(kind.word(), instructions);
+        let hit = counted[Kind::Hit.word()];
+        let before = recorded.get(kind.word()).map_or("-".into(), |known| format!("{known:.0}"));
+        println!(
+            "{:<8} {instructions:>14.0} {before:>12} {allocations:>13.1} {:>9.2}",
+            kind.word(),
+            instructions / hit
+        );
+    }
+    if std::env::var("SCOREGATE_WRITE").is_ok_and(|value| value == "1") {
+        record(&counted);
+        return ExitCode::SUCCESS;
+    }
+    let dearer: Vec<&str> = counted
+        .iter()
+        .filter(|(kind, now)| recorded.get(**kind).is_none_or(|before| **now > before * TOLERANCE))
+        .map(|(kind, _)| *kind)
+        .collect();
+    if dearer.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!(
+        "{} cost more than was recorded: find out why, or record it by SCOREGATE_WRITE=1",
+        dearer.join(", ")
+    );
+    ExitCode::FAILURE
+}
+
+fn recorded() -> BTreeMap<String, f64> {
+    if !Path::new(RECORDED).exists() {
+        return BTreeMap::new();
+    }
+    toml::from_str(&std::fs::read_to_string(RECORDED).unwrap()).unwrap()
+}
+
+fn record(counted: &BTreeMap<&str, f64>) {
+    let head = "# Instructions that the release build takes for an answer, as callgrind counts them: `cargo bench --bench hot_path`.\n";
+    let lines = counted.iter().map(|(kind, now)| format!("\"{kind}\" = {now:.1}\n"));
+    std::fs::write(RECORDED, lines.fold(head.to_owned(), |all, line| all + &line)).unwrap();
+}

@@ -1,0 +1,89 @@
+//! How long answers take within the process: from a parsed head to a finished response, without a socket.
+//!
+//! Not for: what is counted (`callgrind`).
+
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Instant;
+
+use http::Request;
+use http::request::Parts;
+use scoregate::app;
+use scoregate::clock::Clock;
+use scoregate::config::{read_file, resolve};
+use scoregate::gateway::{Gateway, Peer};
+use scoregate::routes::Selection;
+
+use super::program::Place;
+
+/// Times a kind is measured; the median of them is told.
+const ROUNDS: usize = 9;
+
+/// Tells how long each kind of answer takes.
+pub(crate) fn all(is_full: bool) {
+    let (place, times) = (Place::new(), if is_full { 20_000 } else { 500 });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let config = resolve(&read_file(&place.settings()).unwrap()).unwrap();
+        let running = app::start(config, Clock::system()).await.unwrap();
+        let gateway = running.gateway();
+        let hit = head(&place.key, None);
+        let first = gateway.handle(&hit, false, PEER).await;
+        assert_eq!(first.status(), 200);
+        let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+        gateway.handle(&head(&place.spent, None), false, PEER).await;
+        println!("{:<34} {:>10} {:>9}", "within the process", "ns", "to a hit");
+        let mut of_a_hit = 0.0;
+        for (name, head, status) in [
+            ("a hit", hit, 200),
+            ("304", head(&place.key, Some(&tag)), 304),
+            ("401, a key that nobody has", head("sg_live_nobody", None), 401),
+            ("429, the minute is over", head(&place.spent, None), 429),
+        ] {
+            let took = median(&gateway, &head, status, times).await;
+            of_a_hit = if of_a_hit == 0.0 { took } else { of_a_hit };
+            println!("{name:<34} {took:>10.0} {:>9.2}", took / of_a_hit);
+        }
+        let miss = misses(&gateway, &head(&place.key, None), times / 50).await;
+        println!("{:<34} {miss:>10.0} {:>9.2}", "a miss, scored by the one inside", miss / of_a_hit);
+        running.stop().await;
+    });
+}
+
+const PEER: Peer = Peer { address: IpAddr::V4(Ipv4Addr::LOCALHOST), is_encrypted: false };
+
+fn head(key: &str, tag: Option<&str>) -> Parts {
+    let request =
+        Request::get("/api/v1/models?period=24h").header("host", "localhost").header("x-api-key", key);
+    let request = match tag {
+        Some(tag) => request.header("if-none-match", tag),
+        None => request,
+    };
+    request.body(()).unwrap().into_parts().0
+}
+
+/// Nanoseconds of one, as the median of some rounds has it.
+async fn median(gateway: &Gateway, head: &Parts, status: u16, times: usize) -> f64 {
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        for _ in 0..times {
+            assert_eq!(black_box(gateway.handle(head, false, PEER).await).status(), status);
+        }
+        rounds.push(began.elapsed().as_nanos() as f64 / times as f64);
+    }
+    rounds.sort_by(f64::total_cmp);
+    rounds[ROUNDS / 2]
+}
+
+/// Nanoseconds of one that finds nothing stored.
+async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
+    let (all, mut took) = (Selection::parse("all").unwrap(), 0.0);
+    for _ in 0..times {
+        gateway.larder.purge(&all, true).await;
+        let began = Instant::now();
+        assert_eq!(gateway.handle(head, false, PEER).await.status(), 200);
+        took += began.elapsed().as_nanos() as f64;
+    }
+    took / times as f64
+}
