@@ -1,5 +1,5 @@
-//! Counts what the real program does for an answer, by running it under callgrind twice: what the longer run took more is
-//! what its answers took.
+//! Counts what the real program does for an answer, by running it under callgrind: what comes before the answers that count
+//! is set to nought.
 //!
 //! Everything of the process counts: the codec, the runtime, the gateway; not what the kernel does. Code that a processor has
 //! instructions of its own for (SHA-256) counts as what callgrind's has in their place. Not for: time.
@@ -20,21 +20,25 @@ pub(crate) fn is_there() -> bool {
 
 /// Instructions and allocations of one answer of a kind.
 pub(crate) fn cost(kind: Kind, times: usize) -> (f64, f64) {
-    let [few, many] = [BEFORE, BEFORE + times].map(|times| counted(kind, times));
-    let per = |few: u64, many: u64| many.saturating_sub(few) as f64 / times as f64;
-    (per(few.0, many.0), per(few.1, many.1))
-}
-
-fn counted(kind: Kind, times: usize) -> (u64, u64) {
     let place = Place::new();
     let file = place.path().join("callgrind.out");
     let mut command = Command::new("valgrind");
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", file.display()));
     command.arg(env!("CARGO_BIN_EXE_scoregate")).arg("serve").arg("--config").arg(place.settings());
     let serving = Serving::start(command);
-    serving.answers(&place, kind, times);
+    let mut asking = serving.asking(&place, kind);
+    asking.ask(BEFORE);
+    control("--zero", &serving);
+    asking.ask(times);
+    control("--dump", &serving);
     serving.stop();
-    read(&file)
+    let (instructions, allocations) = read(&file.with_extension("out.1"));
+    (instructions as f64 / times as f64, allocations as f64 / times as f64)
+}
+
+fn control(what: &str, serving: &Serving) {
+    let done = Command::new("callgrind_control").arg(what).arg(serving.id().to_string()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// All instructions of a run, and all calls of what allocates.

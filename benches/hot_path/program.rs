@@ -136,8 +136,13 @@ impl Serving {
         Self { child, address }
     }
 
-    /// Asks so many times for an answer of a kind, over one connection.
-    pub(crate) fn answers(&self, place: &Place, kind: Kind, times: usize) {
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A connection on which an answer of a kind is asked for.
+    pub(crate) fn asking(&self, place: &Place, kind: Kind) -> Asking {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let mut buffer = Vec::new();
         let tag = ask(&mut stream, &request(&place.key, "", Kind::Hit), &mut buffer, "200");
@@ -154,9 +159,7 @@ impl Serving {
             Kind::NoKey => request(&wrong, "", kind),
             Kind::Limited => request(&place.spent, "", kind),
         };
-        for _ in 0..times {
-            ask(&mut stream, &request, &mut buffer, kind.status());
-        }
+        Asking { stream, request, buffer, status: kind.status() }
     }
 
     /// Stops it in order.
@@ -164,6 +167,22 @@ impl Serving {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         self.child.wait().unwrap();
+    }
+}
+
+/// One who asks for the same again and again.
+pub(crate) struct Asking {
+    stream: TcpStream,
+    request: Vec<u8>,
+    buffer: Vec<u8>,
+    status: &'static str,
+}
+
+impl Asking {
+    pub(crate) fn ask(&mut self, times: usize) {
+        for _ in 0..times {
+            ask(&mut self.stream, &self.request, &mut self.buffer, self.status);
+        }
     }
 }
 

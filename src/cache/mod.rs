@@ -18,6 +18,7 @@ mod rhythm;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use foldhash::quality::RandomState;
 use moka::notification::RemovalCause;
 use moka::ops::compute::Op;
 use moka::sync::Cache as Moka;
@@ -123,7 +124,8 @@ impl Clone for Stored {
 /// The stored documents.
 #[derive(Debug)]
 pub struct Cache {
-    documents: Moka<DocumentKey, Arc<Stored>>,
+    /// Under a keyed hash: names of models are strangers' words.
+    documents: Moka<DocumentKey, Arc<Stored>, RandomState>,
     most_bytes: u64,
 }
 
@@ -140,7 +142,7 @@ impl Cache {
                     pushed_out(&key);
                 }
             })
-            .build();
+            .build_with_hasher(RandomState::default());
         Self { documents, most_bytes }
     }
 

@@ -208,6 +208,9 @@ enum Source {
 #[derive(Clone, Debug)]
 pub struct Hand(Arc<watch::Sender<Now>>);
 
+/// In so short a time no clock is set that would matter to one request.
+const MOMENT: Duration = Duration::from_millis(1);
+
 impl Clock {
     /// The machine's clocks.
     #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
@@ -232,6 +235,14 @@ impl Clock {
             }
             Source::Hand(hand) => *hand.borrow(),
         }
+    }
+
+    /// Both times, read now. Within a moment of `earlier` the wall clock is not asked again: it is as much later as the
+    /// running time is.
+    pub fn later_than(&self, earlier: Now) -> Now {
+        let mono = self.mono();
+        let since = mono.since(earlier.mono);
+        if since < MOMENT { Now { wall: earlier.wall.plus(since), mono } } else { self.now() }
     }
 
     /// The running time alone, which costs half of both.

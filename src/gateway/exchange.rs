@@ -12,6 +12,7 @@ use super::authenticate::{Caller, has_a_key};
 use super::labels::Subject;
 use super::observe::Seen;
 use super::outcome::Outcome;
+use super::pen::Pen;
 use super::refusal::Refusal;
 use super::told::Told;
 use super::usage::Ending;
@@ -31,7 +32,12 @@ pub struct Peer {
 
 /// The identifier of a request, for its answer and for whoever searches for it.
 #[derive(Clone, Debug)]
-pub(super) struct RequestId(pub(super) HeaderValue);
+pub(super) enum RequestId {
+    /// The caller's own.
+    Given(HeaderValue),
+    /// One of ours: hexadecimal digits.
+    Fresh([u8; 16]),
+}
 
 /// A request and all that has become of it so far.
 pub(super) struct Exchange<'g> {
@@ -88,7 +94,7 @@ impl<'g> Exchange<'g> {
     fn told(&self, took: Duration) -> Told {
         Told {
             started: self.started.wall,
-            id: self.id.0.clone(),
+            id: self.id.clone(),
             trace: self.trace,
             client: self.peer.address,
             application: self.caller.as_ref().map(|caller| caller.account.id),
@@ -147,13 +153,25 @@ impl RequestId {
         let mut given = headers.get_all("x-request-id").iter();
         let holds_one = |id: &HeaderValue| has_a_key(id.to_str().unwrap_or_default(), headers, form);
         match (given.next(), given.next()) {
-            (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self(id.clone()),
-            _ => Self(fresh(now)),
+            (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
+            _ => Self::Fresh(fresh(now)),
         }
     }
 
     pub(super) fn as_str(&self) -> &str {
-        self.0.to_str().expect("identifiers are visible ASCII, ours and those let in")
+        let text = match self {
+            Self::Given(id) => id.as_bytes(),
+            Self::Fresh(id) => id,
+        };
+        std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
+    }
+
+    /// As a header's value.
+    pub(super) fn value(&self, pen: &mut Pen) -> HeaderValue {
+        match self {
+            Self::Given(id) => id.clone(),
+            Self::Fresh(_) => pen.words(self.as_str()).value(),
+        }
     }
 }
 
@@ -163,7 +181,7 @@ fn is_well_formed(id: &HeaderValue) -> bool {
 }
 
 /// Unique within this life by its count, and between lives by where the count began.
-fn fresh(now: Now) -> HeaderValue {
+fn fresh(now: Now) -> [u8; 16] {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
     static FIRST: OnceLock<u64> = OnceLock::new();
@@ -175,5 +193,5 @@ fn fresh(now: Now) -> HeaderValue {
         let nibble = (number >> (60 - 4 * place)) & 15;
         *digit = b"0123456789abcdef".get(usize::try_from(nibble).unwrap_or(0)).copied().unwrap_or(b'0');
     }
-    HeaderValue::from_bytes(&text).expect("hexadecimal digits")
+    text
 }

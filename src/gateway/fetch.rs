@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::cache::{Stored, Verdict};
 use crate::clock::{Mono, Now};
-use crate::routes::DocumentKey;
 use crate::upstream::Failure;
 
 use super::larder::{Found, InVain, Larder, NoDocument};
@@ -39,8 +38,9 @@ impl Served {
 }
 
 /// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
-pub(super) fn look(larder: &Larder, key: &DocumentKey, now: Now) -> Option<Served> {
-    let found = larder.find(key, now.mono)?;
+pub(super) fn look(found: Option<Found>) -> Option<Served> {
+    let found = found?;
+    found.stored.used();
     let outcome = match found.verdict {
         Verdict::Fresh => Outcome::Hit,
         Verdict::UsableWhileRefreshed | Verdict::UsableOnError => Outcome::Stale,
@@ -49,10 +49,11 @@ pub(super) fn look(larder: &Larder, key: &DocumentKey, now: Now) -> Option<Serve
     Some(Served::found(found, outcome))
 }
 
-/// The document: stored, or fetched, or stored and stale because fetching failed.
+/// The document: `found` and fresh, or fetched, or stored and stale because fetching failed.
 pub(super) async fn fetch(
     larder: &Arc<Larder>,
     target: &Target,
+    found: Option<Found>,
     sake: Sake,
     now: Now,
 ) -> Result<Served, Refusal> {
@@ -60,13 +61,18 @@ pub(super) async fn fetch(
         return Err(Refusal::ModelNotFound);
     }
     let key = &target.key;
-    let found = larder.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone);
+    let found = match found {
+        Some(fresh) if fresh.verdict == Verdict::Fresh => Some(fresh),
+        // Something may have come while the request was admitted.
+        Some(_) | None => larder.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone),
+    };
     let Some(found) = found else {
         return match larder.wait(key, sake).await {
             Ok((stored, outcome)) => Ok(Served::fetched(stored, outcome)),
             Err(why) => Err(refusal(&why)),
         };
     };
+    found.stored.used();
     match found.verdict {
         Verdict::Fresh => Ok(Served::found(found, Outcome::Hit)),
         Verdict::UsableWhileRefreshed => {

@@ -35,6 +35,16 @@ pub(super) struct Found {
     pub(super) verdict: Verdict,
 }
 
+impl Found {
+    /// Whether a request is answered from it, without anybody waiting for the backend.
+    pub(super) fn is_at_hand(&self) -> bool {
+        match self.verdict {
+            Verdict::Fresh | Verdict::UsableWhileRefreshed => true,
+            Verdict::UsableOnError | Verdict::Gone => false,
+        }
+    }
+}
+
 /// Why a fetch brought no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoDocument {
@@ -109,21 +119,8 @@ impl Larder {
         }
     }
 
-    /// What is stored for a request, and what it is good for at `now`.
+    /// What is stored for a request, and what it is good for at `now`. To look is no use of it.
     pub(super) fn find(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
-        self.see(key, now).inspect(|found| found.stored.used())
-    }
-
-    /// Whether a request for a document is answered from what is stored, without anybody waiting for the backend. To ask is
-    /// no use of it.
-    pub(super) fn is_at_hand(&self, key: &DocumentKey, now: Mono) -> bool {
-        self.see(key, now).is_some_and(|found| match found.verdict {
-            Verdict::Fresh | Verdict::UsableWhileRefreshed => true,
-            Verdict::UsableOnError | Verdict::Gone => false,
-        })
-    }
-
-    fn see(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
         let stored = self.cache.get(key)?;
         let keeping = self.keeping.load();
         let life = keeping.life(key.route);

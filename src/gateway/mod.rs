@@ -31,6 +31,7 @@ mod networks;
 mod observe;
 mod outcome;
 mod parse;
+mod pen;
 mod reach;
 mod refresher;
 mod refreshes;
@@ -69,6 +70,7 @@ use authenticate::{Caller, authenticate, presented_prefix};
 use exchange::Exchange;
 use fetch::{Served, fetch, look};
 use labels::Subject;
+use larder::Found;
 use parse::{Ask, Wants, parse};
 use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
@@ -92,7 +94,7 @@ pub use registrar::{
     Amend, BadField, Issued, KeyRecord, NewApplication, NotAdopted, Registrar, RegistrarError, Took,
 };
 pub use retirement::Retirement;
-pub use roster::{Found, Roster};
+pub use roster::Roster;
 pub use standing::{Failed, Standing};
 pub use stocktaking::Kept;
 pub use terms::{Terms, TermsByTier, TierIndex};
@@ -163,7 +165,7 @@ impl Gateway {
             tell(refusal, &exchange);
             exchange.refusal = Some(refusal.clone());
         }
-        let now = self.clock.now();
+        let now = self.clock.later_than(started);
         let circumstances = Circumstances {
             method: &head.method,
             headers: &head.headers,
@@ -215,14 +217,15 @@ impl Gateway {
         }
         let target = resolve(&ask, endpoint, raw_id, caller.rights, &self.form)?;
         x.document = Some(&target).filter(|target| !target.names_a_key).map(|target| target.key.clone());
-        let at_hand = self.larder.is_at_hand(&target.key, x.started.mono);
+        let found = self.larder.find(&target.key, x.started.mono);
+        let at_hand = found.as_ref().is_some_and(Found::is_at_hand);
         let _place = self.capacity.enter(at_hand, &self.clock).await?;
         let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
                 let sake = Sake::caller(caller.rights.is_paid(), x.trace);
-                let served = fetch(&self.larder, &target, sake, x.started).await?;
-                let now = self.clock.now();
+                let served = fetch(&self.larder, &target, found, sake, x.started).await?;
+                let now = self.clock.later_than(x.started);
                 let caller = if served.outcome == Outcome::Hit {
                     caller
                 } else {
@@ -235,9 +238,8 @@ impl Gateway {
                 Ok(Answer::Document(delivery))
             }
             Admitted::ToLook(token) => {
-                let looked = look(&self.larder, &target.key, x.started);
-                let delivery =
-                    looked.map(|served| deliver(&served, &target, &caller, &ask, x, self.clock.now()));
+                let now = self.clock.later_than(x.started);
+                let delivery = look(found).map(|served| deliver(&served, &target, &caller, &ask, x, now));
                 if let Some(delivery) = delivery.filter(|delivery| delivery.not_modified) {
                     return Ok(Answer::Document(delivery));
                 }

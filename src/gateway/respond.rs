@@ -23,6 +23,7 @@ use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
 use super::outcome::Outcome;
+use super::pen::Pen;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::Target;
 use super::retirement::Retirement;
@@ -98,16 +99,16 @@ impl Delivery {
         }
     }
 
-    fn cache_status(&self) -> String {
+    fn cache_status(&self, pen: &mut Pen) -> HeaderValue {
         match self.outcome {
-            Outcome::Hit => format!("scoregate; hit; ttl={}", self.ttl),
-            Outcome::Miss if !self.kept => "scoregate; fwd=miss; detail=miss".into(),
-            Outcome::Miss => "scoregate; fwd=miss; stored; detail=miss".into(),
-            Outcome::Shared => "scoregate; fwd=miss; collapsed; detail=shared".into(),
-            Outcome::Refreshed => "scoregate; fwd=stale; stored; detail=refreshed".into(),
+            Outcome::Hit => pen.words("scoregate; hit; ttl=").number(self.ttl).value(),
+            Outcome::Miss if !self.kept => HeaderValue::from_static("scoregate; fwd=miss; detail=miss"),
+            Outcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
+            Outcome::Shared => HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared"),
+            Outcome::Refreshed => HeaderValue::from_static("scoregate; fwd=stale; stored; detail=refreshed"),
             // Both are stale to a client; the metrics tell the two apart.
             Outcome::Stale | Outcome::StaleOnError => {
-                format!("scoregate; hit; ttl={}; detail=stale", self.ttl)
+                pen.words("scoregate; hit; ttl=").number(self.ttl).words("; detail=stale").value()
             }
         }
     }
@@ -137,22 +138,23 @@ pub(super) fn respond(
     exchange: &Exchange<'_>,
     at: &Circumstances<'_>,
 ) -> Response<Full<Bytes>> {
+    let pen = &mut Pen::new();
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
     let is_options = matches!(answered, Ok(Answer::Options));
     let is_page = matches!(answered, Ok(Answer::Page(_) | Answer::Health));
     let mut response = match answered {
-        Ok(Answer::Document(delivery)) => document(delivery),
-        Ok(Answer::Me(body)) => me(body),
-        Ok(Answer::Page(page)) => public_page(page, at.headers),
+        Ok(Answer::Document(delivery)) => document(delivery, pen),
+        Ok(Answer::Me(body)) => me(body, pen),
+        Ok(Answer::Page(page)) => public_page(page, at.headers, pen),
         Ok(Answer::Health) => health(),
         Ok(Answer::Options) => options(),
-        Err(refusal) => error(&refusal, exchange, &limits, at),
+        Err(refusal) => error(&refusal, exchange, &limits, at, pen),
     };
-    limits.write(response.headers_mut());
+    limits.write(response.headers_mut(), pen);
     let headers = response.headers_mut();
     headers.insert(VARY, VARIES);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    headers.insert(REQUEST_ID, exchange.id.0.clone());
+    headers.insert(REQUEST_ID, exchange.id.value(pen));
     if exchange.peer.is_encrypted {
         headers.insert(STRICT_TRANSPORT_SECURITY, NEVER_IN_THE_CLEAR);
     }
@@ -175,8 +177,8 @@ fn with_status(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     response
 }
 
-fn document(delivery: Delivery) -> Response<Full<Bytes>> {
-    let status = delivery.cache_status();
+fn document(delivery: Delivery, pen: &mut Pen) -> Response<Full<Bytes>> {
+    let status = delivery.cache_status(pen);
     let Delivery { representation, last_modified, not_modified, max_age, .. } = delivery;
     let mut response = if not_modified {
         with_status(StatusCode::NOT_MODIFIED, Bytes::new())
@@ -193,13 +195,13 @@ fn document(delivery: Delivery) -> Response<Full<Bytes>> {
     }
     headers.insert(ETAG, representation.etag);
     headers.insert(LAST_MODIFIED, last_modified);
-    insert(headers, CACHE_CONTROL, format!("private, max-age={max_age}"));
-    insert(headers, CACHE_STATUS, status);
+    headers.insert(CACHE_CONTROL, pen.words("private, max-age=").number(max_age).value());
+    headers.insert(CACHE_STATUS, status);
     response
 }
 
-fn me(body: Bytes) -> Response<Full<Bytes>> {
-    let length = HeaderValue::from(body.len());
+fn me(body: Bytes, pen: &mut Pen) -> Response<Full<Bytes>> {
+    let length = pen.number(body.len()).value();
     let mut response = with_status(StatusCode::OK, body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
@@ -208,7 +210,7 @@ fn me(body: Bytes) -> Response<Full<Bytes>> {
     response
 }
 
-fn public_page(page: &Page, asked: &HeaderMap) -> Response<Full<Bytes>> {
+fn public_page(page: &Page, asked: &HeaderMap, pen: &mut Pen) -> Response<Full<Bytes>> {
     let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
     let known = is_current(asked, &etag);
     let mut response = if known {
@@ -219,7 +221,7 @@ fn public_page(page: &Page, asked: &HeaderMap) -> Response<Full<Bytes>> {
     let headers = response.headers_mut();
     if !known {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(page.body.len()));
+        headers.insert(CONTENT_LENGTH, pen.number(page.body.len()).value());
     }
     headers.insert(ETAG, etag);
     // Revalidated each time: the answer carries limit headers of one client, which no shared cache may keep.
@@ -252,10 +254,11 @@ fn error(
     exchange: &Exchange<'_>,
     limits: &LimitHeaders,
     at: &Circumstances<'_>,
+    pen: &mut Pen,
 ) -> Response<Full<Bytes>> {
     let as_problem = prefers_problem(at.headers);
     let body = super::error_body::render(refusal, &limits.told, exchange.id.as_str(), as_problem);
-    let length = HeaderValue::from(body.len());
+    let length = pen.number(body.len()).value();
     let mut response = with_status(refusal.code().row().status, body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, if as_problem { PROBLEM } else { JSON });
@@ -266,13 +269,14 @@ fn error(
             headers.insert(ALLOW, METHODS);
         }
         StatusCode::UNAUTHORIZED => {
-            insert(headers, WWW_AUTHENTICATE, format!("Bearer realm=\"{}\"", at.realm));
+            headers
+                .insert(WWW_AUTHENTICATE, pen.words("Bearer realm=\"").words(at.realm).words("\"").value());
         }
         _ => {}
     }
     let limited = refusal.rule().map(|_| limits.told.wait);
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
-        headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        headers.insert(RETRY_AFTER, pen.number(whole_seconds(wait)).value());
     }
     // On HTTP/2 the server takes this off again and says it to the connection.
     if refusal.closes() {
@@ -297,8 +301,15 @@ struct LimitHeaders {
     told: Standing,
     /// How long until the caller's next minute token.
     next_token: std::time::Duration,
-    policy: HeaderValue,
-    standing: String,
+    scope: Scope,
+}
+
+/// Whose limits they are.
+enum Scope {
+    /// An application's: what is left of its minute and its day, and its policy.
+    Application([Standing; 2], HeaderValue),
+    /// An address's.
+    Address,
 }
 
 impl LimitHeaders {
@@ -307,38 +318,42 @@ impl LimitHeaders {
         let Some(caller) = &exchange.caller else {
             let standing = at.guard.standing(exchange.peer.address, at.now);
             let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
-            let policy = format!("\"guard\";q={};w=60", told.limit);
-            let policy = HeaderValue::try_from(policy).expect("a name and a number");
-            return Self { told, next_token: std::time::Duration::ZERO, policy, standing: part(&told) };
+            return Self { told, next_token: std::time::Duration::ZERO, scope: Scope::Address };
         };
         let rule = hit.unwrap_or(Rule::Day);
         let terms = caller.account.terms();
         let [minute, day, standing] = caller.account.standings(rule, &terms.limits, at.now);
         let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
-        let (minute_part, day_part) = (part(&minute), part(&day));
-        let standing = format!("{minute_part}, {day_part}");
-        Self { told, next_token: minute.wait, policy: terms.policy.clone(), standing }
+        Self { told, next_token: minute.wait, scope: Scope::Application([minute, day], terms.policy.clone()) }
     }
 
-    fn write(self, headers: &mut HeaderMap) {
-        headers.insert(LIMIT, HeaderValue::from(self.told.limit));
-        headers.insert(REMAINING, HeaderValue::from(self.told.remaining));
-        headers.insert(RESET, HeaderValue::from(self.told.reset.seconds()));
+    fn write(self, headers: &mut HeaderMap, pen: &mut Pen) {
+        headers.insert(LIMIT, pen.number(self.told.limit).value());
+        headers.insert(REMAINING, pen.number(self.told.remaining).value());
+        headers.insert(RESET, pen.number(self.told.reset.seconds()).value());
         headers.insert(RESOURCE, HeaderValue::from_static(self.told.rule.name()));
-        headers.insert(POLICY, self.policy);
-        insert(headers, STANDING, self.standing);
+        let policy = match self.scope {
+            Scope::Application([minute, day], policy) => {
+                part(pen, &minute);
+                part(pen.words(", "), &day);
+                headers.insert(STANDING, pen.value());
+                policy
+            }
+            Scope::Address => {
+                part(pen, &self.told);
+                headers.insert(STANDING, pen.value());
+                pen.words("\"guard\";q=").number(self.told.limit).words(";w=60").value()
+            }
+        };
+        headers.insert(POLICY, policy);
     }
 }
 
 /// `"minute";r=59;t=1`: what is left, and in how many seconds all of it is there again.
-fn part(standing: &Standing) -> String {
+fn part(pen: &mut Pen, standing: &Standing) {
     let seconds = standing.whole_in.as_secs() + u64::from(standing.whole_in.subsec_nanos() > 0);
-    format!("\"{}\";r={};t={seconds}", standing.rule.name(), standing.remaining)
-}
-
-fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
-    let value = HeaderValue::try_from(value).expect("made of our own words and numbers, visible ASCII");
-    headers.insert(name, value);
+    pen.words("\"").words(standing.rule.name()).words("\";r=").number(standing.remaining);
+    pen.words(";t=").number(seconds);
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::routes::codes::Code;
 use crate::telemetry::requests::{Fields, Lines};
 use crate::telemetry::trace::Trace;
 
+use super::exchange::RequestId;
 use super::outcome::Outcome;
 use super::refusal::Fault;
 
@@ -43,7 +44,7 @@ pub struct RequestLog {
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) started: Wall,
-    pub(super) id: http::HeaderValue,
+    pub(super) id: RequestId,
     pub(super) trace: Option<Trace>,
     pub(super) client: IpAddr,
     pub(super) application: Option<ApplicationId>,
@@ -114,7 +115,7 @@ impl Told {
             ("age_ms", json!(self.age.map(milliseconds))),
             ("application", json!(self.application.map(|id| id.to_string()))),
             ("client", json!(self.client.to_string())),
-            ("request_id", json!(self.id.to_str().unwrap_or_default())),
+            ("request_id", json!(self.id.as_str())),
             ("trace_id", json!(self.trace.as_ref().map(Trace::id))),
         ]
     }

@@ -46,7 +46,7 @@ impl KeyForm {
             }
         }
         let check = checksum(&text);
-        text.push_str(&check);
+        text.extend(check.map(char::from));
         Ok(Secret::new(text))
     }
 
@@ -61,7 +61,8 @@ impl KeyForm {
         if rest.len() != RANDOM + CHECK || !rest.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return false;
         }
-        text.split_at_checked(text.len() - CHECK).is_some_and(|(body, check)| checksum(body) == check)
+        text.split_at_checked(text.len() - CHECK)
+            .is_some_and(|(body, check)| checksum(body) == *check.as_bytes())
     }
 
     /// Whether a key of that form stands anywhere in a text.
@@ -76,14 +77,14 @@ fn is_importable(text: &str) -> bool {
     (16..=256).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn checksum(body: &str) -> String {
+fn checksum(body: &str) -> [u8; CHECK] {
     let mut left = crc32fast::hash(body.as_bytes()) as usize;
     let mut digits = [b'0'; CHECK];
     for digit in digits.iter_mut().rev() {
         *digit = BASE62[left % 62];
         left /= 62;
     }
-    digits.into_iter().map(char::from).collect()
+    digits
 }
 
 /// The beginning of a key, which may be shown and logged.
