@@ -1,0 +1,174 @@
+//! Whoever asks: many kept connections, one thread, as little work for each answer as can be, so that the contestant and
+//! not the client is what is measured. In a closed loop each connection asks again once it has its answer; at a rate,
+//! requests are due by the clock, and how long one took counts from when it was due, not from when it could be sent.
+//! Not for: judging answers beyond status and length (`contestants` looks at one in full).
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+
+use crate::answer::Extent;
+use crate::job::Job;
+
+/// How many ask at once.
+pub(crate) const CONNECTIONS: usize = 64;
+/// Nobody takes that long on loopback; whoever does is stuck.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// What came of it.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// Answers in all.
+    pub(crate) answers: usize,
+    /// Those of another status than the job's.
+    pub(crate) strange: usize,
+    /// From the first request to the last answer.
+    pub(crate) lasted: Duration,
+    /// How long each took; only at a rate.
+    pub(crate) took: Vec<Duration>,
+    /// Whether it was more than the contestant can do.
+    pub(crate) is_too_much: bool,
+}
+
+/// All connections to one contestant.
+pub(crate) struct Crowd {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+    members: Vec<Member>,
+    /// Where in the job's requests they are.
+    next: usize,
+}
+
+impl Crowd {
+    /// Comes to this address.
+    pub(crate) fn to(address: SocketAddr) -> Self {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let members: Vec<Member> = (0..CONNECTIONS).map(|_| Member::to(address)).collect();
+        for (number, member) in (0..).zip(&members) {
+            let data = epoll::EventData::new_u64(number);
+            epoll::add(&epoll, &member.stream, data, epoll::EventFlags::IN).unwrap();
+        }
+        Self { epoll, events: Vec::with_capacity(CONNECTIONS), members, next: 0 }
+    }
+
+    /// Each connection asks as soon as it has its answer, for so long.
+    pub(crate) fn without_pause(&mut self, job: &Job, duration: Duration) -> Outcome {
+        let (mut outcome, began) = (Outcome::default(), Instant::now());
+        for number in 0..self.members.len() {
+            self.send(job, number, began);
+        }
+        let mut open = self.members.len();
+        while open > 0 {
+            let elapsed = began.elapsed();
+            assert!(elapsed < duration + STUCK, "{open} requests were never answered");
+            for number in self.ready(Duration::from_secs(1)) {
+                if self.members[number].has_answer(job.status, &mut outcome) {
+                    open -= 1;
+                    if elapsed < duration {
+                        self.send(job, number, began);
+                        open += 1;
+                    }
+                }
+            }
+        }
+        outcome.lasted = began.elapsed();
+        outcome
+    }
+
+    /// So many requests a second are due, for so long. The client spins, since a timer would be later than what it
+    /// measures. Whoever falls a second behind will not catch up.
+    pub(crate) fn at_rate(&mut self, job: &Job, rate: f64, duration: Duration) -> Outcome {
+        let (mut outcome, began) = (Outcome::default(), Instant::now());
+        let mut free: VecDeque<usize> = (0..self.members.len()).collect();
+        let all = (rate * duration.as_secs_f64()) as usize;
+        let due = |number: usize| began + Duration::from_secs_f64(number as f64 / rate);
+        let mut sent = 0;
+        while outcome.answers < all {
+            let now = Instant::now();
+            if outcome.is_too_much && free.len() == self.members.len() {
+                break;
+            }
+            while !outcome.is_too_much && sent < all && due(sent) <= now {
+                outcome.is_too_much = now - due(sent) > Duration::from_secs(1);
+                let Some(number) = free.pop_front() else { break };
+                self.send(job, number, due(sent));
+                sent += 1;
+            }
+            assert!(now < began + duration + STUCK, "requests were never answered");
+            for number in self.ready(Duration::ZERO) {
+                if self.members[number].has_answer(job.status, &mut outcome) {
+                    outcome.took.push(self.members[number].due.elapsed());
+                    free.push_back(number);
+                }
+            }
+        }
+        outcome.lasted = began.elapsed();
+        outcome.is_too_much |= outcome.lasted > duration.mul_f64(1.1);
+        outcome
+    }
+
+    fn send(&mut self, job: &Job, number: usize, due: Instant) {
+        let request = &job.requests[self.next % job.requests.len()];
+        self.next += 1;
+        let member = &mut self.members[number];
+        (member.due, member.filled) = (due, 0);
+        // Far below what a socket takes at once.
+        assert_eq!(member.stream.write(request).unwrap(), request.len());
+    }
+
+    /// Who has something to read.
+    fn ready(&mut self, patience: Duration) -> Vec<usize> {
+        let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: 0 };
+        self.events.clear();
+        epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&patience)).unwrap();
+        self.events.iter().map(|event| event.data.u64() as usize).collect()
+    }
+}
+
+/// One connection.
+struct Member {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+    filled: usize,
+    /// The answer before: most are as long, and need not be searched.
+    before: Extent,
+    due: Instant,
+}
+
+impl Member {
+    fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Self { stream, bytes: vec![0; 32_768], filled: 0, before: Extent::default(), due: Instant::now() }
+    }
+
+    /// Reads what is there; whether the answer is whole.
+    fn has_answer(&mut self, status: u16, outcome: &mut Outcome) -> bool {
+        match self.stream.read(&mut self.bytes[self.filled..]) {
+            Ok(0) => {
+                panic!("a connection was ended: {}", String::from_utf8_lossy(&self.bytes[..self.filled]))
+            }
+            Ok(read) => self.filled += read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) => panic!("a connection broke: {error}"),
+        }
+        let so_far = &self.bytes[..self.filled];
+        let Extent { head, whole } = self.before;
+        let is_as_before = whole == self.filled && head >= 4 && so_far[head - 4..head] == *b"\r\n\r\n";
+        if !is_as_before {
+            match Extent::of(so_far).filter(|extent| self.filled >= extent.whole) {
+                Some(extent) => self.before = extent,
+                None => return false,
+            }
+        }
+        outcome.answers += 1;
+        outcome.strange += usize::from(so_far[9..12] != *status.to_string().as_bytes());
+        true
+    }
+}

@@ -1,0 +1,236 @@
+//! Who takes part besides the gateway: how each is found, started and held to the job, and what it cannot do.
+//! Not for: how they are measured (`measure`).
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::answer::{Answer, ask};
+use crate::floor::{BARE, LISTENS, RAW};
+use crate::job::{DAY, Keys, MINUTE};
+use crate::machine::{Cores, installed};
+use crate::process::{Process, free_port};
+
+/// One that runs.
+pub(crate) struct Contestant {
+    /// What it is called in the table.
+    pub(crate) name: &'static str,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// What its processor time and memory are read of.
+    pub(crate) process: Process,
+    /// Whether a stranger is refused.
+    pub(crate) knows_keys: bool,
+    /// What of the job it leaves undone.
+    pub(crate) cannot: &'static str,
+}
+
+/// A server that may be installed here.
+struct Peer {
+    name: &'static str,
+    program: &'static str,
+    /// A module of nginx that it needs.
+    module: Option<&'static str>,
+    /// What its settings are called, and what they say.
+    file: &'static str,
+    settings: &'static str,
+    /// `@DIR@` and the like are filled in, as in the settings.
+    arguments: &'static [&'static str],
+    cannot: &'static str,
+    /// Whether its settings have been seen to work. Others may find that they do not; that is said then.
+    is_proven: bool,
+}
+
+const NGINX: [&str; 4] = ["-p", "@DIR@", "-c", "@FILE@"];
+const PEERS: [Peer; 5] = [
+    Peer {
+        name: "nginx",
+        program: "nginx",
+        module: None,
+        file: "nginx.conf",
+        settings: include_str!("configs/nginx.conf"),
+        arguments: &NGINX,
+        cannot: "no day limit; cannot tell what is left",
+        is_proven: true,
+    },
+    Peer {
+        name: "nginx+Lua",
+        program: "nginx",
+        module: Some("ngx_http_lua_module.so"),
+        file: "nginx-lua.conf",
+        settings: include_str!("configs/nginx-lua.conf"),
+        arguments: &NGINX,
+        cannot: "counts in memory alone; fixed minutes",
+        is_proven: true,
+    },
+    Peer {
+        name: "HAProxy",
+        program: "haproxy",
+        module: None,
+        file: "haproxy.cfg",
+        settings: include_str!("configs/haproxy.cfg"),
+        arguments: &["-db", "-f", "@FILE@"],
+        cannot: "counts in memory alone; the day slides",
+        is_proven: true,
+    },
+    Peer {
+        name: "Varnish",
+        program: "varnishd",
+        module: None,
+        file: "varnish.vcl",
+        settings: include_str!("configs/varnish.vcl"),
+        arguments: &[
+            "-F",
+            "-j",
+            "none",
+            "-n",
+            "@DIR@/n",
+            "-a",
+            "@ADDRESS@",
+            "-f",
+            "@FILE@",
+            "-s",
+            "malloc,64m",
+            // A thread for each connection that is busy, none of which ends while it is measured.
+            "-p",
+            "thread_pools=1",
+            "-p",
+            "thread_pool_min=100",
+            "-p",
+            "thread_pool_max=100",
+        ],
+        cannot: "counts in memory alone; the day begins with the first request",
+        is_proven: true,
+    },
+    Peer {
+        name: "Envoy",
+        program: "envoy",
+        module: None,
+        file: "envoy.yaml",
+        settings: include_str!("configs/envoy.yaml"),
+        arguments: &["-c", "@FILE@", "--concurrency", "1", "--disable-hot-restart", "-l", "error"],
+        cannot: "counts in memory alone; tells one limit",
+        is_proven: false,
+    },
+];
+
+/// The two that decide nothing. They are this program again, and send these bytes.
+pub(crate) fn floor(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
+    let start = |(name, role)| {
+        let directory = TempDir::new().unwrap();
+        let file = directory.path().join("answer");
+        std::fs::write(&file, &sent.bytes).unwrap();
+        let mut command = cores.one(&std::env::current_exe().unwrap());
+        command.arg(role).arg(file);
+        let (process, address) = Process::that_says(command, directory, LISTENS);
+        Contestant { name, address, process, knows_keys: false, cannot: "decides nothing" }
+    };
+    [("raw epoll loop", RAW), ("bare hyper", BARE)].map(start).into()
+}
+
+/// All peers that are installed, and why the others are not here.
+pub(crate) fn peers(
+    cores: &Cores,
+    keys: &Keys,
+    backend: SocketAddr,
+    sent: &Answer,
+) -> (Vec<Contestant>, Vec<String>) {
+    let (mut here, mut absent) = (Vec::new(), Vec::new());
+    for peer in &PEERS {
+        let started = peer.start(cores, keys, backend, sent).and_then(|contestant| {
+            if !peer.is_proven {
+                contestant.is_held_to(keys, sent)?;
+            }
+            Ok(contestant)
+        });
+        match started {
+            Ok(contestant) => here.push(contestant),
+            Err(reason) => absent.push(format!("{}: {reason}", peer.name)),
+        }
+    }
+    (here, absent)
+}
+
+impl Peer {
+    fn start(
+        &self,
+        cores: &Cores,
+        keys: &Keys,
+        backend: SocketAddr,
+        sent: &Answer,
+    ) -> Result<Contestant, String> {
+        let program = installed(self.program).ok_or("not installed")?;
+        let modules = modules();
+        if let Some(module) = self.module
+            && !modules.join(module).is_file()
+        {
+            return Err(format!("{module} is not installed"));
+        }
+        let directory = TempDir::new().unwrap();
+        keys.write(directory.path());
+        let address = free_port();
+        let file = directory.path().join(self.file);
+        let with_values = |text: &str| {
+            let values = [
+                ("@FILE@", file.display().to_string()),
+                ("@DIR@", directory.path().display().to_string()),
+                ("@ADDRESS@", address.to_string()),
+                ("@PORT@", address.port().to_string()),
+                ("@BACKEND@", backend.to_string()),
+                ("@BACKEND_PORT@", backend.port().to_string()),
+                ("@MODULES@", modules.display().to_string()),
+                ("@MINUTE@", MINUTE.to_string()),
+                ("@DAY@", DAY.to_string()),
+                ("@KEY_PATTERN@", keys.pattern()),
+                ("@CREDENTIALS@", keys.credentials()),
+                ("@CACHE_CONTROL@", sent.field("cache-control")),
+            ];
+            values.iter().fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))
+        };
+        std::fs::write(&file, with_values(self.settings)).unwrap();
+        let mut command: Command = cores.one(&program);
+        command.args(self.arguments.iter().map(|argument| with_values(argument)));
+        let process = Process::that_listens(command, directory, address)
+            .map_err(|said| format!("did not start: {said}"))?;
+        Ok(Contestant { name: self.name, address, process, knows_keys: true, cannot: self.cannot })
+    }
+}
+
+/// Where nginx's modules are.
+fn modules() -> PathBuf {
+    let places = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/share/nginx/modules"];
+    places.iter().map(Path::new).find(|place| place.is_dir()).unwrap_or(Path::new("modules")).into()
+}
+
+impl Contestant {
+    /// Holds it to the job: the right body for every key, nothing for a stranger, and what is left goes down. Which header
+    /// fields of the gateway it lacks, and which are its own, is the answer.
+    pub(crate) fn is_held_to(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
+        let get = |request: &[u8]| ask(self.address, request).map_err(|error| error.to_string());
+        let (hits, stranger) = (keys.hits(), keys.refused());
+        for request in &hits.requests {
+            let answer = get(request)?;
+            if answer.status() != 200 || answer.body() != sent.body() {
+                return Err(format!("another answer: {}", String::from_utf8_lossy(&answer.bytes)));
+            }
+        }
+        let refused = get(&stranger.requests[0])?;
+        if self.knows_keys && refused.status() != 401 {
+            return Err(format!("a stranger gets {}", refused.status()));
+        }
+        let (before, last) = (get(&hits.requests[0])?, get(&hits.requests[0])?);
+        let left = |answer: &Answer| answer.field("x-ratelimit-remaining").parse::<u64>().ok();
+        if self.knows_keys && left(&before).is_some() && left(&last) >= left(&before) {
+            return Err("what is left does not go down".into());
+        }
+        let names =
+            |answer: &Answer| answer.fields().into_iter().map(|(name, _)| name).collect::<Vec<String>>();
+        let (its, ours) = (names(&last), names(sent));
+        let without = |these: &[String], those: &[String]| {
+            these.iter().filter(|name| !those.contains(name)).cloned().collect()
+        };
+        Ok([without(&ours, &its), without(&its, &ours)])
+    }
+}

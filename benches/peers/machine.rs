@@ -1,0 +1,128 @@
+//! The machine: which cores there are and who runs on which, how long a process and its children have worked, and what
+//! memory they hold. Not for: what is done with the figures (`measure`).
+
+use std::collections::HashMap;
+use std::fs::{read_dir, read_to_string};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Who runs where. Whoever asks has a core of its own where there are two.
+pub(crate) struct Cores {
+    server: Option<String>,
+    two: Option<String>,
+    told: String,
+}
+
+impl Cores {
+    /// Moves this process to the core of whoever asks. Threads and processes that begin later inherit that, so it
+    /// comes first.
+    pub(crate) fn take() -> Self {
+        let allowed = allowed();
+        let (Some(server), Some(last)) = (allowed.first(), allowed.last()) else { return Self::unpinned() };
+        let own = std::process::id().to_string();
+        let moved = Command::new("taskset")
+            .args(["-cp", &last.to_string(), &own])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !moved.is_ok_and(|status| status.success()) {
+            return Self::unpinned();
+        }
+        let second = allowed.get(1).unwrap_or(server);
+        let told = match allowed.len() {
+            1 => "one core for all: figures of CPU count, throughput and latency do not".to_owned(),
+            2 => format!(
+                "servers on core {server}, the client on core {last}, which two workers share with it"
+            ),
+            _ => format!("servers on core {server}, two workers also on {second}, the client on core {last}"),
+        };
+        Self { server: Some(server.to_string()), two: Some(format!("{server},{second}")), told }
+    }
+
+    fn unpinned() -> Self {
+        let told = "no taskset: nobody is kept on a core, and the figures scatter".to_owned();
+        Self { server: None, two: None, told }
+    }
+
+    /// How it is, for the head of the table.
+    pub(crate) fn told(&self) -> &str {
+        &self.told
+    }
+
+    /// A program on the servers' core.
+    pub(crate) fn one(&self, program: &Path) -> Command {
+        on(self.server.as_deref(), program)
+    }
+
+    /// A program on two cores.
+    pub(crate) fn two(&self, program: &Path) -> Command {
+        on(self.two.as_deref(), program)
+    }
+}
+
+/// `taskset` becomes the program, so the process's number stays.
+fn on(cores: Option<&str>, program: &Path) -> Command {
+    let Some(cores) = cores else { return Command::new(program) };
+    let mut command = Command::new("taskset");
+    command.args(["-c", cores]).arg(program);
+    command
+}
+
+/// The cores that this process may use: `0-3,8` in the kernel's words.
+fn allowed() -> Vec<usize> {
+    let status = read_to_string("/proc/self/status").unwrap_or_default();
+    let listed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("").trim();
+    let mut cores = Vec::new();
+    for part in listed.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
+            cores.extend(first..=last);
+        }
+    }
+    cores
+}
+
+/// Where a program is installed; servers often stand where only root looks.
+pub(crate) fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let also = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(also).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// A process and all that descend from it.
+pub(crate) fn family(root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let stat = read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // The name in brackets may hold blanks; the parent is the second word behind it.
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        children.entry(parent.unwrap_or(0)).or_default().push(id);
+    }
+    let (mut all, mut next) = (vec![root], 0);
+    while let Some(id) = all.get(next) {
+        all.extend(children.remove(id).unwrap_or_default());
+        next += 1;
+    }
+    all
+}
+
+/// Seconds of processor time of a family so far. Threads that have ended are not in it: the contestants are set up so
+/// that theirs do not.
+pub(crate) fn worked(family: &[u32]) -> f64 {
+    let tasks = family.iter().filter_map(|id| read_dir(format!("/proc/{id}/task")).ok()).flatten().flatten();
+    let nanos = tasks.filter_map(|task| {
+        read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse::<f64>().ok()
+    });
+    nanos.sum::<f64>() / 1e9
+}
+
+/// Bytes of memory that a family holds. What its processes share is counted once.
+pub(crate) fn resident(family: &[u32]) -> f64 {
+    let each = family.iter().filter_map(|id| {
+        let text = read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.trim().trim_end_matches(" kB").parse::<f64>().ok()
+    });
+    each.sum::<f64>() * 1_024.0
+}

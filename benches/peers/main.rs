@@ -1,0 +1,140 @@
+//! The same job on the gateway and on whichever of nginx, nginx with Lua, `HAProxy`, Varnish and Envoy is installed, beside
+//! the codec with nothing around it and a bare loop: what a cached hit costs each of them, in one run, in turns.
+//!
+//! A key from a header, a minute's and a day's limit, 5.7 KB of stored JSON, header fields that tell the limits; 64 kept
+//! connections, servers on one core, the client on another. `cargo bench --bench peers` is small; `SCOREGATE_FULL=1`
+//! measures enough to be believed. Its end is one line of JSON. Not for: passing or failing by speed; what fails is a
+//! contestant that does not do its job.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::exit,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::disallowed_methods,
+    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
+)]
+
+mod answer;
+mod backend;
+mod client;
+mod contestants;
+mod floor;
+mod job;
+mod machine;
+mod measure;
+mod ours;
+mod process;
+mod table;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::answer::{Answer, ask};
+use crate::client::CONNECTIONS;
+use crate::contestants::Contestant;
+use crate::job::Keys;
+use crate::machine::Cores;
+use crate::measure::{Figures, Row, Size, at_rate, in_turns, middle};
+use crate::ours::Ours;
+
+const PLAIN: Ours = Ours { name: "scoregate", workers: 1, has_two_cores: false, tells: true };
+const SILENT: Ours = Ours { name: "scoregate, tells of no request", tells: false, ..PLAIN };
+const ONE_OF_TWO: Ours = Ours { name: "one worker, free to move", has_two_cores: true, ..PLAIN };
+const TWO: Ours = Ours { name: "two workers", workers: 2, ..ONE_OF_TWO };
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if floor::is_played(&arguments) {
+        return;
+    }
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let size = if is_full {
+        Size { rounds: 9, warm_up: Duration::from_millis(300), turn: Duration::from_secs(2) }
+    } else {
+        Size { rounds: 5, warm_up: Duration::from_millis(20), turn: Duration::from_millis(80) }
+    };
+    let (cores, keys) = (Cores::take(), Keys::mint());
+    let scores = backend::of_scores();
+    let start = |ours| ours::start(ours, &cores, &keys, scores);
+    let plain = start(PLAIN);
+    let sent = hit(&plain, &keys);
+    println!(
+        "{}; {CONNECTIONS} connections; {} rounds of {:?}; {} bytes of head and {} of body",
+        cores.told(),
+        size.rounds,
+        size.turn,
+        sent.bytes.len() - sent.body().len(),
+        sent.body().len()
+    );
+    let (peers, absent) = contestants::peers(&cores, &keys, backend::of_answer(&sent), &sent);
+    let others: Vec<Contestant> =
+        [start(SILENT)].into_iter().chain(contestants::floor(&cores, &sent)).chain(peers).collect();
+    hold_to_the_job(&plain, &others, &keys, &sent, &absent);
+    let spread = [start(ONE_OF_TWO), start(TWO)];
+
+    let mut rows: Vec<Row<'_>> =
+        [&plain].into_iter().chain(&others).map(|who| Row::hits(who, &keys)).collect();
+    let all = rows.len();
+    let kinds = [
+        ("scoregate, 304", keys.unchanged(&sent)),
+        ("scoregate, 401", keys.refused()),
+        ("scoregate, 429", keys.limited()),
+    ];
+    rows.extend(kinds.map(|(name, job)| Row { name: name.to_owned(), who: &plain, job }));
+    let mut figures = in_turns(&rows, &size);
+    let half = middle(&figures[0].rate).unwrap() / 2.0;
+    at_rate(&rows[..all], &size, half, &mut figures[..all]);
+    let spread: Vec<Row<'_>> = spread.iter().map(|who| Row::hits(who, &keys)).collect();
+    let of_spread = in_turns(&spread, &size);
+
+    let told = |rows: &[Row<'_>], figures: &[Figures], heading: &str| {
+        let named: Vec<_> = rows.iter().map(|row| row.name.clone()).zip(figures).collect();
+        table::print(heading, &named)
+    };
+    let heading =
+        format!("a hit; latencies at {half:.0} a second, half of what the gateway can do, for who keeps up");
+    let of_all = told(&rows, &figures, &heading);
+    let of_spread = told(&spread, &of_spread, "two workers against one, both on the same two cores");
+    println!(
+        "\n{}",
+        json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_spread, "absent": absent })
+    );
+}
+
+/// What the gateway sends from what it has stored.
+fn hit(plain: &Contestant, keys: &Keys) -> Answer {
+    let request = &keys.hits().requests[0];
+    let first = ask(plain.address, request).unwrap();
+    assert_eq!(first.status(), 200, "{}", String::from_utf8_lossy(&first.bytes));
+    let sent = ask(plain.address, request).unwrap();
+    assert!(sent.field("cache-status").contains("; hit"), "{}", sent.field("cache-status"));
+    assert!((5_600..5_800).contains(&sent.body().len()), "{} bytes of body", sent.body().len());
+    sent
+}
+
+/// Nobody is measured who does not do the job; what each leaves undone is said.
+fn hold_to_the_job(plain: &Contestant, others: &[Contestant], keys: &Keys, sent: &Answer, absent: &[String]) {
+    for who in [plain].into_iter().chain(others) {
+        let [missing, own] =
+            who.is_held_to(keys, sent).unwrap_or_else(|wrong| panic!("{}: {wrong}", who.name));
+        let lists = [("lacks", missing), ("adds", own)];
+        let fields: Vec<String> = lists
+            .into_iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(word, names)| format!("{word} {}", names.join(", ")))
+            .collect();
+        println!(
+            "{:<34} {}",
+            who.name,
+            [who.cannot.to_owned(), fields.join("; ")].join("; ").trim_matches([';', ' '])
+        );
+    }
+    for line in absent {
+        println!("absent: {line}");
+    }
+}

@@ -1,0 +1,109 @@
+//! A server that somebody started, with its folder and its children: it ends with its owner, and leaves nothing behind.
+//! Not for: which server, and how it is set up (`contestants`).
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::machine::family;
+
+/// How long a start or an end may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// One that runs.
+pub(crate) struct Process {
+    child: Child,
+    /// The servers that are this program again end when this is closed.
+    _stdin: Option<ChildStdin>,
+    _directory: TempDir,
+}
+
+impl Process {
+    /// Starts it, and reads from what it says where it listens: what stands behind these words.
+    pub(crate) fn that_says(mut command: Command, directory: TempDir, words: &str) -> (Self, SocketAddr) {
+        // The gateway says it on standard error, the floor on standard output; requests are told on the other.
+        let is_floor = words == crate::floor::LISTENS;
+        command.stdin(Stdio::piped());
+        if is_floor {
+            command.stdout(Stdio::piped());
+        } else {
+            let log = std::fs::File::create(directory.path().join("requests.log")).unwrap();
+            command.stdout(log).stderr(Stdio::piped());
+        }
+        let mut child = command.spawn().unwrap();
+        let pipe: Box<dyn std::io::Read + Send> = if is_floor {
+            Box::new(child.stdout.take().unwrap())
+        } else {
+            Box::new(child.stderr.take().unwrap())
+        };
+        let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
+        let said = lines.by_ref().find(|line| line.contains(words)).unwrap();
+        let address = said.split(words).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        // Somebody has to go on reading, or it would wait for that one day.
+        std::thread::spawn(move || lines.count());
+        let stdin = child.stdin.take();
+        (Self { child, _stdin: stdin, _directory: directory }, address)
+    }
+
+    /// Starts one that was told its port, and waits until it accepts there. What it said is the error.
+    pub(crate) fn that_listens(
+        mut command: Command,
+        directory: TempDir,
+        address: SocketAddr,
+    ) -> Result<Self, String> {
+        let said = directory.path().join("said.txt");
+        let file = std::fs::File::create(&said).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        let mut process = Self { child, _stdin: None, _directory: directory };
+        let began = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            let has_ended = process.child.try_wait().is_ok_and(|ended| ended.is_some());
+            if has_ended || began.elapsed() > PATIENCE {
+                let said = std::fs::read_to_string(said).unwrap_or_default();
+                let last: Vec<&str> = said.lines().rev().take(4).collect();
+                return Err(last.into_iter().rev().collect::<Vec<&str>>().join(" | "));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(process)
+    }
+
+    /// It and its children, as they are now.
+    pub(crate) fn family(&self) -> Vec<u32> {
+        family(self.child.id())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let (all, began) = (self.family(), Instant::now());
+        // First as an operator would, since who is killed cannot end its children.
+        signal(self.child.id(), Signal::TERM);
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && began.elapsed() < PATIENCE / 3 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            for id in all {
+                signal(id, Signal::KILL);
+            }
+            drop(self.child.wait());
+        }
+    }
+}
+
+fn signal(id: u32, signal: Signal) {
+    if let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        // One that has ended already is as well.
+        let _is_gone = kill_process(id, signal);
+    }
+}
+
+/// A port that nobody has right now. Servers that cannot choose one themselves are told it.
+pub(crate) fn free_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
