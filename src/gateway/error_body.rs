@@ -1,73 +1,49 @@
 //! The body of an error: what all say, and what the gateway knows besides; the same object as RFC 9457's problem for those
 //! who ask for that.
 
+use std::io::Write as _;
+
 use bytes::Bytes;
-use serde::Serialize;
 
 use crate::limits::Standing;
 use crate::routes::ErrorBody;
 
 use super::refusal::{Refusal, whole_seconds};
 
-#[derive(Serialize)]
-struct Body<'a> {
-    #[serde(flatten)]
-    error: ErrorBody<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<LimitHit>,
-    request_id: &'a str,
-    docs: &'a str,
-    #[serde(flatten)]
-    problem: Option<Problem<'a>>,
-}
-
-/// Which limit was hit.
-#[derive(Serialize)]
-struct LimitHit {
-    name: &'static str,
-    quota: u32,
-    remaining: u32,
-    window_seconds: u32,
-    reset_at: String,
-    retry_after: u64,
-}
-
-/// What RFC 9457 adds.
-#[derive(Serialize)]
-struct Problem<'a> {
-    r#type: &'a str,
-    title: &'static str,
-    detail: &'a str,
-    instance: String,
-}
+/// Room for a usual one.
+const ROOM: usize = 768;
 
 /// Renders the body.
 pub(super) fn render(refusal: &Refusal, told: &Standing, request_id: &str, as_problem: bool) -> Bytes {
     let row = refusal.code().row();
     let message = refusal.message(told);
-    let docs = format!("/docs#{}", row.word);
-    let body = Body {
-        error: ErrorBody::new(row, &message, refusal.param()),
-        limit: refusal.rule().map(|_| limit_hit(told)),
-        request_id,
-        docs: &docs,
-        problem: as_problem.then(|| Problem {
-            r#type: &docs,
-            title: row.title,
-            detail: &message,
-            instance: format!("urn:scoregate:request:{request_id}"),
-        }),
-    };
-    Bytes::from(serde_json::to_vec(&body).expect("texts and numbers always make JSON"))
+    let mut body = Vec::with_capacity(ROOM);
+    body.push(b'{');
+    ErrorBody::new(row, &message, refusal.param()).write(&mut body);
+    if refusal.rule().is_some() {
+        limit(&mut body, told);
+    }
+    let word = row.word;
+    // An identifier is of letters, digits and `._-`, ours and those let in.
+    put(&mut body, format_args!(",\"request_id\":\"{request_id}\",\"docs\":\"/docs#{word}\""));
+    if as_problem {
+        let [title, detail] = [row.title, &message].map(serde_json::Value::from);
+        put(&mut body, format_args!(",\"type\":\"/docs#{word}\",\"title\":{title},\"detail\":{detail}"));
+        put(&mut body, format_args!(",\"instance\":\"urn:scoregate:request:{request_id}\""));
+    }
+    body.push(b'}');
+    Bytes::from(body)
 }
 
-fn limit_hit(told: &Standing) -> LimitHit {
-    LimitHit {
-        name: told.rule.name(),
-        quota: told.limit,
-        remaining: told.remaining,
-        window_seconds: told.rule.window_seconds(),
-        reset_at: told.reset.rfc3339(),
-        retry_after: whole_seconds(told.wait),
-    }
+/// Which limit was hit.
+fn limit(body: &mut Vec<u8>, told: &Standing) {
+    let (name, window, reset) = (told.rule.name(), told.rule.window_seconds(), told.reset.rfc3339());
+    let Standing { limit, remaining, .. } = told;
+    let wait = whole_seconds(told.wait);
+    put(body, format_args!(",\"limit\":{{\"name\":\"{name}\",\"quota\":{limit},\"remaining\":{remaining},"));
+    put(body, format_args!("\"window_seconds\":{window},\"reset_at\":\"{reset}\",\"retry_after\":{wait}}}"));
+}
+
+fn put(body: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
+    body.write_fmt(words).expect("there is always room in a list of bytes");
 }

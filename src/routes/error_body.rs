@@ -1,37 +1,67 @@
 //! The part of an error's body that everybody who answers by these tables says in the same words: flat, because a real
 //! client prints `body.code`. Not for: what only a gateway knows (limits, a request's identifier).
+//!
+//! It is written by hand: a refusal must cost no more than what it refuses, and a serializer looks at each character of
+//! words that are all our own.
 
-use serde::Serialize;
+use std::io::Write as _;
 
 use super::codes::Row;
 use super::{API_VERSION, Param};
 
 /// What every error says.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct ErrorBody<'a> {
-    success: bool,
-    version: &'static str,
-    status: u16,
-    code: &'static str,
+    row: &'static Row,
     message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    param: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed: Option<Vec<&'static str>>,
+    param: Option<(Param, Vec<&'static str>)>,
 }
 
 impl<'a> ErrorBody<'a> {
     /// An error of this code, with the parameter that it is about and what would do for it.
     pub fn new(row: &'static Row, message: &'a str, param: Option<(Param, Vec<&'static str>)>) -> Self {
-        let (param, allowed) = param.map(|(param, allowed)| (param.name(), allowed)).unzip();
-        Self {
-            success: false,
-            version: API_VERSION,
-            status: row.status.as_u16(),
-            code: row.word,
-            message,
-            param,
-            allowed,
+        Self { row, message, param }
+    }
+
+    /// Writes its members, without the braces around them.
+    pub fn write(&self, body: &mut Vec<u8>) {
+        let Row { status, word, .. } = self.row;
+        let status = status.as_u16();
+        put(body, format_args!("\"success\":false,\"version\":\"{API_VERSION}\",\"status\":{status},"));
+        put(body, format_args!("\"code\":\"{word}\",\"message\":{}", quoted(self.message)));
+        if let Some((param, allowed)) = &self.param {
+            let allowed: Vec<String> = allowed.iter().map(|word| quoted(word)).collect();
+            put(body, format_args!(",\"param\":\"{}\",\"allowed\":[{}]", param.name(), allowed.join(",")));
         }
+    }
+}
+
+/// A text as JSON has it.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text is always JSON")
+}
+
+fn put(body: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
+    body.write_fmt(words).expect("there is always room in a list of bytes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::codes::Code;
+
+    #[test]
+    fn its_members_are_json_whatever_the_message_says() {
+        let message = "say \"24h\" or \\ and\nnothing else";
+        let mut body = vec![b'{'];
+        ErrorBody::new(Code::InvalidPeriod.row(), message, Some((Param::Period, vec!["24h", "7d"])))
+            .write(&mut body);
+        body.push(b'}');
+        let read: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let expected = serde_json::json!({
+            "success": false, "version": API_VERSION, "status": 400, "code": "invalid_period", "message": message,
+            "param": "period", "allowed": ["24h", "7d"],
+        });
+        assert_eq!(read, expected);
     }
 }
