@@ -88,7 +88,10 @@ impl House {
         let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let models = said["data"].as_array().filter(|_| status == 200);
         let models = models.ok_or_else(|| format!("{LIST} was answered by {status}, and not by a list"))?;
-        let ids = models.iter().filter_map(|model| model["id"].as_str()).take(MOST_MODELS);
+        // One that would have to be encoded is left out: it would be another path here than there.
+        let is_plain =
+            |id: &&str| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
+        let ids = models.iter().filter_map(|model| model["id"].as_str()).filter(is_plain).take(MOST_MODELS);
         let of_one = ids.flat_map(|id| {
             let detail = format!("/api/v1/models/{id}");
             [detail.clone(), format!("{detail}/history?period=7d"), format!("/api/v1/drift/{id}")]
