@@ -310,7 +310,7 @@ impl Stage<'_> {
         beside: Option<(&'static str, Record)>,
         verdict: Vec<String>,
     ) -> Seen {
-        let wrong = wrong(profile, self.options.address.is_none(), &runs, beside.as_ref());
+        let wrong = wrong(profile, self.options, &runs, beside.as_ref());
         Seen { name: profile.word(), of_whom: String::new(), runs, beside, verdict, wrong }
     }
 }

@@ -3,7 +3,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::options::Profile;
+use super::options::{Options, Profile};
 use super::record::{Outcome, Record, shown};
 
 /// What a profile has shown.
@@ -32,26 +32,28 @@ impl Seen {
 /// What became of requests that may become of none, however slow the machine is.
 pub(crate) fn wrong(
     profile: Profile,
-    is_ours: bool,
+    options: &Options,
     runs: &[Record],
     beside: Option<&(&'static str, Record)>,
 ) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let (mut wrong, is_ours) = (Vec::new(), options.address.is_none());
     for run in runs {
         wrong.extend(unexpected(run, |outcome| is_expected(profile, is_ours, outcome)));
     }
     if let Some((_, run)) = beside {
-        wrong.extend(unexpected(run, |outcome| is_expected_beside(profile, outcome)));
+        wrong.extend(unexpected(run, |outcome| is_expected_beside(profile, options.h2, outcome)));
     }
     wrong
 }
 
-fn is_expected_beside(profile: Profile, outcome: Outcome) -> bool {
+fn is_expected_beside(profile: Profile, is_http2: bool, outcome: Outcome) -> bool {
     match outcome {
+        // Whoever guesses keys loses the connection, and over HTTP/2 another guess may have just been sent on it.
+        Outcome::CutOff => profile == Profile::KeyFlood && is_http2,
         Outcome::Answered(200 | 304, _) => profile == Profile::AbusiveKey,
         Outcome::Answered(401, _) => profile == Profile::KeyFlood,
         Outcome::Answered(429, _) | Outcome::TooLate => true,
-        Outcome::Answered(..) | Outcome::CutOff | Outcome::NoConnection => false,
+        Outcome::Answered(..) | Outcome::NoConnection => false,
     }
 }
 
