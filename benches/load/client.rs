@@ -1,10 +1,11 @@
 //! How requests are spoken: HTTP/1.1 with a connection for each caller, or HTTP/2 with several callers on one; with or
 //! without TLS.
 //!
-//! Nothing is asked twice. A connection that has ended before a request was written is replaced. Not for: when
-//! something is asked (`drive`), nor what (`plan`).
+//! Nothing is asked twice: only what was never written, or what the server says it has not begun with, is sent again. Not
+//! for: when something is asked (`drive`), nor what (`plan`).
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -220,16 +221,26 @@ impl Caller {
         }
     }
 
-    /// One that was not written because its connection had ended meanwhile is sent on another, once.
+    /// One that nobody has touched, because its connection was ending, is sent on another, once.
     async fn exchange(&mut self, request: Request<Empty<Bytes>>) -> Result<(Head, Bytes), Outcome> {
         let (mut request, mut is_again) = (request, false);
         let response = loop {
+            let copy = self.client.destination.is_http2.then(|| request.clone());
             match self.send(request).await? {
                 Ok(response) => break response,
-                Err(mut error) => match error.take_message().filter(|_| !is_again) {
-                    Some(unsent) => (request, is_again) = (unsent, true),
-                    None => return Err(Outcome::CutOff),
-                },
+                Err(mut error) => {
+                    let unsent = error.take_message().or(copy.filter(|_| is_untouched(error.error())));
+                    match unsent.filter(|_| !is_again) {
+                        Some(unsent) => {
+                            (request, is_again) = (unsent, true);
+                            if let Connection::Shared(shared) = &self.connection {
+                                // It still looks open for a moment.
+                                *shared.lock().await = None;
+                            }
+                        }
+                        None => return Err(Outcome::CutOff),
+                    }
+                }
             }
         };
         let head = Head::of(&response);
@@ -268,6 +279,14 @@ impl Caller {
             }
         }
     }
+}
+
+/// Whether the other side has said, by a GOAWAY without an error, that it has not begun with it: RFC 9113, 6.8. A
+/// stream that it has begun with ends in another way.
+fn is_untouched(error: &hyper::Error) -> bool {
+    // The crate that has the type of this is hyper's affair, so it is known by its words alone.
+    let says = |cause: &dyn Error| cause.to_string() == "connection error received: not a result of an error";
+    error.source().is_some_and(says)
 }
 
 impl Connection {
