@@ -1,0 +1,337 @@
+//! How requests are spoken: HTTP/1.1 with a connection for each caller, or HTTP/2 with several callers on one; with or
+//! without TLS.
+//!
+//! Nothing is asked twice: only what was never written, or what the server says it has not begun with, is sent again. Not
+//! for: when something is asked (`drive`), nor what (`plan`).
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, ETAG, HOST, HeaderValue, IF_NONE_MATCH};
+use http::{HeaderMap, Request, Response, Uri};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_rustls::ConfigBuilderExt as _;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::plan::{Ask, Plan};
+use super::record::Outcome;
+
+/// Where requests go, and how they are spoken.
+#[derive(Clone)]
+pub(crate) struct Destination {
+    address: SocketAddr,
+    host: String,
+    is_http2: bool,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+/// Connections to one destination.
+#[derive(Clone)]
+pub(crate) struct Client {
+    destination: Destination,
+    connections: usize,
+    callers_of_each: usize,
+    patience: Duration,
+    /// The tags that were last seen, for each document and tier.
+    tags: Arc<Mutex<HashMap<(usize, String), HeaderValue>>>,
+}
+
+type Sent = Result<Response<Incoming>, TrySendError<Request<Empty<Bytes>>>>;
+
+/// Who asks one thing after the other.
+pub(crate) struct Caller {
+    client: Client,
+    connection: Connection,
+}
+
+enum Connection {
+    Own(Option<http1::SendRequest<Empty<Bytes>>>),
+    Shared(Shared),
+}
+
+/// Several callers on one connection; whoever finds it ended opens the next.
+type Shared = Arc<tokio::sync::Mutex<Option<http2::SendRequest<Empty<Bytes>>>>>;
+
+impl Destination {
+    /// By an address such as `http://127.0.0.1:8080`; trusting the authorities in this file, else those of the web.
+    pub(crate) fn new(address: &str, is_http2: bool, authorities: Option<&str>) -> Result<Self, String> {
+        let uri: Uri = address.parse().map_err(|_| format!("{address} is no address"))?;
+        let known = (uri.scheme_str(), uri.authority());
+        let (Some(scheme @ ("http" | "https")), Some(authority)) = known else {
+            return Err(format!("{address} has to look like http://host:port or https://host"));
+        };
+        let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
+        let found = (authority.host().trim_matches(['[', ']']), port).to_socket_addrs();
+        let found = found.map_err(|error| format!("{authority}: {error}"))?.next();
+        let tls = match scheme {
+            "https" => Some((connector(is_http2, authorities)?, name_of(authority.host())?)),
+            _ => None,
+        };
+        let address = found.ok_or_else(|| format!("{authority} has no address"))?;
+        Ok(Self { address, host: authority.to_string(), is_http2, tls })
+    }
+
+    /// For the report.
+    pub(crate) fn shown(&self) -> String {
+        let version = if self.is_http2 { "HTTP/2" } else { "HTTP/1.1" };
+        let within = if self.tls.is_some() { " over TLS" } else { "" };
+        format!("{} by {version}{within}", self.host)
+    }
+
+    async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        Ok(match &self.tls {
+            Some((connector, name)) => Box::new(connector.connect(name.clone(), stream).await?),
+            None => Box::new(stream),
+        })
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+fn name_of(host: &str) -> Result<ServerName<'static>, String> {
+    let name = host.trim_matches(['[', ']']).to_owned();
+    ServerName::try_from(name).map_err(|_| format!("{host} is no name for a certificate"))
+}
+
+fn connector(is_http2: bool, authorities: Option<&str>) -> Result<TlsConnector, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.expect("ring knows the versions of TLS");
+    let mut config = match authorities {
+        None => builder.with_webpki_roots().with_no_client_auth(),
+        Some(file) => {
+            let unreadable = |error: &dyn std::fmt::Display| format!("{file}: {error}");
+            let mut roots = RootCertStore::empty();
+            for root in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
+                let root = root.map_err(|error| unreadable(&error))?;
+                roots.add(root).map_err(|error| unreadable(&error))?;
+            }
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+    };
+    config.alpn_protocols = vec![if is_http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+impl Client {
+    /// So many connections; over HTTP/2, so many requests at once on each.
+    pub(crate) fn new(
+        destination: Destination,
+        connections: usize,
+        streams: usize,
+        patience: Duration,
+    ) -> Self {
+        let callers_of_each = if destination.is_http2 { streams } else { 1 };
+        Self { destination, connections, callers_of_each, patience, tags: Arc::default() }
+    }
+
+    /// How long an answer may take from when it was due.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// How many requests can be under way.
+    pub(crate) fn callers(&self) -> usize {
+        self.connections * self.callers_of_each
+    }
+
+    pub(crate) fn all_callers(&self) -> Vec<Caller> {
+        let of_one = |_| {
+            let shared = Arc::default();
+            (0..self.callers_of_each).map(move |_| self.caller(&shared)).collect::<Vec<_>>()
+        };
+        (0..self.connections).flat_map(of_one).collect()
+    }
+
+    fn caller(&self, shared: &Shared) -> Caller {
+        let connection = if self.destination.is_http2 {
+            Connection::Shared(Arc::clone(shared))
+        } else {
+            Connection::Own(None)
+        };
+        Caller { client: self.clone(), connection }
+    }
+
+    /// Asks for one document outside any schedule: its status and its body.
+    pub(crate) async fn get(&self, target: &str, key: &str) -> Result<(u16, Bytes), String> {
+        let mut caller = self.caller(&Arc::default());
+        let mut request = self.request(target, key, None);
+        request.headers_mut().remove(ACCEPT_ENCODING);
+        let answer = tokio::time::timeout(self.patience, caller.exchange(request)).await;
+        let (head, body) = answer.map_err(|_| "no answer in time".to_owned())?.map_err(Outcome::word)?;
+        Ok((head.status, body))
+    }
+
+    fn request(&self, target: &str, key: &str, tag: Option<HeaderValue>) -> Request<Empty<Bytes>> {
+        let Destination { host, is_http2, tls, .. } = &self.destination;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let mut request = Request::new(Empty::new());
+        let uri = if *is_http2 { format!("{scheme}://{host}{target}") } else { target.to_owned() };
+        *request.uri_mut() = uri.parse().expect("a target of ours is one");
+        let headers = request.headers_mut();
+        if !is_http2 {
+            headers.insert(HOST, HeaderValue::from_str(host).expect("it was in an address"));
+        }
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {key}")).expect("keys are visible ASCII");
+        bearer.set_sensitive(true);
+        headers.insert(AUTHORIZATION, bearer);
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        if let Some(tag) = tag {
+            headers.insert(IF_NONE_MATCH, tag);
+        }
+        request
+    }
+}
+
+impl Caller {
+    /// Asks, and reads the whole answer, for at most so long.
+    pub(crate) async fn asks(&mut self, plan: &Plan, ask: Ask, left: Duration) -> Outcome {
+        let key = &plan.keys[ask.key];
+        let of_whom = (ask.target, key.tier.clone());
+        let known = self.client.tags.lock().unwrap().get(&of_whom).filter(|_| ask.is_conditional).cloned();
+        let request = self.client.request(&plan.targets[ask.target], &key.text, known);
+        match tokio::time::timeout(left, self.exchange(request)).await {
+            Ok(Ok((head, _))) => {
+                if let Some(tag) = head.tag {
+                    self.client.tags.lock().unwrap().insert(of_whom, tag);
+                }
+                Outcome::Answered(head.status, head.word)
+            }
+            Ok(Err(outcome)) => outcome,
+            Err(_) => {
+                // What may still come on it belongs to nobody.
+                self.connection.forget();
+                Outcome::TooLate
+            }
+        }
+    }
+
+    /// One that nobody has touched, because its connection was ending, is sent on another, once.
+    async fn exchange(&mut self, request: Request<Empty<Bytes>>) -> Result<(Head, Bytes), Outcome> {
+        let (mut request, mut is_again) = (request, false);
+        let response = loop {
+            let copy = self.client.destination.is_http2.then(|| request.clone());
+            match self.send(request).await? {
+                Ok(response) => break response,
+                Err(mut error) => {
+                    let unsent = error.take_message().or(copy.filter(|_| is_untouched(error.error())));
+                    match unsent.filter(|_| !is_again) {
+                        Some(unsent) => {
+                            (request, is_again) = (unsent, true);
+                            if let Connection::Shared(shared) = &self.connection {
+                                // It still looks open for a moment.
+                                *shared.lock().await = None;
+                            }
+                        }
+                        None => return Err(Outcome::CutOff),
+                    }
+                }
+            }
+        };
+        let head = Head::of(&response);
+        let body = response.into_body().collect().await.map_err(|_| Outcome::CutOff)?;
+        Ok((head, body.to_bytes()))
+    }
+
+    async fn send(&mut self, request: Request<Empty<Bytes>>) -> Result<Sent, Outcome> {
+        match &mut self.connection {
+            Connection::Own(own) => {
+                let open = match own.take() {
+                    Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
+                    None => None,
+                };
+                let mut sender = match open {
+                    Some(sender) => sender,
+                    None => self.client.destination.one().await.map_err(|_| Outcome::NoConnection)?,
+                };
+                let sent = sender.try_send_request(request).await;
+                *own = Some(sender);
+                Ok(sent)
+            }
+            Connection::Shared(shared) => {
+                let mut place = shared.lock().await;
+                let open = match place.take() {
+                    Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
+                    None => None,
+                };
+                let mut sender = match open {
+                    Some(sender) => sender,
+                    None => self.client.destination.many().await.map_err(|_| Outcome::NoConnection)?,
+                };
+                *place = Some(sender.clone());
+                drop(place);
+                Ok(sender.try_send_request(request).await)
+            }
+        }
+    }
+}
+
+/// Whether the other side has said, by a GOAWAY without an error, that it has not begun with it: RFC 9113, 6.8. A
+/// stream that it has begun with ends in another way.
+fn is_untouched(error: &hyper::Error) -> bool {
+    // The crate that has the type of this is hyper's affair, so it is known by its words alone.
+    let says = |cause: &dyn Error| cause.to_string() == "connection error received: not a result of an error";
+    error.source().is_some_and(says)
+}
+
+impl Connection {
+    fn forget(&mut self) {
+        if let Self::Own(own) = self {
+            *own = None;
+        }
+    }
+}
+
+impl Destination {
+    async fn one(&self) -> std::io::Result<http1::SendRequest<Empty<Bytes>>> {
+        let stream = TokioIo::new(self.open().await?);
+        let (sender, connection) = http1::handshake(stream).await.map_err(std::io::Error::other)?;
+        drop(tokio::spawn(connection));
+        Ok(sender)
+    }
+
+    async fn many(&self) -> std::io::Result<http2::SendRequest<Empty<Bytes>>> {
+        let stream = TokioIo::new(self.open().await?);
+        let shaken = http2::handshake(TokioExecutor::new(), stream).await;
+        let (sender, connection) = shaken.map_err(std::io::Error::other)?;
+        drop(tokio::spawn(connection));
+        Ok(sender)
+    }
+}
+
+/// What is kept of the head of an answer.
+struct Head {
+    status: u16,
+    word: &'static str,
+    tag: Option<HeaderValue>,
+}
+
+impl Head {
+    fn of(response: &Response<Incoming>) -> Self {
+        let headers = response.headers();
+        Self { status: response.status().as_u16(), word: word_of(headers), tag: headers.get(ETAG).cloned() }
+    }
+}
+
+/// Where the document came from, by its `Cache-Status`; nothing where it says nothing, which every refusal does.
+fn word_of(headers: &HeaderMap) -> &'static str {
+    let said = headers.get("cache-status").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let words = ["stale", "miss", "shared", "refreshed"];
+    let detail = words.into_iter().find(|word| said.contains(&format!("detail={word}")));
+    detail.unwrap_or(if said.contains("; hit") { "hit" } else { "" })
+}

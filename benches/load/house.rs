@@ -1,0 +1,172 @@
+//! Who is asked, by whom, and for what: a gateway of our own or one at an address, its keys, and the documents it has.
+//!
+//! The documents are learnt from the gateway's own list of models. Not for: the process of an own gateway (`own`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::runtime::Runtime;
+
+use super::client::{Client, Destination};
+use super::fake::Fake;
+use super::options::{Options, Profile};
+use super::own::Own;
+use super::plan::{Key, Plan, Spread};
+
+const LIST: &str = "/api/v1/models";
+/// Documents that every gateway has, the most wanted first. Each may be asked for by every tier.
+const COMMON: [&str; 13] = [
+    LIST,
+    "/api/v1/index",
+    "/api/v1/alerts",
+    "/api/v1/models?period=24h",
+    "/api/v1/models?period=7d",
+    "/api/v1/providers",
+    "/api/v1/incidents",
+    "/api/v1/models?period=7d&sortBy=speed",
+    "/api/v1/analytics/recommendations",
+    "/api/v1/analytics/degradations",
+    "/api/v1/analytics/provider-reliability",
+    "/api/v1/analytics/transparency",
+    "/api/v1/incidents?limit=100",
+];
+/// More models than that add documents, and no new kind of work.
+const MOST_MODELS: usize = 100;
+/// Of how many keys it is tried to have that list.
+const MOST_ASKED: usize = 5;
+
+/// A gateway and what is known of it.
+pub(crate) struct House {
+    pub(crate) destination: Destination,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) targets: Vec<String>,
+    /// Where it is our own.
+    pub(crate) own: Option<Own>,
+    /// Where its backend is.
+    pub(crate) fake: Option<Fake>,
+}
+
+impl House {
+    /// Opens the one that the options and the profile want.
+    pub(crate) fn open(
+        runtime: &Runtime,
+        options: &Options,
+        profile: Profile,
+        keys_of_own: usize,
+    ) -> Result<Self, String> {
+        let (destination, keys, own, fake);
+        if let Some(address) = &options.address {
+            let file = options.keys.as_deref().ok_or("--address needs --keys")?;
+            destination = Destination::new(address, options.h2, options.ca.as_deref())?;
+            (keys, own, fake) = (read_keys(file)?, None, None);
+        } else {
+            fake = matches!(profile, Profile::HourChange | Profile::Outage).then(Fake::start);
+            let started = Own::start(runtime, fake.as_ref(), options.tls, keys_of_own);
+            let authority = started.authority().map(|path| path.display().to_string());
+            destination = Destination::new(&started.address(), options.h2, authority.as_deref())?;
+            (keys, own) = (started.keys.clone(), Some(started));
+        }
+        let mut house = Self { destination, keys, targets: Vec::new(), own, fake };
+        house.targets = house.learn(runtime)?;
+        Ok(house)
+    }
+
+    /// Everything that can be asked for, the most wanted first.
+    fn learn(&self, runtime: &Runtime) -> Result<Vec<String>, String> {
+        let (mut status, mut body) = (0, Bytes::new());
+        // A key may have nothing left just now, as one has that was abused a moment ago.
+        for key in self.keys.iter().take(MOST_ASKED) {
+            let answer = runtime.block_on(self.client().get(LIST, &key.text));
+            (status, body) = answer.map_err(|error| format!("{}: {error}", self.destination.shown()))?;
+            if status == 200 {
+                break;
+            }
+        }
+        let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let models = said["data"].as_array().filter(|_| status == 200);
+        let models = models.ok_or_else(|| format!("{LIST} was answered by {status}, and not by a list"))?;
+        // One that would have to be encoded is left out: it would be another path here than there.
+        let is_plain =
+            |id: &&str| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
+        let ids = models.iter().filter_map(|model| model["id"].as_str()).filter(is_plain).take(MOST_MODELS);
+        let of_one = ids.flat_map(|id| {
+            let detail = format!("/api/v1/models/{id}");
+            [detail.clone(), format!("{detail}/history?period=7d"), format!("/api/v1/drift/{id}")]
+        });
+        Ok(COMMON.into_iter().map(str::to_owned).chain(of_one).collect())
+    }
+
+    /// Has every document stored, as the free and as the paid see it.
+    pub(crate) fn prime(&self, runtime: &Runtime) -> Result<(), String> {
+        let client = self.client();
+        for key in ["free", "pro"].iter().filter_map(|tier| self.keys.iter().find(|key| key.tier == *tier)) {
+            for target in &self.targets {
+                let (status, _) = runtime.block_on(client.get(target, &key.text))?;
+                if status != 200 {
+                    return Err(format!("{target} was answered by {status}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the usual callers ask.
+    pub(crate) fn plan(&self, options: &Options, keys: Vec<Key>) -> Result<Arc<Plan>, String> {
+        let tiers = options.tiers.clone().unwrap_or_default();
+        self.plan_for(options, keys, tiers, options.conditional)
+    }
+
+    /// What somebody with a single key asks, or with keys that nobody has.
+    pub(crate) fn plan_beside(
+        &self,
+        options: &Options,
+        keys: Vec<Key>,
+        conditional: f64,
+    ) -> Result<Arc<Plan>, String> {
+        self.plan_for(options, keys, BTreeMap::new(), conditional)
+    }
+
+    fn plan_for(
+        &self,
+        options: &Options,
+        keys: Vec<Key>,
+        tiers: BTreeMap<String, f64>,
+        conditional: f64,
+    ) -> Result<Arc<Plan>, String> {
+        let (documents, of_keys) = (options.zipf_documents, options.zipf_keys);
+        let spread = Spread { documents, keys: of_keys, tiers, conditional };
+        Plan::new(self.targets.clone(), keys, &spread, options.seed).map(Arc::new)
+    }
+
+    /// The requests a minute that a key may ask, as the gateway says.
+    pub(crate) fn minute_of(&self, runtime: &Runtime, key: &Key) -> Result<f64, String> {
+        let (status, body) = runtime.block_on(self.client().get("/api/v1/me", &key.text))?;
+        let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let limits = said["data"][0]["limits"].as_array();
+        let minute = limits.and_then(|limits| limits.iter().find(|limit| limit["name"] == "minute"));
+        let limit = minute.and_then(|minute| minute["limit"].as_f64());
+        limit.ok_or_else(|| format!("/api/v1/me was answered by {status}, and without a limit of the minute"))
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.destination.clone(), 1, 1, Duration::from_secs(30))
+    }
+}
+
+/// A line each: the key, and its tier after a space.
+fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut keys = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let (key, tier) = line.trim().split_once(' ').unwrap_or((line.trim(), "any"));
+        if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            // The line itself is not told: it may be a key that lacks one letter.
+            return Err(format!("{}, line {}: a key is visible ASCII", file.display(), number + 1));
+        }
+        keys.push(Key { text: key.to_owned(), tier: tier.trim().to_owned() });
+    }
+    Ok(keys)
+}

@@ -1,0 +1,230 @@
+//! A gateway of the bench's own: the real program on a free port, with keys, and with the built-in backend over made-up
+//! runs or a fake one. Its socket is handed over, so that another process can take over from it.
+//!
+//! Not for: a gateway that somebody else runs; that is an address and nothing more.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rcgen::{CertificateParams, KeyPair};
+use rustix::process::{Pid, Signal, kill_process};
+use scoregate::clock::Clock;
+use scoregate::keys::{Digest, KeyForm};
+use scoregate::scoring::simulated_records;
+use tempfile::TempDir;
+use tokio::net::TcpSocket;
+use tokio::runtime::Runtime;
+
+use super::fake::Fake;
+use super::plan::Key;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
+const MODELS: usize = 20;
+/// Long enough for a score over each of its periods but the longest.
+const HOURS: u64 = 48;
+/// The tiers of its keys, and how many of ten are of each.
+const TIERS: [(&str, usize); 3] = [("free", 6), ("pro", 3), ("enterprise", 1)];
+
+/// The gateway.
+pub(crate) struct Own {
+    directory: TempDir,
+    socket: TcpListener,
+    program: Mutex<Program>,
+    /// Keys whose limits nobody here reaches.
+    pub(crate) keys: Vec<Key>,
+    /// A key of sixty requests a minute.
+    pub(crate) limited: Key,
+    has_tls: bool,
+}
+
+/// A process that ends with its owner.
+struct Program {
+    child: Child,
+    serving: std::sync::mpsc::Receiver<()>,
+}
+
+impl Own {
+    /// Before this backend, or the built-in one.
+    pub(crate) fn start(runtime: &Runtime, fake: Option<&Fake>, has_tls: bool, keys: usize) -> Self {
+        let directory = TempDir::new().unwrap();
+        let data_dir = directory.path().join("data");
+        std::fs::create_dir(&data_dir).unwrap();
+        settings(directory.path(), fake, has_tls);
+        if fake.is_none() {
+            import_runs(directory.path(), &data_dir);
+        }
+        let mut made: Vec<Key> = (0..keys).map(|number| made_key(tier_of(number))).collect();
+        made.push(made_key("limited"));
+        import_keys(directory.path(), &made);
+        let limited = made.pop().expect("it was pushed just now");
+        let socket = listen(runtime);
+        let program = Mutex::new(Program::start(directory.path(), &socket));
+        program.lock().unwrap().serves();
+        Self { directory, socket, program, keys: made, limited, has_tls }
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> String {
+        let scheme = if self.has_tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.socket.local_addr().unwrap())
+    }
+
+    /// The authority that its certificate is of.
+    pub(crate) fn authority(&self) -> Option<PathBuf> {
+        self.has_tls.then(|| self.directory.path().join("tls.pem"))
+    }
+
+    /// Another process is started, the one before is told to stop, and the other serves; how long that took.
+    pub(crate) fn takes_over(&self) -> Duration {
+        let begun = Instant::now();
+        let mut program = self.program.lock().unwrap();
+        let next = Program::start(self.directory.path(), &self.socket);
+        let mut before = std::mem::replace(&mut *program, next);
+        kill_process(Pid::from_child(&before.child), Signal::TERM).unwrap();
+        let ended = before.child.wait().unwrap();
+        assert!(ended.success(), "the process before ended with {ended}");
+        program.serves();
+        begun.elapsed()
+    }
+
+    /// Its resident memory, in MiB.
+    pub(crate) fn resident(&self) -> f64 {
+        let id = self.program.lock().unwrap().child.id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1_024.0
+    }
+}
+
+impl Program {
+    /// With this socket handed over, as systemd does it.
+    fn start(directory: &Path, socket: &TcpListener) -> Self {
+        let hand_over = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
+        let file = directory.join("scoregate.toml");
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", hand_over, PROGRAM, "serve", "--config", file.to_str().unwrap()]);
+        command.env_clear().env("TMPDIR", directory).stdin(OwnedFd::from(socket.try_clone().unwrap()));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let (says, serving) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in lines {
+                if line.contains("serving") {
+                    says.send(()).expect("the program is kept for as long as it talks");
+                } else if line.contains("ERROR") {
+                    drop(writeln!(std::io::stderr(), "{line}"));
+                }
+            }
+        });
+        Self { child, serving }
+    }
+
+    fn serves(&self) {
+        self.serving.recv().expect("the program ended before it served");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, which is as well.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A free port. Its queue is longer than the standard library's: while nobody accepts, all who come wait there.
+fn listen(runtime: &Runtime) -> TcpListener {
+    runtime.block_on(async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        socket.listen(4_096).unwrap().into_std().unwrap()
+    })
+}
+
+fn settings(directory: &Path, fake: Option<&Fake>, has_tls: bool) {
+    let data_dir = directory.join("data");
+    let mut text = format!(
+        "admin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nserver.max_connections_per_address = 10000\n",
+        data_dir.display()
+    );
+    match fake {
+        None => text.push_str("upstream = \"built-in\"\n"),
+        Some(fake) => {
+            let url = format!("http://{}", fake.address);
+            write!(
+                text,
+                "upstream.url = \"{url}\"\nupstream.first_byte_timeout = \"1s\"\nupstream.timeout = \"2s\"\n"
+            )
+            .unwrap();
+        }
+    }
+    for (tier, _) in TIERS {
+        let is_paid = tier != "free";
+        write!(text, "[tiers.{tier}]\nminute = 100000000\nday = 100000000\npaid = {is_paid}\n").unwrap();
+    }
+    text.push_str("[tiers.limited]\nminute = 60\nday = 100000\npaid = true\n");
+    if has_tls {
+        let [certificate, key] = certify(directory).map(|path| path.display().to_string());
+        write!(text, "[tls.default]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n").unwrap();
+    }
+    std::fs::write(directory.join("scoregate.toml"), text).unwrap();
+}
+
+/// A certificate that signs itself.
+fn certify(directory: &Path) -> [PathBuf; 2] {
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&key).unwrap();
+    let paths = ["tls.pem", "tls.key"].map(|name| directory.join(name));
+    std::fs::write(&paths[0], certificate.pem()).unwrap();
+    std::fs::write(&paths[1], key.serialize_pem()).unwrap();
+    paths
+}
+
+fn tier_of(number: usize) -> &'static str {
+    let mut place = number % 10;
+    for (tier, of_ten) in TIERS {
+        if place < of_ten {
+            return tier;
+        }
+        place -= of_ten;
+    }
+    "free"
+}
+
+/// A key of the form that a gateway gives out.
+pub(crate) fn made_key(tier: &str) -> Key {
+    let secret = KeyForm::new("sg_live", false).mint().unwrap();
+    Key { text: secret.expose().to_owned(), tier: tier.to_owned() }
+}
+
+fn import_keys(directory: &Path, keys: &[Key]) {
+    let mut text = String::from("sha256,name,tier\n");
+    for (number, key) in keys.iter().enumerate() {
+        writeln!(text, "{},caller {number},{}", Digest::of(&key.text), key.tier).unwrap();
+    }
+    let (file, config) = (directory.join("keys.csv"), directory.join("scoregate.toml"));
+    std::fs::write(&file, text).unwrap();
+    run(&["keys", "import", file.to_str().unwrap(), "--config", config.to_str().unwrap()]);
+}
+
+fn import_runs(directory: &Path, data_dir: &Path) {
+    let file = directory.join("runs.jsonl");
+    let mut text = std::io::BufWriter::new(std::fs::File::create(&file).unwrap());
+    for record in simulated_records(7, MODELS, Clock::system().now().wall, HOURS) {
+        writeln!(text, "{}", record.write()).unwrap();
+    }
+    text.flush().unwrap();
+    run(&["scoring", "import", file.to_str().unwrap(), "--data-dir", data_dir.to_str().unwrap()]);
+}
+
+fn run(arguments: &[&str]) {
+    let done = Command::new(PROGRAM).args(arguments).env_clear().output().unwrap();
+    let [said, wrong] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(done.status.success(), "{arguments:?}: {said}{wrong}");
+}

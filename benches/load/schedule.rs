@@ -1,0 +1,94 @@
+//! When each request should be sent: fixed by the rates before the first one is, whatever the server does meanwhile.
+//!
+//! Pure. This is what makes the loop an open one: a latency is counted from the instant that stands here, so a server
+//! that stalls is charged for all who would have come meanwhile. Not for: what is sent (`plan`), nor sending (`drive`).
+
+use std::time::Duration;
+
+/// A stretch of a run that has one rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Stretch {
+    /// Its name in the report.
+    pub(crate) name: String,
+    /// Requests a second.
+    pub(crate) rate: f64,
+    /// How long it is.
+    pub(crate) lasts: Duration,
+}
+
+impl Stretch {
+    pub(crate) fn new(name: &str, rate: f64, seconds: f64) -> Self {
+        Self { name: name.to_owned(), rate, lasts: Duration::from_secs_f64(seconds) }
+    }
+
+    fn requests(&self) -> u64 {
+        whole(self.rate * self.lasts.as_secs_f64())
+    }
+}
+
+/// Stretches, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    placed: Vec<Placed>,
+}
+
+#[derive(Clone, Debug)]
+struct Placed {
+    stretch: Stretch,
+    begins: Duration,
+    first: u64,
+}
+
+impl Schedule {
+    pub(crate) fn new(stretches: Vec<Stretch>) -> Self {
+        let (mut begins, mut first, mut placed) = (Duration::ZERO, 0, Vec::new());
+        for stretch in stretches {
+            let (lasts, requests) = (stretch.lasts, stretch.requests());
+            placed.push(Placed { stretch, begins, first });
+            begins += lasts;
+            first += requests;
+        }
+        Self { placed }
+    }
+
+    /// When a request is due, counted from the begin of the run, and in which stretch; none after the last.
+    pub(crate) fn due(&self, number: u64) -> Option<(Duration, usize)> {
+        let after = self.placed.partition_point(|placed| placed.first <= number);
+        // A stretch that is too short for a request has its successor's first number, and is skipped by that.
+        let at = after.checked_sub(1)?;
+        let placed = self.placed.get(at)?;
+        let within = number - placed.first;
+        if within >= placed.stretch.requests() {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "exact for more requests than any run has")]
+        let offset = Duration::from_secs_f64(within as f64 / placed.stretch.rate);
+        Some((placed.begins + offset, at))
+    }
+
+    /// All requests.
+    pub(crate) fn requests(&self) -> u64 {
+        self.placed.last().map_or(0, |placed| placed.first + placed.stretch.requests())
+    }
+
+    /// When the last stretch ends.
+    pub(crate) fn lasts(&self) -> Duration {
+        self.placed.last().map_or(Duration::ZERO, |placed| placed.begins + placed.stretch.lasts)
+    }
+
+    /// When the stretch of this name begins.
+    pub(crate) fn begins(&self, name: &str) -> Duration {
+        let of_name = self.placed.iter().find(|placed| placed.stretch.name == name);
+        of_name.map_or(Duration::ZERO, |placed| placed.begins)
+    }
+
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = &Stretch> {
+        self.placed.iter().map(|placed| &placed.stretch)
+    }
+}
+
+fn whole(number: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, rounded down")]
+    let whole = (number + 1e-6).max(0.0) as u64;
+    whole
+}
