@@ -126,7 +126,8 @@ def draw(prometheus, dashboard, begin, end, window):
     for panel in dashboard["panels"]:
         place = panel["gridPos"]
         width, height = place["w"] * COLUMN - GAP, place["h"] * ROW - GAP
-        lines = lines_of(prometheus, panel, begin, end, window)
+        # The highest first: where there is no room for all names, those are told that can be seen.
+        lines = sorted(lines_of(prometheus, panel, begin, end, window), key=lambda line: -max(value for _, value in line[1]))
         inside = [f'<rect width="{width}" height="{height}" rx="4" fill="#ffffff" stroke="#cbd5e1"/>']
         title = panel["title"] if place["w"] > 4 or len(panel["title"]) < 27 else panel["title"][:25] + "…"
         inside.append(text(10, 18, title, 12 if place["w"] > 4 else 10.5, "#0f172a", weight="bold"))
@@ -137,7 +138,9 @@ def draw(prometheus, dashboard, begin, end, window):
             inside += stat(panel, lines, width, height)
         else:
             inside += graph(panel, lines, width, height, begin, end)
-        parts.append(f'<g transform="translate({place["x"] * COLUMN + GAP},{place["y"] * ROW + 40})">{"".join(inside)}</g>')
+        # A picture of its own: what is too long ends at its edge.
+        x, y = place["x"] * COLUMN + GAP, place["y"] * ROW + 40
+        parts.append(f'<svg x="{x}" y="{y}" width="{width}" height="{height}">{"".join(inside)}</svg>')
     return page(whole, tall, [text(GAP + 2, 26, dashboard["title"], 17, "#0f172a", weight="bold"), *parts]), empty
 
 

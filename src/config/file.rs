@@ -134,7 +134,7 @@ fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
 }
 
 /// Variables of the environment that begin like ours and are no settings.
-const NOT_SETTINGS: [&str; 2] = ["SCOREGATE_CONFIG", "SCOREGATE_FULL"];
+const NOT_SETTINGS: [&str; 3] = ["SCOREGATE_CONFIG", "SCOREGATE_FULL", "SCOREGATE_WRITE"];
 
 /// Reads the environment: what begins with `SCOREGATE_` has to be a setting.
 pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Result<Written, Problems> {
