@@ -2,7 +2,7 @@
 //!
 //! So many places are kept, however many different ones come. Who finds none takes the place of whoever was counted least,
 //! and inherits that count: so nobody is counted too little, and by how much one may be counted too much is known. Whoever
-//! makes up more than one in [`PLACES`] of what came to a shard is surely there. Not for: metrics, whose labels are closed
+//! makes up more than one in `PLACES` of what came to a shard is surely there. Not for: metrics, whose labels are closed
 //! sets, nor for who is counted and why.
 
 use std::hash::{BuildHasher as _, Hash};
