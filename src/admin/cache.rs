@@ -13,11 +13,7 @@ use crate::gateway::{Kept, Larder};
 use crate::routes::Selection;
 
 use super::command::Problem;
-
-/// The path of the list.
-pub const CACHE: &str = "/v1/cache";
-/// The path of the purge.
-pub const PURGE: &str = "/v1/cache/purge";
+use super::paths::{CACHE, PURGE};
 
 /// A purge, as it is asked for.
 #[derive(Clone, Debug, Deserialize, Serialize)]

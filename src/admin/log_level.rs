@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use crate::telemetry::log;
 
 use super::command::Problem;
-
-/// The path.
-pub(super) const LOG: &str = "/v1/log";
+use super::paths::LOG;
 
 /// A level, as it is asked for.
 #[derive(Debug, Deserialize)]

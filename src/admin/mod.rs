@@ -18,13 +18,14 @@ mod usage;
 mod view;
 
 pub use access::{Access, BadToken};
-pub use cache::{CACHE, DocumentView, PURGE, PurgeBody};
+pub use cache::{DocumentView, PurgeBody};
 pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
 pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
-pub use reload::{RELOAD, ReloadAsked, Reloaded, Reloads};
+pub use paths::{CACHE, PURGE, RELOAD, USAGE};
+pub use reload::{ReloadAsked, Reloaded, Reloads};
 pub use serve::{InForce, Side, SideConfig, run};
 pub use settings::SettingView;
-pub use usage::{AllowanceView, ApplicationUseView, StrangerUseView, USAGE, UsageView};
+pub use usage::{AllowanceView, ApplicationUseView, StrangerUseView, UsageView};
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,
 };

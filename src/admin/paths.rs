@@ -3,12 +3,20 @@
 //!
 //! Not for: the methods of a path, nor what stands below one; each part knows its own.
 
-use super::cache::CACHE;
-use super::log_level::LOG;
-use super::reload::RELOAD;
-use super::settings::SETTINGS;
-use super::upstream::UPSTREAM;
-use super::usage::USAGE;
+/// The stored documents.
+pub const CACHE: &str = "/v1/cache";
+/// The purge of them.
+pub const PURGE: &str = "/v1/cache/purge";
+/// Who asks how much.
+pub const USAGE: &str = "/v1/usage";
+/// How it stands with the backend.
+pub(super) const UPSTREAM: &str = "/v1/upstream";
+/// The settings in force.
+pub(super) const SETTINGS: &str = "/v1/settings";
+/// How much the log says.
+pub(super) const LOG: &str = "/v1/log";
+/// The settings are to be read again.
+pub const RELOAD: &str = "/v1/reload";
 
 /// A part of the side port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

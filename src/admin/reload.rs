@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::command::Problem;
-
-/// The path of the command.
-pub const RELOAD: &str = "/v1/reload";
+use super::paths::RELOAD;
 
 /// What became of a reload that was taken: the paths of the settings that are other than before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

@@ -7,9 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::command::Problem;
-
-/// The path.
-pub(super) const SETTINGS: &str = "/v1/settings";
+use super::paths::SETTINGS;
 
 /// A setting in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -10,9 +10,7 @@ use crate::clock::Wall;
 use crate::gateway::{Failed, Larder, Standing};
 
 use super::command::Problem;
-
-/// The path.
-pub(super) const UPSTREAM: &str = "/v1/upstream";
+use super::paths::UPSTREAM;
 
 /// How it stands.
 #[derive(Clone, Debug, Serialize)]

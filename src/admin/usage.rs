@@ -12,9 +12,8 @@ use crate::keys::ApplicationId;
 use crate::limits::Standing;
 
 use super::command::Problem;
+use super::paths::USAGE;
 
-/// The path of the list.
-pub const USAGE: &str = "/v1/usage";
 /// How many of a kind are listed if nothing is said of it, and at the most.
 const USUAL: usize = 20;
 const MOST: usize = 1_024;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::clock::{Clock, Mono};
-use crate::telemetry::metrics::Label;
 
+use super::labels::Room;
 use super::observe::Instruments;
 use super::refusal::Refusal;
 
@@ -30,13 +30,6 @@ pub struct CapacityConfig {
     pub queue: usize,
     /// For how long at the most.
     pub patience: Duration,
-}
-
-/// Which room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    AtHand,
-    Waiting,
 }
 
 /// The two rooms.
@@ -131,26 +124,6 @@ impl Space {
 
     fn taken(&self) -> usize {
         self.size.saturating_sub(self.places.available_permits())
-    }
-}
-
-impl Room {
-    /// Both, in the order of the variants.
-    pub(super) const ALL: [Self; 2] = [Self::AtHand, Self::Waiting];
-
-    /// Its word in metrics and the log.
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::AtHand => "at_hand",
-            Self::Waiting => "waiting",
-        }
-    }
-}
-
-impl Label for Room {
-    const NAME: &'static str = "room";
-    fn index(self) -> usize {
-        self as usize
     }
 }
 

@@ -5,19 +5,18 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 
 use super::Gateway;
 use super::authenticate::{Caller, has_a_key};
 use super::labels::Subject;
 use super::observe::Seen;
 use super::outcome::Outcome;
-use super::pen::Pen;
 use super::refusal::Refusal;
+use super::request_id::RequestId;
 use super::told::Told;
 use super::usage::Ending;
 use crate::clock::Now;
-use crate::keys::KeyForm;
 use crate::routes::DocumentKey;
 use crate::telemetry::trace::Trace;
 
@@ -28,15 +27,6 @@ pub struct Peer {
     pub address: IpAddr,
     /// Whether what is said to it is encrypted.
     pub is_encrypted: bool,
-}
-
-/// The identifier of a request, for its answer and for whoever searches for it.
-#[derive(Clone, Debug)]
-pub(super) enum RequestId {
-    /// The caller's own.
-    Given(HeaderValue),
-    /// One of ours: hexadecimal digits.
-    Fresh([u8; 16]),
 }
 
 /// A request and all that has become of it so far.
@@ -144,54 +134,4 @@ impl Drop for Exchange<'_> {
         self.gateway.request_log.over(fault, took, || self.told(took));
         self.count_use(ended);
     }
-}
-
-impl RequestId {
-    /// The caller's own identifier if it is well formed and has no key in it, else a new one: it is repeated in the log
-    /// and in the bodies of errors, where a key has no place.
-    fn of(headers: &HeaderMap, form: &KeyForm, now: Now) -> Self {
-        let mut given = headers.get_all("x-request-id").iter();
-        let holds_one = |id: &HeaderValue| has_a_key(id.to_str().unwrap_or_default(), headers, form);
-        match (given.next(), given.next()) {
-            (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
-            _ => Self::Fresh(fresh(now)),
-        }
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        let text = match self {
-            Self::Given(id) => id.as_bytes(),
-            Self::Fresh(id) => id,
-        };
-        std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
-    }
-
-    /// As a header's value.
-    pub(super) fn value(&self, pen: &mut Pen) -> HeaderValue {
-        match self {
-            Self::Given(id) => id.clone(),
-            Self::Fresh(_) => pen.words(self.as_str()).value(),
-        }
-    }
-}
-
-fn is_well_formed(id: &HeaderValue) -> bool {
-    let bytes = id.as_bytes();
-    (8..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
-}
-
-/// Unique within this life by its count, and between lives by where the count began.
-fn fresh(now: Now) -> [u8; 16] {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static FIRST: OnceLock<u64> = OnceLock::new();
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let first = *FIRST.get_or_init(|| getrandom::u64().unwrap_or(now.wall.millis()));
-    let number = first.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
-    let mut text = [0u8; 16];
-    for (place, digit) in text.iter_mut().enumerate() {
-        let nibble = (number >> (60 - 4 * place)) & 15;
-        *digit = b"0123456789abcdef".get(usize::try_from(nibble).unwrap_or(0)).copied().unwrap_or(b'0');
-    }
-    text
 }

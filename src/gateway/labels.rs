@@ -41,6 +41,13 @@ pub(super) enum Class {
 #[derive(Clone, Copy)]
 pub(super) struct TierLabel(pub(super) Option<TierIndex>);
 
+/// Which room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    AtHand,
+    Waiting,
+}
+
 impl Class {
     /// The class that a status is of.
     pub(super) fn of(status: StatusCode) -> Self {
@@ -112,6 +119,26 @@ impl Label for Code {
 
 impl Label for Rule {
     const NAME: &'static str = "rule";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Room {
+    /// Both, in the order of the variants.
+    pub(super) const ALL: [Self; 2] = [Self::AtHand, Self::Waiting];
+
+    /// Its word in metrics and the log.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::AtHand => "at_hand",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+impl Label for Room {
+    const NAME: &'static str = "room";
     fn index(self) -> usize {
         self as usize
     }

@@ -37,6 +37,7 @@ mod refresher;
 mod refreshes;
 mod refusal;
 mod registrar;
+mod request_id;
 mod resolve;
 mod respond;
 mod retirement;

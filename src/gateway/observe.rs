@@ -10,9 +10,8 @@ use crate::routes::codes::{CODES, Code};
 use crate::telemetry::metrics::{Family, Registry, Table};
 use crate::upstream::{Condition, Health};
 
-use super::capacity::Room;
 use super::counted::{FetchEnd, StoreWork, Units, WhileAway};
-use super::labels::{Class, Subject, TierLabel};
+use super::labels::{Class, Room, Subject, TierLabel};
 use super::outcome::Outcome;
 use super::terms::TierIndex;
 

@@ -19,9 +19,9 @@ use crate::routes::codes::Code;
 use crate::telemetry::requests::{Fields, Lines};
 use crate::telemetry::trace::Trace;
 
-use super::exchange::RequestId;
 use super::outcome::Outcome;
 use super::refusal::Fault;
+use super::request_id::RequestId;
 
 /// Which requests are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

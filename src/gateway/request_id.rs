@@ -1,0 +1,72 @@
+//! The identifier of a request, for its answer, for the log, and for whoever searches for it.
+//!
+//! Not for: the trace that a request is a part of (`telemetry::trace`).
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{HeaderMap, HeaderValue};
+
+use crate::clock::Now;
+use crate::keys::KeyForm;
+
+use super::authenticate::has_a_key;
+use super::pen::Pen;
+
+/// The identifier.
+#[derive(Clone, Debug)]
+pub(super) enum RequestId {
+    /// The caller's own.
+    Given(HeaderValue),
+    /// One of ours: hexadecimal digits.
+    Fresh([u8; 16]),
+}
+
+impl RequestId {
+    /// The caller's own identifier if it is well formed and has no key in it, else a new one: it is repeated in the log
+    /// and in the bodies of errors, where a key has no place.
+    pub(super) fn of(headers: &HeaderMap, form: &KeyForm, now: Now) -> Self {
+        let mut given = headers.get_all("x-request-id").iter();
+        let holds_one = |id: &HeaderValue| has_a_key(id.to_str().unwrap_or_default(), headers, form);
+        match (given.next(), given.next()) {
+            (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
+            _ => Self::Fresh(fresh(now)),
+        }
+    }
+
+    /// Its characters.
+    pub(super) fn as_str(&self) -> &str {
+        let text = match self {
+            Self::Given(id) => id.as_bytes(),
+            Self::Fresh(id) => id,
+        };
+        std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
+    }
+
+    /// As a header's value.
+    pub(super) fn value(&self, pen: &mut Pen) -> HeaderValue {
+        match self {
+            Self::Given(id) => id.clone(),
+            Self::Fresh(_) => pen.words(self.as_str()).value(),
+        }
+    }
+}
+
+fn is_well_formed(id: &HeaderValue) -> bool {
+    let bytes = id.as_bytes();
+    (8..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
+}
+
+/// Unique within this life by its count, and between lives by where the count began.
+fn fresh(now: Now) -> [u8; 16] {
+    static FIRST: OnceLock<u64> = OnceLock::new();
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let first = *FIRST.get_or_init(|| getrandom::u64().unwrap_or(now.wall.millis()));
+    let number = first.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut text = [0u8; 16];
+    for (place, digit) in text.iter_mut().enumerate() {
+        let nibble = (number >> (60 - 4 * place)) & 15;
+        *digit = b"0123456789abcdef".get(usize::try_from(nibble).unwrap_or(0)).copied().unwrap_or(b'0');
+    }
+    text
+}
