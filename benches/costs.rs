@@ -97,8 +97,13 @@ impl Program {
             .unwrap();
         let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
         let key = made["key"].as_str().unwrap().to_owned();
-        let mut child =
-            Command::new(binary).arg("serve").args(config).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(binary)
+            .arg("serve")
+            .args(config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
         let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
