@@ -10,6 +10,7 @@ mod command;
 mod lines;
 mod log_level;
 mod paths;
+mod query;
 mod reload;
 mod serve;
 mod settings;

@@ -30,8 +30,7 @@ use super::command::{Command, Problem, largest_body, perform};
 use super::paths::Part;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
-use super::usage::Looking;
-use super::{cache, log_level, upstream};
+use super::{cache, log_level, upstream, usage};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -224,8 +223,7 @@ impl Side {
             Some(Part::Documents) => cache::answer(&gateway.larder, &head.method, path, &body, &who).await?,
             Some(Part::Upstream) => upstream::answer(&gateway.larder, &head.method, path)?,
             Some(Part::Usage) => {
-                let looking = Looking { gateway: &gateway, registrar: &self.registrar };
-                looking.answer(&head.method, path, head.uri.query()).await?
+                usage::answer(&gateway, &self.registrar, &head.method, path, head.uri.query()).await?
             }
             Some(Part::Settings) => settings::answer(&self.in_force.load().settings, &head.method, path)?,
             Some(Part::Log) => log_level::answer(&head.method, path, &body, &who)?,

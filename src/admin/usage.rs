@@ -13,6 +13,7 @@ use crate::limits::Standing;
 
 use super::command::Problem;
 use super::paths::USAGE;
+use super::query::Pairs;
 
 /// How many of a kind are listed if nothing is said of it, and at the most.
 const USUAL: usize = 20;
@@ -66,39 +67,32 @@ pub struct StrangerUseView {
     pub counted: Counted,
 }
 
-/// What answers these paths.
-pub(super) struct Looking<'a> {
-    pub(super) gateway: &'a Gateway,
-    pub(super) registrar: &'a Registrar,
-}
-
-impl Looking<'_> {
-    /// Answers a request for one of these paths.
-    pub(super) async fn answer(
-        &self,
-        method: &Method,
-        path: &str,
-        query: Option<&str>,
-    ) -> Result<Value, Problem> {
-        let (usage, now) = (&self.gateway.usage, self.gateway.clock.now());
-        match (method, path.strip_prefix(USAGE)) {
-            (&Method::GET, Some("")) => {
-                let most = most(query)?;
-                let view = UsageView {
-                    since: usage.since(now).rfc3339(),
-                    applications: usage.applications(most, now).iter().map(Into::into).collect(),
-                    strangers: usage.strangers(most, now).iter().map(Into::into).collect(),
-                };
-                Ok(json!(view))
-            }
-            (&Method::GET, Some(rest)) if rest.starts_with('/') => {
-                let id: ApplicationId =
-                    rest.trim_start_matches('/').parse().map_err(|bad| Problem::bad(format!("{bad}")))?;
-                let account = self.registrar.account(id).await?.ok_or_else(|| forgotten(id))?;
-                Ok(json!(ApplicationUseView::from(&usage.of(&account, now))))
-            }
-            _ => Err(Problem::not_found()),
+/// Answers a request for one of these paths.
+pub(super) async fn answer(
+    gateway: &Gateway,
+    registrar: &Registrar,
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+) -> Result<Value, Problem> {
+    let (usage, now) = (&gateway.usage, gateway.clock.now());
+    match (method, path.strip_prefix(USAGE)) {
+        (&Method::GET, Some("")) => {
+            let most = most(query)?;
+            let view = UsageView {
+                since: usage.since(now).rfc3339(),
+                applications: usage.applications(most, now).iter().map(Into::into).collect(),
+                strangers: usage.strangers(most, now).iter().map(Into::into).collect(),
+            };
+            Ok(json!(view))
         }
+        (&Method::GET, Some(below)) => {
+            let id = below.strip_prefix('/').unwrap_or(below);
+            let id: ApplicationId = id.parse().map_err(|bad| Problem::bad(format!("{bad}")))?;
+            let account = registrar.account(id).await?.ok_or_else(|| forgotten(id))?;
+            Ok(json!(ApplicationUseView::from(&usage.of(&account, now))))
+        }
+        _ => Err(Problem::not_found()),
     }
 }
 
@@ -107,10 +101,9 @@ fn forgotten(id: ApplicationId) -> Problem {
 }
 
 fn most(query: Option<&str>) -> Result<usize, Problem> {
-    let bad = || Problem::bad(format!("most: a whole number from 1 to {MOST}"));
-    let Some(query) = query else { return Ok(USUAL) };
-    let number = query.strip_prefix("most=").ok_or_else(bad)?;
-    number.parse().ok().filter(|most| (1..=MOST).contains(most)).ok_or_else(bad)
+    let most = Pairs::read(query, &["most"])?.number("most")?.unwrap_or(USUAL);
+    let bad = || Problem::bad(format!("`most` has to be from 1 to {MOST}"));
+    (1..=MOST).contains(&most).then_some(most).ok_or_else(bad)
 }
 
 impl From<&ApplicationUse> for ApplicationUseView {

@@ -9,6 +9,7 @@ use super::bodies::{
 };
 use super::{Command, Problem};
 use crate::admin::lines::{Fields, read_json};
+use crate::admin::query::Pairs;
 use crate::keys::ApplicationId;
 use crate::store::AuditAsk;
 
@@ -166,29 +167,6 @@ fn known(id: &str) -> Result<ApplicationId, Problem> {
 fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)
         .map_err(|error| Problem::bad(format!("the body is not as it should be: {error}")))
-}
-
-/// The parameters of a query: none of them needs an escape.
-struct Pairs<'q>(Vec<(&'q str, &'q str)>);
-
-impl<'q> Pairs<'q> {
-    fn read(query: Option<&'q str>, names: &[&str]) -> Result<Self, Problem> {
-        let pairs = query.unwrap_or("").split('&').filter(|pair| !pair.is_empty());
-        let pairs: Vec<_> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
-        if pairs.iter().any(|(name, _)| !names.contains(name)) {
-            return Err(Problem::bad(format!("the query may have {}", names.join(", "))));
-        }
-        Ok(Self(pairs))
-    }
-
-    fn get(&self, name: &str) -> Option<&'q str> {
-        self.0.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| *value)
-    }
-
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Problem> {
-        let bad = |_| Problem::bad(format!("`{name}` has to be a number"));
-        self.get(name).map(|text| text.parse().map_err(bad)).transpose()
-    }
 }
 
 #[cfg(test)]
