@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::answer::{Answer, ask};
-use crate::floor::{BARE, LISTENS, RAW};
+use crate::floor::{BARE, BARE_OF_TWO, LISTENS, RAW};
 use crate::job::{DAY, Keys, MINUTE};
 use crate::machine::{Cores, installed};
 use crate::process::{Process, free_port};
@@ -118,16 +118,27 @@ const PEERS: [Peer; 5] = [
 
 /// The two that decide nothing. They are this program again, and send these bytes.
 pub(crate) fn floor(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
-    let start = |(name, role)| {
-        let directory = TempDir::new().unwrap();
-        let file = directory.path().join("answer");
-        std::fs::write(&file, &sent.bytes).unwrap();
-        let mut command = cores.one(&std::env::current_exe().unwrap());
-        command.arg(role).arg(file);
-        let (process, address) = Process::that_says(command, directory, LISTENS);
-        Contestant { name, address, process, knows_keys: false, cannot: "decides nothing" }
-    };
-    [("raw epoll loop", RAW), ("bare hyper", BARE)].map(start).into()
+    let this = std::env::current_exe().unwrap();
+    [("raw epoll loop", RAW), ("bare hyper", BARE)]
+        .map(|(name, role)| decides_nothing(name, role, cores.one(&this), sent))
+        .into()
+}
+
+/// The codec on two cores, with one worker and with two.
+pub(crate) fn bare_on_two_cores(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
+    let this = std::env::current_exe().unwrap();
+    [("bare hyper, one worker, free to move", BARE), ("bare hyper, two workers", BARE_OF_TWO)]
+        .map(|(name, role)| decides_nothing(name, role, cores.two(&this), sent))
+        .into()
+}
+
+fn decides_nothing(name: &'static str, role: &str, mut command: Command, sent: &Answer) -> Contestant {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("answer");
+    std::fs::write(&file, &sent.bytes).unwrap();
+    command.arg(role).arg(file);
+    let (process, address) = Process::that_says(command, directory, LISTENS);
+    Contestant { name, address, process, knows_keys: false, cannot: "decides nothing" }
 }
 
 /// All peers that are installed, and why the others are not here.

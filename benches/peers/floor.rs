@@ -22,11 +22,13 @@ pub(crate) const LISTENS: &str = "listening on ";
 pub(crate) const RAW: &str = "floor-raw";
 /// The codec's.
 pub(crate) const BARE: &str = "floor-bare";
+/// The codec's with two workers.
+pub(crate) const BARE_OF_TWO: &str = "floor-bare-two";
 
 /// Is one of them, if these arguments say so. It ends with whoever started it.
 pub(crate) fn is_played(arguments: &[String]) -> bool {
     let [_, role, file] = arguments else { return false };
-    if role != RAW && role != BARE {
+    if ![RAW, BARE, BARE_OF_TWO].contains(&role.as_str()) {
         return false;
     }
     let answer = std::fs::read(Path::new(file)).unwrap();
@@ -37,10 +39,11 @@ pub(crate) fn is_played(arguments: &[String]) -> bool {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     println!("{LISTENS}{}", listener.local_addr().unwrap());
-    if role == RAW {
-        raw(&listener, &answer);
-    } else {
-        bare(listener, &answer);
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    match role.as_str() {
+        RAW => raw(&listener, &answer),
+        BARE => bare(&mut tokio::runtime::Builder::new_current_thread(), listener, &answer),
+        _ => bare(threads.worker_threads(2), listener, &answer),
     }
     true
 }
@@ -84,10 +87,10 @@ fn raw(listener: &TcpListener, answer: &[u8]) {
 
 /// A service as one writes it: the fields are cloned, the body is shared. The codec adds date and length, as it does
 /// for the gateway.
-fn bare(listener: TcpListener, answer: &[u8]) {
+fn bare(runtime: &mut tokio::runtime::Builder, listener: TcpListener, answer: &[u8]) {
     let (fields, body) = parts(answer);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async move {
+    let runtime = runtime.enable_all().build().unwrap();
+    let accepting = runtime.spawn(async move {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -103,6 +106,7 @@ fn bare(listener: TcpListener, answer: &[u8]) {
             );
         }
     });
+    runtime.block_on(accepting).unwrap();
 }
 
 fn parts(answer: &[u8]) -> (HeaderMap, Bytes) {

@@ -3,7 +3,8 @@
 //!
 //! A key from a header, a minute's and a day's limit, 5.7 KB of stored JSON, header fields that tell the limits; 64 kept
 //! connections, servers on one core, the client on another. `cargo bench --bench peers` is small; `SCOREGATE_FULL=1`
-//! measures enough to be believed. Its end is one line of JSON. Not for: passing or failing by speed; what fails is a
+//! measures enough to be believed, and `-- hyper HAProxy` measures the rows alone in whose names one of these words stands,
+//! besides ours. Its end is one line of JSON. Not for: passing or failing by speed; what fails is a
 //! contestant that does not do its job.
 
 #![expect(
@@ -32,7 +33,7 @@ mod table;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::{Answer, ask};
 use crate::client::CONNECTIONS;
@@ -61,6 +62,8 @@ fn main() {
     let (cores, keys) = (Cores::take(), Keys::mint());
     let scores = backend::of_scores();
     let start = |ours| ours::start(ours, &cores, &keys, scores);
+    let words: Vec<&String> = arguments.iter().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let is_asked_for = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let plain = start(PLAIN);
     let sent = hit(&plain, &keys);
     println!(
@@ -75,7 +78,13 @@ fn main() {
     let others: Vec<Contestant> =
         [start(SILENT)].into_iter().chain(contestants::floor(&cores, &sent)).chain(peers).collect();
     hold_to_the_job(&plain, &others, &keys, &sent, &absent);
-    let spread = [start(ONE_OF_TWO), start(TWO)];
+    let others: Vec<Contestant> = others.into_iter().filter(|other| is_asked_for(other.name)).collect();
+    let spread: Vec<Contestant> = if is_asked_for(TWO.name) {
+        let of_the_floor = contestants::bare_on_two_cores(&cores, &sent);
+        [ONE_OF_TWO, TWO].map(start).into_iter().chain(of_the_floor).collect()
+    } else {
+        Vec::new()
+    };
 
     let mut rows: Vec<Row<'_>> =
         [&plain].into_iter().chain(&others).map(|who| Row::hits(who, &keys)).collect();
@@ -85,25 +94,32 @@ fn main() {
         ("scoregate, 401", keys.refused()),
         ("scoregate, 429", keys.limited()),
     ];
+    let kinds = kinds.into_iter().filter(|(name, _)| is_asked_for(name));
     rows.extend(kinds.map(|(name, job)| Row { name: name.to_owned(), who: &plain, job }));
     let mut figures = in_turns(&rows, &size);
     let half = middle(&figures[0].rate).unwrap() / 2.0;
     at_rate(&rows[..all], &size, half, &mut figures[..all]);
-    let spread: Vec<Row<'_>> = spread.iter().map(|who| Row::hits(who, &keys)).collect();
-    let of_spread = in_turns(&spread, &size);
-
-    let told = |rows: &[Row<'_>], figures: &[Figures], heading: &str| {
-        let named: Vec<_> = rows.iter().map(|row| row.name.clone()).zip(figures).collect();
-        table::print(heading, &named)
-    };
     let heading =
         format!("a hit; latencies at {half:.0} a second, half of what the gateway can do, for who keeps up");
-    let of_all = told(&rows, &figures, &heading);
-    let of_spread = told(&spread, &of_spread, "two workers against one, both on the same two cores");
+    let of_all = tell(&rows, &figures, &heading);
+    let of_two = two_against_one(&spread, &keys, &size);
     println!(
         "\n{}",
-        json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_spread, "absent": absent })
+        json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_two, "absent": absent })
     );
+}
+
+/// What two cores cost whoever serves on them: ours against ours, and then the floor's against the floor's.
+fn two_against_one(pairs: &[Contestant], keys: &Keys, size: &Size) -> Vec<Value> {
+    let rows: Vec<Row<'_>> = pairs.iter().map(|who| Row::hits(who, keys)).collect();
+    let figures = in_turns(&rows, size);
+    let heading = "two workers against one, both on the same two cores";
+    rows.chunks(2).zip(figures.chunks(2)).flat_map(|(rows, figures)| tell(rows, figures, heading)).collect()
+}
+
+fn tell(rows: &[Row<'_>], figures: &[Figures], heading: &str) -> Vec<Value> {
+    let named: Vec<_> = rows.iter().map(|row| row.name.clone()).zip(figures).collect();
+    table::print(heading, &named)
 }
 
 /// What the gateway sends from what it has stored.
@@ -129,7 +145,7 @@ fn hold_to_the_job(plain: &Contestant, others: &[Contestant], keys: &Keys, sent:
             .map(|(word, names)| format!("{word} {}", names.join(", ")))
             .collect();
         println!(
-            "{:<34} {}",
+            "{:<38} {}",
             who.name,
             [who.cannot.to_owned(), fields.join("; ")].join("; ").trim_matches([';', ' '])
         );

@@ -9,7 +9,7 @@ use crate::measure::{Figures, middle, ratio};
 pub(crate) fn print(heading: &str, rows: &[(String, &Figures)]) -> Vec<Value> {
     println!("\n{heading}");
     println!(
-        "{:<34} {:>8} {:>7} {:>5} {:>9} {:>7} {:>8} {:>7} {:>17} {:>17} {:>17}",
+        "{:<38} {:>8} {:>7} {:>5} {:>9} {:>7} {:>8} {:>7} {:>17} {:>17} {:>17}",
         "",
         "us CPU",
         "ratio",
@@ -30,7 +30,7 @@ pub(crate) fn print(heading: &str, rows: &[(String, &Figures)]) -> Vec<Value> {
         let memory = pair(&figures.memory, &base.memory);
         let [p50, p99, p999] = [0, 1, 2].map(|at| pair(&figures.took[at], &base.took[at]));
         println!(
-            "{name:<34} {} {:>5.2} {} {} {} {} {}",
+            "{name:<38} {} {:>5.2} {} {} {} {} {}",
             shown(work, 8, 2),
             busy(figures),
             shown(rate, 9, 0),
