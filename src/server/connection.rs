@@ -8,16 +8,16 @@ use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::gateway::{Gateway, Networks, Peer};
 use crate::telemetry::metrics::Label;
 
+use super::deadlines::{Deadlines, Overdue};
 use super::places::Place;
 use super::proxy_header::{self, NoHeader};
-use super::pulse::{Deadlines, Overdue, Pulse};
+use super::pulse::Pulse;
 use super::rewound::Rewound;
 use super::tls::Tls;
 use super::watch::{Told, Watch};
@@ -87,12 +87,11 @@ pub(super) async fn serve(
     place: &mut Place,
     config: &ConnectionConfig,
     host: &Host,
-    stop: CancellationToken,
 ) -> Closed {
     if stream.set_nodelay(true).is_err() {
         return Closed::Failed; // only a socket that is gone already refuses that
     }
-    let mut watch = Watch::new(Arc::clone(pulse), config.deadlines, &host.clock, stop);
+    let mut watch = Watch::new(Arc::clone(pulse), config.deadlines, &host.clock);
     let mut stream = Watched::new(stream, Arc::clone(pulse));
     let mut speaks_for_many = config.many.contains(peer.address);
     let mut heard = Bytes::new();

@@ -22,7 +22,8 @@ use tokio_util::task::TaskTracker;
 use crate::gateway::Peer;
 
 use super::connection::{Closed, Host};
-use super::pulse::{Overdue, Pulse, Ticket};
+use super::deadlines::Overdue;
+use super::pulse::{Pulse, Ticket};
 use super::watch::{Told, Watch};
 
 /// Requests that a client may have open at once on one connection.

@@ -146,7 +146,7 @@ impl Server {
                         () = shared.manners.places.room(&shared.host.clock) => {}
                         () = stop.cancelled() => {}
                     }
-                    shared.open(stream, peer, &stop);
+                    shared.open(stream, peer);
                 }
                 Err(error) => {
                     shared.failures.increment(1);
@@ -155,11 +155,12 @@ impl Server {
                 }
             }
         }
+        shared.manners.places.end();
         // Whoever is connected already has no other to turn to, where the socket ends with us.
         while !port.somebody_else_s
             && let Some(Ok((stream, peer))) = port.listener.accept().now_or_never()
         {
-            shared.open(stream, peer, &stop);
+            shared.open(stream, peer);
         }
         drop(port);
         shared.host.tasks.close();
@@ -169,25 +170,18 @@ impl Server {
 }
 
 impl Shared {
-    fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, stop: &CancellationToken) {
+    fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
         let pulse = Arc::new(Pulse::new(self.host.clock.clone()));
         let place = self.manners.places.take(&pulse);
-        let (shared, stop) = (Arc::clone(self), stop.clone());
-        self.host.tasks.spawn(async move { shared.connection(stream, peer, pulse, place, stop).await });
+        let shared = Arc::clone(self);
+        self.host.tasks.spawn(async move { shared.connection(stream, peer, pulse, place).await });
     }
 
-    async fn connection(
-        &self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        pulse: Arc<Pulse>,
-        mut place: Place,
-        stop: CancellationToken,
-    ) {
+    async fn connection(&self, stream: TcpStream, peer: SocketAddr, pulse: Arc<Pulse>, mut place: Place) {
         self.open.increment(1.0);
         let config = self.manners.config.load_full();
         let peer = Peer { address: peer.ip(), is_encrypted: false };
-        let closed = serve(stream, peer, &pulse, &mut place, &config.connection, &self.host, stop).await;
+        let closed = serve(stream, peer, &pulse, &mut place, &config.connection, &self.host).await;
         self.closed.count(closed);
         self.open.decrement(1.0);
     }

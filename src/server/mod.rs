@@ -4,6 +4,7 @@
 
 mod certificates;
 mod connection;
+mod deadlines;
 mod http1;
 mod http2;
 mod listener;
@@ -17,9 +18,9 @@ mod watched;
 
 pub use certificates::{BadCertificate, CertificateFiles, Certificates};
 pub use connection::ConnectionConfig;
+pub use deadlines::Deadlines;
 pub use listener::{Manners, PublicPort, Server, ServerConfig, bind};
 /// For the fuzz targets below `tests/fuzz/` alone.
 #[doc(hidden)]
 pub use proxy_header::{Reading, read as read_proxy_header};
-pub use pulse::Deadlines;
 pub use tls::{NoTls, Tls};

@@ -43,6 +43,8 @@ struct Crowd {
     open: HashMap<u64, Arc<Pulse>>,
     by_address: HashMap<IpAddr, usize>,
     next: u64,
+    /// All are to end, and so is whoever comes now.
+    is_over: bool,
 }
 
 /// A connection's place. Free again when this is dropped.
@@ -103,12 +105,22 @@ impl Places {
         }
     }
 
+    /// Tells every connection to end in order, and whoever comes later.
+    pub(super) fn end(&self) {
+        let mut crowd = self.crowd();
+        crowd.is_over = true;
+        crowd.open.values().for_each(|pulse| pulse.retire());
+    }
+
     /// Takes a place. To be asked for by the one who waited for [`Self::room`].
     pub(super) fn take(self: &Arc<Self>, pulse: &Arc<Pulse>) -> Place {
         let mut crowd = self.crowd();
         let number = crowd.next;
         crowd.next += 1;
         crowd.open.insert(number, Arc::clone(pulse));
+        if crowd.is_over {
+            pulse.retire();
+        }
         Place { places: Arc::clone(self), number, address: None }
     }
 }

@@ -1,35 +1,15 @@
-//! What a connection is doing, and until when it may: every deadline of a connection is decided here.
+//! What a connection is doing: written by its parts as they go (`watched`, `http1`, `http2`), read by `watch`.
 //!
-//! Pure but for the lock: whoever tells it something tells the time as well. Written by the connection's parts as they
-//! go (`watched`, `http1`, `http2`), read by `watch`. Not for: waiting, nor for closing anything.
+//! Not for: what that is due to (`deadlines`), nor for waiting or closing anything.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use crate::clock::{Clock, Mono};
 
-/// How long everything may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Deadlines {
-    /// From the connection to the head of its first request, a PROXY header and the opening of TLS included; and from the
-    /// first byte of any other request to the end of its head.
-    pub head: Duration,
-    /// Between two requests.
-    pub idle: Duration,
-    /// From a request's head to the last byte of its answer.
-    pub request: Duration,
-    /// How long a client may take no byte of what waits for it.
-    pub write: Duration,
-    /// So old a connection becomes, at the most; then it ends with the next answer.
-    pub age: Duration,
-}
-
-/// So long a connection that is to end waits for one more request: one that is under way already is answered, and not
-/// cut off.
-pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
+use super::deadlines::{Deadlines, Overdue, Phase, State};
 
 /// So many bytes may arrive on HTTP/2 between the beginnings and ends of requests: a head and what a window holds of a
 /// body nobody wants, twice over. PINGs, SETTINGS and the like ask for nothing, are answered all the same, and would
@@ -37,19 +17,6 @@ pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 const UNASKED: usize = 128 * 1_024;
 /// For so many bytes sent one more may arrive: whoever reads a large answer has to make room for the rest of it.
 const SENT_FOR_ONE: usize = 4;
-
-/// What was not done in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
-    /// There was no request, or only a part of its head.
-    Head,
-    /// Nothing happened since the last request.
-    Idle,
-    /// A request was not answered to its last byte.
-    Request,
-    /// The client takes nothing of what waits for it.
-    Write,
-}
 
 /// What a connection is doing.
 pub(super) struct Pulse {
@@ -59,31 +26,14 @@ pub(super) struct Pulse {
     nudge: Notify,
 }
 
-struct State {
-    phase: Phase,
-    since: Mono,
-    /// Requests that were begun and not sent to their last byte, each with its beginning.
-    requests: SmallVec<[(u32, Mono); 2]>,
-    next: u32,
-    /// On HTTP/1.1: the answer is made; once it is sent, the request is over.
-    answered: bool,
-    blocked: Option<Mono>,
-    retiring: Option<Mono>,
-    cut: bool,
-    /// On HTTP/2: the bytes that arrived since a request began or ended.
-    unasked: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The first request is awaited, and all that comes before it.
-    Opening,
-    /// A part of a head is there.
-    Head,
-    /// The next request is awaited.
-    Idle,
-    /// HTTP/2, where what arrives between requests says nothing about heads.
-    Streams,
+/// All that a watch has to know of a connection, as it is at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Glance {
+    pub(super) is_cut: bool,
+    pub(super) is_retiring: bool,
+    /// What has to happen next, and until when.
+    pub(super) end: Mono,
+    pub(super) overdue: Overdue,
 }
 
 /// A request that was begun on HTTP/2. It is over when this is dropped.
@@ -141,9 +91,11 @@ impl Pulse {
         }
     }
 
-    /// Its answer is made.
-    pub(super) fn answered(&self) {
-        self.state().answered = true;
+    /// Its answer is made. Answers whether the connection is to end with it.
+    pub(super) fn answered(&self) -> bool {
+        let mut state = self.state();
+        state.answered = true;
+        state.retiring.is_some()
     }
 
     /// All that was written is with the kernel.
@@ -219,28 +171,11 @@ impl Pulse {
         (state.requests.is_empty() && !state.cut).then_some(state.since)
     }
 
-    /// What has to happen next, and until when.
-    pub(super) fn next(&self, deadlines: &Deadlines) -> (Mono, Overdue) {
-        self.state().next(deadlines)
-    }
-}
-
-impl State {
-    fn next(&self, deadlines: &Deadlines) -> (Mono, Overdue) {
-        let oldest = self.requests.iter().map(|(_, since)| *since).min();
-        // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
-        // for having been idle long enough.
-        let last = self.retiring.filter(|_| oldest.is_none() && self.phase != Phase::Head);
-        let last = last.map(|told| (told.max(self.since).plus(LAST_REQUEST), Overdue::Idle));
-        let work = match (oldest, self.phase) {
-            (Some(since), _) => (since.plus(deadlines.request), Overdue::Request),
-            (None, Phase::Opening | Phase::Head) => (self.since.plus(deadlines.head), Overdue::Head),
-            (None, Phase::Idle | Phase::Streams) => {
-                last.unwrap_or((self.since.plus(deadlines.idle), Overdue::Idle))
-            }
-        };
-        let write = self.blocked.map(|since| (since.plus(deadlines.write), Overdue::Write));
-        [Some(work), write, last].into_iter().flatten().min_by_key(|(end, _)| *end).unwrap_or(work)
+    /// What it is doing, and until when it may.
+    pub(super) fn glance(&self, deadlines: &Deadlines) -> Glance {
+        let state = self.state();
+        let (end, overdue) = state.next(deadlines);
+        Glance { is_cut: state.cut, is_retiring: state.retiring.is_some(), end, overdue }
     }
 }
 
@@ -257,6 +192,8 @@ impl Drop for Ticket {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clock::{Hand, Wall};
 
@@ -270,7 +207,7 @@ mod tests {
 
     /// What is next, and in how many seconds.
     fn next(pulse: &Pulse) -> (u64, Overdue) {
-        let (end, overdue) = pulse.next(&DEADLINES);
+        let Glance { end, overdue, .. } = pulse.glance(&DEADLINES);
         (end.since(pulse.clock.mono()).as_secs(), overdue)
     }
 

@@ -6,13 +6,12 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use tokio_util::sync::CancellationToken;
+use std::task::{Context, Poll, ready};
 
 use crate::clock::{Alarm, Clock, Mono};
 
-use super::pulse::{Deadlines, Overdue, Pulse};
+use super::deadlines::{Deadlines, Overdue};
+use super::pulse::Pulse;
 
 /// The watch over one connection.
 pub(super) struct Watch {
@@ -21,7 +20,6 @@ pub(super) struct Watch {
     clock: Clock,
     alarm: Alarm,
     aged: Mono,
-    stop: CancellationToken,
     told_to_retire: bool,
 }
 
@@ -37,15 +35,10 @@ pub(super) enum Told {
 }
 
 impl Watch {
-    /// Begins to watch. `stop` asks every connection to end in order.
-    pub(super) fn new(
-        pulse: Arc<Pulse>,
-        deadlines: Deadlines,
-        clock: &Clock,
-        stop: CancellationToken,
-    ) -> Self {
+    /// Begins to watch.
+    pub(super) fn new(pulse: Arc<Pulse>, deadlines: Deadlines, clock: &Clock) -> Self {
         let (alarm, aged) = (clock.alarm(), clock.mono().plus(deadlines.age));
-        Self { pulse, deadlines, clock: clock.clone(), alarm, aged, stop, told_to_retire: false }
+        Self { pulse, deadlines, clock: clock.clone(), alarm, aged, told_to_retire: false }
     }
 
     /// Waits for `work`, or for what ends it. A connection that is to end in order goes on until its work is done.
@@ -62,26 +55,12 @@ impl Watch {
 
     /// Waits until the connection has to know something. It is told once to retire.
     pub(super) async fn told(&mut self) -> Told {
+        let pulse = Arc::clone(&self.pulse);
         loop {
-            let (pulse, stop) = (Arc::clone(&self.pulse), self.stop.clone());
-            let (mut nudged, mut stopped) = (pin!(pulse.nudged()), pin!(stop.cancelled()));
-            let told = poll_fn(|cx| {
-                if pulse.is_cut() {
-                    return Poll::Ready(Some(Told::Cut));
-                }
-                if !self.told_to_retire {
-                    if stopped.as_mut().poll(cx).is_ready() || self.clock.mono() >= self.aged {
-                        pulse.retire();
-                    }
-                    if pulse.is_retiring() {
-                        self.told_to_retire = true;
-                        return Poll::Ready(Some(Told::Retire));
-                    }
-                }
-                if let Poll::Ready(overdue) = self.poll_overdue(cx) {
-                    return Poll::Ready(overdue.map(Told::Overdue));
-                }
-                nudged.as_mut().poll(cx).map(|()| None)
+            let mut nudged = pin!(pulse.nudged());
+            let told = poll_fn(|cx| match self.look(cx) {
+                Poll::Pending => nudged.as_mut().poll(cx).map(|()| None),
+                told @ Poll::Ready(_) => told,
             });
             if let Some(told) = told.await {
                 return told;
@@ -89,13 +68,24 @@ impl Watch {
         }
     }
 
-    /// Ready when the alarm rings: with what is overdue, or with nothing, if it rang for something that was done
-    /// meanwhile.
-    fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<Option<Overdue>> {
-        let (end, _) = self.pulse.next(&self.deadlines);
-        self.alarm.set_by(if self.pulse.is_retiring() { end } else { end.min(self.aged) });
-        std::task::ready!(self.alarm.poll(cx));
-        let (end, overdue) = self.pulse.next(&self.deadlines);
-        Poll::Ready((end <= self.clock.mono()).then_some(overdue))
+    /// Ready with what there is to know, or with nothing, if the alarm rang for something that was done meanwhile. Every
+    /// request comes by here, so the clock is read only when the alarm has rung.
+    fn look(&mut self, cx: &mut Context<'_>) -> Poll<Option<Told>> {
+        let seen = self.pulse.glance(&self.deadlines);
+        if seen.is_cut {
+            return Poll::Ready(Some(Told::Cut));
+        }
+        if seen.is_retiring && !self.told_to_retire {
+            self.told_to_retire = true;
+            return Poll::Ready(Some(Told::Retire));
+        }
+        self.alarm.set_by(if seen.is_retiring { seen.end } else { seen.end.min(self.aged) });
+        ready!(self.alarm.poll(cx));
+        let now = self.clock.mono();
+        if now >= self.aged && !seen.is_retiring {
+            self.pulse.retire();
+            return Poll::Ready(None);
+        }
+        Poll::Ready((seen.end <= now).then_some(Told::Overdue(seen.overdue)))
     }
 }

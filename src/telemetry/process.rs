@@ -46,6 +46,7 @@ impl Process {
 
 /// Seconds that the process has spent on processors, as a line of the scrape with its heading.
 pub(super) fn cpu(meaning: &str) -> String {
+    #[expect(clippy::disallowed_methods, reason = "work that was done, and no time of day")]
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     let (seconds, millis) = (spent.tv_sec, spent.tv_nsec / 1_000_000);
     format!("# HELP {CPU} {meaning}\n# TYPE {CPU} counter\n{CPU} {seconds}.{millis:03}\n\n")
