@@ -10,35 +10,35 @@ use crate::limits::{Ledger, Verdict};
 
 use super::account::Account;
 use super::authenticate::Caller;
-use super::exchange::Exchange;
+use super::exchange::Peer;
 use super::guard::AddressGuard;
 use super::leases::Leases;
 use super::refusal::Refusal;
 
 /// What admission gives.
 #[derive(Debug)]
-pub(super) enum Admitted {
+pub(super) enum Admitted<'a> {
     /// A unit of the day is held: the request may fetch.
-    ToFetch(Hold),
+    ToFetch(Hold<'a>),
     /// The day is spent: the request may only look whether its copy is still current.
-    ToLook(Token),
+    ToLook(Token<'a>),
 }
 
 /// A unit of an application's day, held by a request.
 #[derive(Debug)]
-pub(super) struct Hold {
-    account: Arc<Account>,
+pub(super) struct Hold<'a> {
+    account: &'a Account,
     pub(super) day: Day,
     kept: bool,
 }
 
 /// A minute token that was taken, and can be given back.
 #[derive(Debug)]
-pub(super) struct Token {
-    account: Arc<Account>,
+pub(super) struct Token<'a> {
+    account: &'a Account,
 }
 
-impl Hold {
+impl Hold<'_> {
     /// Data is delivered: the unit is spent.
     pub(super) fn keep(mut self) {
         self.kept = true;
@@ -51,14 +51,14 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for Hold<'_> {
     fn drop(&mut self) {
         let mut books = self.account.books();
         books.balance.day = books.balance.day.settle(self.day, self.kept);
     }
 }
 
-impl Token {
+impl Token<'_> {
     /// The work was not done after all.
     pub(super) fn give_back(self) {
         let mut books = self.account.books();
@@ -67,16 +67,13 @@ impl Token {
 }
 
 /// Admits a request, or names the rule that is used up. Waits only if units must be leased first.
-pub(super) async fn admit(
+pub(super) async fn admit<'a>(
     leases: &Arc<Leases>,
-    caller: &Caller,
+    caller: &'a Caller,
     conditional: bool,
     now: Now,
-) -> Result<Admitted, Refusal> {
-    let hold = |day| {
-        let account = Arc::clone(&caller.account);
-        Ok(Admitted::ToFetch(Hold { account, day, kept: false }))
-    };
+) -> Result<Admitted<'a>, Refusal> {
+    let hold = |day| Ok(Admitted::ToFetch(Hold { account: &caller.account, day, kept: false }));
     let mut ledger = Ledger::Near;
     loop {
         match decide(caller, conditional, now, ledger) {
@@ -91,7 +88,7 @@ pub(super) async fn admit(
                 return hold(day);
             }
             Verdict::MayLook => {
-                return Ok(Admitted::ToLook(Token { account: Arc::clone(&caller.account) }));
+                return Ok(Admitted::ToLook(Token { account: &caller.account }));
             }
             Verdict::Refused(rule) => return Err(Refusal::Limited(rule)),
             // Every round trip leaves the ledger with fewer units or shows that it has none. The next turn decides by
@@ -118,9 +115,8 @@ fn decide(caller: &Caller, conditional: bool, now: Now, ledger: Ledger) -> Verdi
 
 /// Asks the guard about a refusal, or about `/me`: of the application if it is known, else of the address.
 /// `false` if it has no token left.
-pub(super) fn ask_guard(guard: &AddressGuard, exchange: &Exchange<'_>) -> bool {
-    let now = exchange.started;
-    let Some(caller) = &exchange.caller else { return guard.take(exchange.peer.address, now) };
+pub(super) fn ask_guard(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
+    let Some(caller) = caller else { return guard.take(peer.address, now) };
     let limits = caller.account.terms().limits;
     let mut books = caller.account.books();
     let taken = books.balance.take_guard(&limits, now);

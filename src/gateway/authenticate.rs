@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::clock::{Now, Wall};
 use crate::keys::{Digest, KeyForm, Rights, SHOWN_CHARACTERS, shown_prefix};
@@ -15,6 +15,9 @@ use super::account::Account;
 use super::refusal::Refusal;
 use super::roster::Roster;
 use super::terms::TierIndex;
+
+/// The header for keys alone. A name that is looked up as text is taken apart at every look.
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Who asks, and what they may have: as it was when they asked.
 #[derive(Clone, Debug)]
@@ -60,7 +63,7 @@ pub(super) fn presented_prefix(headers: &HeaderMap) -> &str {
 /// Whether a key stands in a text: one of our form, or what was sent where keys belong, be it one or not. What is too short
 /// to be a key stands in many texts by chance: that has to be all of it.
 pub(super) fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {
-    let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all("x-api-key"));
+    let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all(X_API_KEY));
     let mut sent = values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
     let is_in = |key: &str| key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key));
     form.is_within(text) || sent.any(is_in)
@@ -69,8 +72,7 @@ pub(super) fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool
 /// The key that was sent: in either header, or the same in both.
 pub(super) fn presented(headers: &HeaderMap) -> Result<&str, Refusal> {
     let bearer = sole(headers.get_all(AUTHORIZATION).iter())?.map(bearer_token).transpose()?.flatten();
-    let plain =
-        sole(headers.get_all("x-api-key").iter())?.map(text).transpose()?.filter(|key| !key.is_empty());
+    let plain = sole(headers.get_all(X_API_KEY).iter())?.map(text).transpose()?.filter(|key| !key.is_empty());
     match (bearer, plain) {
         (None, None) => Err(Refusal::KeyMissing),
         (Some(key), None) | (None, Some(key)) => Ok(key),

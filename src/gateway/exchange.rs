@@ -14,10 +14,10 @@ use super::observe::Seen;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::request_id::RequestId;
+use super::resolve::Target;
 use super::told::Told;
 use super::usage::Ending;
 use crate::clock::Now;
-use crate::routes::DocumentKey;
 use crate::telemetry::trace::Trace;
 
 /// Who is at the other end: of the connection, or of the proxies that it came through.
@@ -42,8 +42,8 @@ pub(super) struct Exchange<'g> {
     pub(super) peer: Peer,
     /// What it is about: written by `parse` and `resolve`.
     pub(super) subject: Subject,
-    /// The document it asks for: written by `resolve`.
-    pub(super) document: Option<DocumentKey>,
+    /// What it asks for: written by `resolve`.
+    pub(super) target: Option<Target>,
     /// Who asks: written by `authenticate`.
     pub(super) caller: Option<Caller>,
     /// Where the document came from: written by `fetch`.
@@ -71,7 +71,7 @@ impl<'g> Exchange<'g> {
             started,
             peer,
             subject: Subject::Nothing,
-            document: None,
+            target: None,
             caller: None,
             outcome: None,
             age: None,
@@ -89,7 +89,7 @@ impl<'g> Exchange<'g> {
             client: self.peer.address,
             application: self.caller.as_ref().map(|caller| caller.account.id),
             endpoint: self.subject.word(),
-            document: self.document.clone(),
+            document: self.target.as_ref().and_then(Target::named).cloned(),
             status: self.status,
             code: self.refusal.as_ref().map(Refusal::code),
             outcome: self.outcome,

@@ -4,6 +4,7 @@
 //! making a fetch (`larder`), what a document looks like, nor who may see which form of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cache::{Stored, Verdict};
 use crate::clock::{Mono, Now};
@@ -30,6 +31,11 @@ pub(super) struct Served {
 impl Served {
     fn found(found: Found, outcome: Outcome) -> Self {
         Self { stored: found.stored, due: found.due, outcome }
+    }
+
+    /// How long ago the backend confirmed it.
+    pub(super) fn age(&self, now: Now) -> Duration {
+        now.mono.since(self.stored.confirmed)
     }
 
     fn fetched(stored: Arc<Stored>, outcome: Outcome) -> Self {

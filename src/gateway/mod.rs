@@ -16,6 +16,7 @@ mod error_body;
 mod exchange;
 mod fetch;
 mod guard;
+mod head;
 mod hops;
 #[doc(hidden)]
 pub mod inspected;
@@ -69,7 +70,7 @@ use crate::routes::Route;
 use admit::{Admitted, admit};
 use authenticate::{Caller, authenticate, presented_prefix};
 use exchange::Exchange;
-use fetch::{Served, fetch, look};
+use fetch::{fetch, look};
 use labels::Subject;
 use larder::Found;
 use parse::{Ask, Wants, parse};
@@ -197,42 +198,35 @@ impl Gateway {
         x: &mut Exchange<'_>,
     ) -> Result<Answer<'_>, Refusal> {
         let ask = parse(head, has_body)?;
-        if ask.wants == Wants::Options {
-            x.subject = Subject::Options;
-            return Ok(Answer::Options);
+        if let Some((subject, answer)) = self.without_a_key(&ask) {
+            x.subject = subject;
+            return Ok(answer);
         }
-        if let Some(page) = self.pages.find(ask.path) {
-            x.subject = Subject::Page;
-            return Ok(Answer::Page(page));
-        }
-        if ask.path == HEALTH {
-            x.subject = Subject::Page;
-            return Ok(Answer::Health);
-        }
-        let caller = authenticate(ask.headers, &self.form, &self.roster, x.started)?;
-        x.caller = Some(caller.clone());
+        let caller = &*x.caller.insert(authenticate(ask.headers, &self.form, &self.roster, x.started)?);
         let (endpoint, raw_id) = resolve::endpoint(&ask)?;
         x.subject = Subject::Endpoint(endpoint.route);
         if endpoint.route == Route::Me {
-            return self.me(&ask, &caller, x);
+            return self.me(&ask, caller, x.peer, x.started);
         }
-        let target = resolve(&ask, endpoint, raw_id, caller.rights, &self.form)?;
-        x.document = Some(&target).filter(|target| !target.names_a_key).map(|target| target.key.clone());
+        let target = &*x.target.insert(resolve(&ask, endpoint, raw_id, caller.rights, &self.form)?);
         let found = self.larder.find(&target.key, x.started.mono);
         let at_hand = found.as_ref().is_some_and(Found::is_at_hand);
         let _place = self.capacity.enter(at_hand, &self.clock).await?;
-        let admitted = admit(&self.leases, &caller, target.conditional, x.started).await?;
+        let admitted = admit(&self.leases, caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
                 let sake = Sake::caller(caller.rights.is_paid(), x.trace);
-                let served = fetch(&self.larder, &target, found, sake, x.started).await?;
+                let served = fetch(&self.larder, target, found, sake, x.started).await?;
                 let now = self.clock.later_than(x.started);
+                let again;
                 let caller = if served.outcome == Outcome::Hit {
                     caller
                 } else {
-                    self.again(&ask, &target, now).inspect_err(|_| hold.give_token_back())?
+                    again = self.again(&ask, target, now).inspect_err(|_| hold.give_token_back())?;
+                    &again
                 };
-                let delivery = deliver(&served, &target, &caller, &ask, x, now);
+                (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
+                let delivery = Delivery::of(&served, target, caller, ask.headers, now);
                 if !delivery.not_modified {
                     hold.keep();
                 }
@@ -240,13 +234,25 @@ impl Gateway {
             }
             Admitted::ToLook(token) => {
                 let now = self.clock.later_than(x.started);
-                let delivery = look(found).map(|served| deliver(&served, &target, &caller, &ask, x, now));
-                if let Some(delivery) = delivery.filter(|delivery| delivery.not_modified) {
-                    return Ok(Answer::Document(delivery));
+                if let Some(served) = look(found) {
+                    (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
+                    let delivery = Delivery::of(&served, target, caller, ask.headers, now);
+                    if delivery.not_modified {
+                        return Ok(Answer::Document(delivery));
+                    }
                 }
                 token.give_back();
                 Err(Refusal::Limited(Rule::Day))
             }
+        }
+    }
+
+    /// What anybody may have.
+    fn without_a_key(&self, ask: &Ask<'_>) -> Option<(Subject, Answer<'_>)> {
+        match ask.wants {
+            Wants::Options => Some((Subject::Options, Answer::Options)),
+            Wants::Answer if ask.path == HEALTH => Some((Subject::Page, Answer::Health)),
+            Wants::Answer => self.pages.find(ask.path).map(|page| (Subject::Page, Answer::Page(page))),
         }
     }
 
@@ -259,22 +265,23 @@ impl Gateway {
     }
 
     /// The one endpoint that the gateway answers itself. It costs a token of the guard.
-    fn me(&self, ask: &Ask<'_>, caller: &Caller, x: &Exchange<'_>) -> Result<Answer<'_>, Refusal> {
-        if !admit::ask_guard(&self.guard, x) {
+    fn me(&self, ask: &Ask<'_>, caller: &Caller, peer: Peer, now: Now) -> Result<Answer<'_>, Refusal> {
+        if !admit::ask_guard(&self.guard, Some(caller), peer, now) {
             return Err(Refusal::TooManyRefusals);
         }
         let known = me::Known {
             key_prefix: presented_prefix(ask.headers),
             license: &self.notice.license,
-            next_refresh: self.larder.next_refresh(x.started.wall),
+            next_refresh: self.larder.next_refresh(now.wall),
             cadence_seconds: self.notice.cadence_seconds,
         };
-        Ok(Answer::Me(me::describe(caller, &known, x.started)))
+        Ok(Answer::Me(me::describe(caller, &known, now)))
     }
 
     /// A refusal, or the guard's, if the caller has had too many.
     fn guarded(&self, refusal: Refusal, exchange: &Exchange<'_>) -> Refusal {
-        if refusal.asks_the_guard() && !admit::ask_guard(&self.guard, exchange) {
+        let Exchange { caller, peer, started, .. } = exchange;
+        if refusal.asks_the_guard() && !admit::ask_guard(&self.guard, caller.as_ref(), *peer, *started) {
             return Refusal::TooManyRefusals;
         }
         refusal
@@ -291,17 +298,4 @@ fn tell(refusal: &Refusal, exchange: &Exchange<'_>) {
         Fault::Us if *refusal == Refusal::Overloaded => {}
         Fault::Us => tracing::error!(request, code, "we left a request without an answer"),
     }
-}
-
-fn deliver(
-    served: &Served,
-    target: &Target,
-    caller: &Caller,
-    ask: &Ask<'_>,
-    x: &mut Exchange<'_>,
-    now: Now,
-) -> Delivery {
-    x.outcome = Some(served.outcome);
-    x.age = Some(now.mono.since(served.stored.confirmed));
-    Delivery::of(served, target, caller.rights, caller.spread, ask.headers, now)
 }

@@ -5,13 +5,16 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::clock::Now;
 use crate::keys::KeyForm;
 
 use super::authenticate::has_a_key;
 use super::pen::Pen;
+
+/// The header that carries it, both ways.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The identifier.
 #[derive(Clone, Debug)]
@@ -26,7 +29,7 @@ impl RequestId {
     /// The caller's own identifier if it is well formed and has no key in it, else a new one: it is repeated in the log
     /// and in the bodies of errors, where a key has no place.
     pub(super) fn of(headers: &HeaderMap, form: &KeyForm, now: Now) -> Self {
-        let mut given = headers.get_all("x-request-id").iter();
+        let mut given = headers.get_all(REQUEST_ID).iter();
         let holds_one = |id: &HeaderValue| has_a_key(id.to_str().unwrap_or_default(), headers, form);
         match (given.next(), given.next()) {
             (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),

@@ -25,6 +25,13 @@ pub(super) struct Target {
     pub(super) names_a_key: bool,
 }
 
+impl Target {
+    /// The document, as far as it may be told.
+    pub(super) fn named(&self) -> Option<&DocumentKey> {
+        (!self.names_a_key).then_some(&self.key)
+    }
+}
+
 /// Finds the endpoint of a path.
 pub(super) fn endpoint<'r>(ask: &Ask<'r>) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
     find(ask.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)

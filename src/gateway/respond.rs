@@ -4,24 +4,21 @@
 //! path gives every answer its limit headers. Not for: deciding what is answered.
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER,
-    STRICT_TRANSPORT_SECURITY, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
-};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
 use crate::cache::{Form, Representation, freshness, is_current};
 use crate::clock::Now;
-use crate::keys::Rights;
 use crate::limits::{Rule, Standing};
 use crate::pages::{self, Page};
 
+use super::authenticate::Caller;
 use super::cors::Cors;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
+use super::head::{Field, Head};
 use super::outcome::Outcome;
 use super::pen::Pen;
 use super::refusal::{Refusal, whole_seconds};
@@ -66,32 +63,22 @@ const NEVER_IN_THE_CLEAR: HeaderValue = HeaderValue::from_static("max-age=315360
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
 
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-const RESOURCE: HeaderName = HeaderName::from_static("x-ratelimit-resource");
-const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const STANDING: HeaderName = HeaderName::from_static("ratelimit");
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-
 impl Delivery {
     /// Chooses the form that the rights allow and the encoding that was asked for, and decides on a 304.
     pub(super) fn of(
         served: &Served,
         target: &Target,
-        rights: Rights,
-        spread: u64,
+        caller: &Caller,
         headers: &HeaderMap,
         now: Now,
     ) -> Self {
-        let form: &Form = served.stored.document.form(rights);
+        let form: &Form = served.stored.document.form(caller.rights);
         let representation = form.choose(target.encoding).clone();
         let not_modified = target.conditional && is_current(headers, &representation.etag);
         Self {
             last_modified: form.last_modified.clone(),
             not_modified,
-            max_age: freshness::max_age(served.due, spread, now.mono),
+            max_age: freshness::max_age(served.due, caller.spread, now.mono),
             ttl: freshness::ttl(served.due, now.mono),
             outcome: served.outcome,
             kept: served.stored.kept,
@@ -142,111 +129,87 @@ pub(super) fn respond(
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
     let is_options = matches!(answered, Ok(Answer::Options));
     let is_page = matches!(answered, Ok(Answer::Page(_) | Answer::Health));
-    let mut response = match answered {
-        Ok(Answer::Document(delivery)) => document(delivery, pen),
-        Ok(Answer::Me(body)) => me(body, pen),
-        Ok(Answer::Page(page)) => public_page(page, at.headers, pen),
-        Ok(Answer::Health) => health(),
-        Ok(Answer::Options) => options(),
-        Err(refusal) => error(&refusal, exchange, &limits, at, pen),
+    let head = &mut Head::default();
+    let (status, body) = match answered {
+        Ok(Answer::Document(delivery)) => document(delivery, head, pen),
+        Ok(Answer::Me(body)) => me(body, head, pen),
+        Ok(Answer::Page(page)) => public_page(page, at.headers, head, pen),
+        Ok(Answer::Health) => health(head),
+        Ok(Answer::Options) => options(head),
+        Err(refusal) => error(&refusal, exchange, &limits, at, head, pen),
     };
-    limits.write(response.headers_mut(), pen);
-    let headers = response.headers_mut();
-    headers.insert(VARY, VARIES);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    headers.insert(REQUEST_ID, exchange.id.value(pen));
+    limits.write(head, pen);
+    head.put(Field::Vary, VARIES);
+    head.put(Field::ContentTypeOptions, NOSNIFF);
+    head.put(Field::RequestId, exchange.id.value(pen));
     if exchange.peer.is_encrypted {
-        headers.insert(STRICT_TRANSPORT_SECURITY, NEVER_IN_THE_CLEAR);
+        head.put(Field::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
+    let mut headers = std::mem::take(head).into_map();
     if !is_page {
-        at.retirement.write(headers);
+        at.retirement.write(&mut headers);
     }
     if let Some(cors) = at.cors {
-        cors.write(at.headers, is_options, headers);
+        cors.write(at.headers, is_options, &mut headers);
     }
-    if *at.method == Method::HEAD {
-        *response.body_mut() = Full::default();
-    }
-    response
-}
-
-fn with_status(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+    let body = if *at.method == Method::HEAD { Bytes::new() } else { body };
     let mut response = Response::new(Full::new(body));
-    *response.status_mut() = status;
-    response.headers_mut().reserve(18);
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
     response
 }
 
-fn document(delivery: Delivery, pen: &mut Pen) -> Response<Full<Bytes>> {
-    let status = delivery.cache_status(pen);
+fn document(delivery: Delivery, head: &mut Head, pen: &mut Pen) -> (StatusCode, Bytes) {
+    head.put(Field::CacheStatus, delivery.cache_status(pen));
     let Delivery { representation, last_modified, not_modified, max_age, .. } = delivery;
-    let mut response = if not_modified {
-        with_status(StatusCode::NOT_MODIFIED, Bytes::new())
-    } else {
-        with_status(StatusCode::OK, representation.body)
-    };
-    let headers = response.headers_mut();
-    if !not_modified {
-        headers.insert(CONTENT_TYPE, JSON);
-        headers.insert(CONTENT_LENGTH, representation.length);
-        if let Some(encoding) = representation.encoding {
-            headers.insert(CONTENT_ENCODING, encoding);
-        }
+    head.put(Field::Etag, representation.etag);
+    head.put(Field::LastModified, last_modified);
+    head.put(Field::CacheControl, pen.words("private, max-age=").number(max_age).value());
+    if not_modified {
+        return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
-    headers.insert(ETAG, representation.etag);
-    headers.insert(LAST_MODIFIED, last_modified);
-    headers.insert(CACHE_CONTROL, pen.words("private, max-age=").number(max_age).value());
-    headers.insert(CACHE_STATUS, status);
-    response
+    head.put(Field::ContentType, JSON);
+    head.put(Field::ContentLength, representation.length);
+    if let Some(encoding) = representation.encoding {
+        head.put(Field::ContentEncoding, encoding);
+    }
+    (StatusCode::OK, representation.body)
 }
 
-fn me(body: Bytes, pen: &mut Pen) -> Response<Full<Bytes>> {
-    let length = pen.number(body.len()).value();
-    let mut response = with_status(StatusCode::OK, body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, JSON);
-    headers.insert(CONTENT_LENGTH, length);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    response
+fn me(body: Bytes, head: &mut Head, pen: &mut Pen) -> (StatusCode, Bytes) {
+    head.put(Field::ContentType, JSON);
+    head.put(Field::ContentLength, pen.number(body.len()).value());
+    head.put(Field::CacheControl, HeaderValue::from_static("private, no-store"));
+    (StatusCode::OK, body)
 }
 
-fn public_page(page: &Page, asked: &HeaderMap, pen: &mut Pen) -> Response<Full<Bytes>> {
+fn public_page(page: &Page, asked: &HeaderMap, head: &mut Head, pen: &mut Pen) -> (StatusCode, Bytes) {
     let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
     let known = is_current(asked, &etag);
-    let mut response = if known {
-        with_status(StatusCode::NOT_MODIFIED, Bytes::new())
-    } else {
-        with_status(StatusCode::OK, page.body.clone())
-    };
-    let headers = response.headers_mut();
-    if !known {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
-        headers.insert(CONTENT_LENGTH, pen.number(page.body.len()).value());
-    }
-    headers.insert(ETAG, etag);
+    head.put(Field::Etag, etag);
     // Revalidated each time: the answer carries limit headers of one client, which no shared cache may keep.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
+    head.put(Field::CacheControl, HeaderValue::from_static("private, no-cache"));
+    head.put(Field::ContentSecurityPolicy, PAGE_POLICY);
+    head.put(Field::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
+    if known {
+        return (StatusCode::NOT_MODIFIED, Bytes::new());
+    }
+    head.put(Field::ContentType, HeaderValue::from_static(page.content_type));
+    head.put(Field::ContentLength, pen.number(page.body.len()).value());
+    (StatusCode::OK, page.body.clone())
 }
 
-fn health() -> Response<Full<Bytes>> {
+fn health(head: &mut Head) -> (StatusCode, Bytes) {
     let body = Bytes::from_static(b"alive\n");
-    let length = HeaderValue::from(body.len());
-    let mut response = with_status(StatusCode::OK, body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(CONTENT_LENGTH, length);
-    headers.insert(CACHE_CONTROL, NO_STORE);
-    response
+    head.put(Field::ContentType, HeaderValue::from_static("text/plain; charset=utf-8"));
+    head.put(Field::ContentLength, HeaderValue::from(body.len()));
+    head.put(Field::CacheControl, NO_STORE);
+    (StatusCode::OK, body)
 }
 
-fn options() -> Response<Full<Bytes>> {
-    let mut response = with_status(StatusCode::NO_CONTENT, Bytes::new());
-    response.headers_mut().insert(ALLOW, METHODS);
-    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
-    response
+fn options(head: &mut Head) -> (StatusCode, Bytes) {
+    head.put(Field::Allow, METHODS);
+    head.put(Field::CacheControl, NO_STORE);
+    (StatusCode::NO_CONTENT, Bytes::new())
 }
 
 fn error(
@@ -254,35 +217,32 @@ fn error(
     exchange: &Exchange<'_>,
     limits: &LimitHeaders,
     at: &Circumstances<'_>,
+    head: &mut Head,
     pen: &mut Pen,
-) -> Response<Full<Bytes>> {
+) -> (StatusCode, Bytes) {
     let as_problem = prefers_problem(at.headers);
     let body = super::error_body::render(refusal, &limits.told, exchange.id.as_str(), as_problem);
-    let length = pen.number(body.len()).value();
-    let mut response = with_status(refusal.code().row().status, body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, if as_problem { PROBLEM } else { JSON });
-    headers.insert(CONTENT_LENGTH, length);
-    headers.insert(CACHE_CONTROL, NO_STORE);
-    match refusal.code().row().status {
-        StatusCode::METHOD_NOT_ALLOWED => {
-            headers.insert(ALLOW, METHODS);
-        }
+    head.put(Field::ContentType, if as_problem { PROBLEM } else { JSON });
+    head.put(Field::ContentLength, pen.number(body.len()).value());
+    head.put(Field::CacheControl, NO_STORE);
+    let status = refusal.code().row().status;
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => head.put(Field::Allow, METHODS),
         StatusCode::UNAUTHORIZED => {
-            headers
-                .insert(WWW_AUTHENTICATE, pen.words("Bearer realm=\"").words(at.realm).words("\"").value());
+            let realm = pen.words("Bearer realm=\"").words(at.realm).words("\"").value();
+            head.put(Field::WwwAuthenticate, realm);
         }
         _ => {}
     }
     let limited = refusal.rule().map(|_| limits.told.wait);
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
-        headers.insert(RETRY_AFTER, pen.number(whole_seconds(wait)).value());
+        head.put(Field::RetryAfter, pen.number(whole_seconds(wait)).value());
     }
     // On HTTP/2 the server takes this off again and says it to the connection.
     if refusal.closes() {
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        head.put(Field::Connection, HeaderValue::from_static("close"));
     }
-    response
+    (status, body)
 }
 
 /// Whether the client names the problem format among what it accepts, and does not rule it out.
@@ -327,25 +287,25 @@ impl LimitHeaders {
         Self { told, next_token: minute.wait, scope: Scope::Application([minute, day], terms.policy.clone()) }
     }
 
-    fn write(self, headers: &mut HeaderMap, pen: &mut Pen) {
-        headers.insert(LIMIT, pen.number(self.told.limit).value());
-        headers.insert(REMAINING, pen.number(self.told.remaining).value());
-        headers.insert(RESET, pen.number(self.told.reset.seconds()).value());
-        headers.insert(RESOURCE, HeaderValue::from_static(self.told.rule.name()));
+    fn write(self, head: &mut Head, pen: &mut Pen) {
+        head.put(Field::Limit, pen.number(self.told.limit).value());
+        head.put(Field::Remaining, pen.number(self.told.remaining).value());
+        head.put(Field::Reset, pen.number(self.told.reset.seconds()).value());
+        head.put(Field::Resource, HeaderValue::from_static(self.told.rule.name()));
         let policy = match self.scope {
             Scope::Application([minute, day], policy) => {
                 part(pen, &minute);
                 part(pen.words(", "), &day);
-                headers.insert(STANDING, pen.value());
+                head.put(Field::Standing, pen.value());
                 policy
             }
             Scope::Address => {
                 part(pen, &self.told);
-                headers.insert(STANDING, pen.value());
+                head.put(Field::Standing, pen.value());
                 pen.words("\"guard\";q=").number(self.told.limit).words(";w=60").value()
             }
         };
-        headers.insert(POLICY, policy);
+        head.put(Field::Policy, policy);
     }
 }
 
@@ -358,6 +318,8 @@ fn part(pen: &mut Pen, standing: &Standing) {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
 
     fn with(name: HeaderName, value: &str) -> HeaderMap {

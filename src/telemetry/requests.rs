@@ -15,6 +15,9 @@ use serde_json::Value;
 const WAITING: usize = 4_096;
 /// So much is written at once, where so much waits.
 const PIECE: usize = 1 << 16;
+/// So long the writer rests when it has written all there was. Whoever tells meanwhile has nobody to wake, which would cost
+/// a request more than all the rest of its line.
+const REST: Duration = Duration::from_millis(10);
 
 /// What a line says, in its order.
 pub type Fields = Vec<(&'static str, Value)>;
@@ -104,8 +107,12 @@ fn write_all(lines: &Receiver<Wanted>, json: bool, lost: &Counter, mut out: impl
         if is_torn {
             lost.increment(count);
         }
+        let is_all = text.len() < PIECE && waits.is_empty();
         text.clear();
         waits.clear();
+        if is_all {
+            std::thread::sleep(REST);
+        }
     }
 }
 

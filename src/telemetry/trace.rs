@@ -4,10 +4,10 @@
 //! All of it is hexadecimal digits of fixed length, so nothing else that a stranger sends can pass. `tracestate` has no
 //! place here: it is a stranger's text. Not for: spans of our own; where the time goes, the metrics say.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header's name.
-pub const TRACEPARENT: &str = "traceparent";
+pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Of the flags, those that the standard's second level gives a meaning: sampled, and a trace's id that is random. All
 /// others have to be zero when it is sent on.
@@ -63,7 +63,7 @@ mod tests {
     const ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
     fn of(text: &str) -> Option<Trace> {
-        let field = (http::HeaderName::from_static(TRACEPARENT), text.parse().unwrap());
+        let field = (TRACEPARENT, text.parse().unwrap());
         Trace::of(&[field].into_iter().collect())
     }
 
@@ -100,8 +100,7 @@ mod tests {
             let trace = of(&format!("{version}-{ID}-b7ad6b7169203331-{flags}")).unwrap();
             let (one, other) = (trace.child().unwrap(), trace.child().unwrap());
             assert_ne!(one, other);
-            let headers: HeaderMap =
-                [(http::HeaderName::from_static(TRACEPARENT), one.clone())].into_iter().collect();
+            let headers: HeaderMap = [(TRACEPARENT, one.clone())].into_iter().collect();
             assert_eq!(Trace::of(&headers).unwrap().id(), ID);
             let one = one.to_str().unwrap();
             assert!(one.starts_with(&format!("00-{ID}-")) && one.ends_with(&format!("-{sent}")), "{one}");
