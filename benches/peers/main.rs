@@ -3,9 +3,9 @@
 //!
 //! A key from a header, a minute's and a day's limit, 5.7 KB of stored JSON, header fields that tell the limits; 64 kept
 //! connections, servers on one core, the client on another. `cargo bench --bench peers` is small; `SCOREGATE_FULL=1`
-//! measures enough to be believed, and `-- hyper HAProxy` measures the rows alone in whose names one of these words stands,
-//! besides ours. Its end is one line of JSON. Not for: passing or failing by speed; what fails is a
-//! contestant that does not do its job.
+//! measures enough to be believed. `-- hyper HAProxy` measures the rows alone in whose names one of these words stands, besides
+//! ours; a word with a slash is the path of another build of the program, which is measured too: what it was before a change.
+//! Its end is one line of JSON. Not for: passing or failing by speed; what fails is a contestant that does not do its job.
 
 #![expect(
     clippy::print_stdout,
@@ -31,6 +31,7 @@ mod ours;
 mod process;
 mod table;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -43,7 +44,7 @@ use crate::machine::Cores;
 use crate::measure::{Figures, Row, Size, at_rate, in_turns, middle};
 use crate::ours::Ours;
 
-const PLAIN: Ours = Ours { name: "scoregate", workers: 1, has_two_cores: false, tells: true };
+const PLAIN: Ours = Ours { name: "scoregate", workers: 1, has_two_cores: false, tells: true, build: None };
 const SILENT: Ours = Ours { name: "scoregate, tells of no request", tells: false, ..PLAIN };
 const ONE_OF_TWO: Ours = Ours { name: "one worker, free to move", has_two_cores: true, ..PLAIN };
 const TWO: Ours = Ours { name: "two workers", workers: 2, ..ONE_OF_TWO };
@@ -62,23 +63,21 @@ fn main() {
     let (cores, keys) = (Cores::take(), Keys::mint());
     let scores = backend::of_scores();
     let start = |ours| ours::start(ours, &cores, &keys, scores);
-    let words: Vec<&String> = arguments.iter().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let words = arguments.iter().skip(1).filter(|word| !word.starts_with("--"));
+    let (builds, words): (Vec<&String>, Vec<&String>) = words.partition(|word| word.contains('/'));
     let is_asked_for = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let plain = start(PLAIN);
     let sent = hit(&plain, &keys);
-    println!(
-        "{}; {CONNECTIONS} connections; {} rounds of {:?}; {} bytes of head and {} of body",
-        cores.told(),
-        size.rounds,
-        size.turn,
-        sent.bytes.len() - sent.body().len(),
-        sent.body().len()
-    );
+    let (body, head) = (sent.body().len(), sent.bytes.len() - sent.body().len());
+    print!("{}; {CONNECTIONS} connections; {} rounds of {:?}; ", cores.told(), size.rounds, size.turn);
+    println!("{head} bytes of head and {body} of body");
     let (peers, absent) = contestants::peers(&cores, &keys, backend::of_answer(&sent), &sent);
     let others: Vec<Contestant> =
         [start(SILENT)].into_iter().chain(contestants::floor(&cores, &sent)).chain(peers).collect();
     hold_to_the_job(&plain, &others, &keys, &sent, &absent);
     let others: Vec<Contestant> = others.into_iter().filter(|other| is_asked_for(other.name)).collect();
+    let others: Vec<Contestant> =
+        builds.into_iter().map(|path| start(build_at(path))).chain(others).collect();
     let spread: Vec<Contestant> = if is_asked_for(TWO.name) {
         let of_the_floor = contestants::bare_on_two_cores(&cores, &sent);
         [ONE_OF_TWO, TWO].map(start).into_iter().chain(of_the_floor).collect()
@@ -107,6 +106,12 @@ fn main() {
         "\n{}",
         json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_two, "absent": absent })
     );
+}
+
+/// Another build of the program, to be measured beside this one.
+fn build_at(path: &str) -> Ours {
+    let path: &'static str = path.to_owned().leak();
+    Ours { name: path, build: Some(Path::new(path)), ..PLAIN }
 }
 
 /// What two cores cost whoever serves on them: ours against ours, and then the floor's against the floor's.
