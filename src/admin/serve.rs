@@ -21,7 +21,6 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::Clock;
 use crate::gateway::{Gateway, Registrar};
 use crate::telemetry::metrics::Scrape;
 
@@ -35,9 +34,6 @@ use super::{cache, log_level, upstream, usage};
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Each histogram sample holds eight bytes until it is folded: at a hundred thousand requests a second this keeps them
-/// to a few hundred kilobytes.
-const FOLD_EVERY: Duration = Duration::from_millis(250);
 /// So long a stop waits for open connections of the side port.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// After a failure to accept, so long is waited.
@@ -117,11 +113,9 @@ pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std
             }
         });
     }
-    let mut folding = std::pin::pin!(fold(&side.scrape, &clock));
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            () = folding.as_mut() => continue,
             accepted = tcp.accept() => accepted,
         };
         match accepted {
@@ -140,14 +134,6 @@ pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std
         tracing::warn!("connections of the side port were cut off");
     }
     Ok(())
-}
-
-/// Folds histogram samples for ever.
-async fn fold(scrape: &Scrape, clock: &Clock) {
-    loop {
-        clock.sleep(FOLD_EVERY).await;
-        scrape.fold();
-    }
 }
 
 fn open(

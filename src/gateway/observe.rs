@@ -7,7 +7,7 @@ use metrics::{Counter, Gauge, Histogram};
 
 use crate::limits::Rule;
 use crate::routes::codes::{CODES, Code};
-use crate::telemetry::metrics::{Family, Registry, Table};
+use crate::telemetry::metrics::{Family, Level, Registry, Table};
 use crate::upstream::{Condition, Health};
 
 use super::counted::{FetchEnd, StoreWork, Units, WhileAway};
@@ -24,7 +24,7 @@ pub struct Instruments {
     limited: Table<Rule, TierLabel>,
     left: Counter,
     panics: Counter,
-    in_progress: Gauge,
+    in_progress: Level,
     places: Family<Gauge, Room>,
     queued: Family<Counter, Room>,
     overloaded: Family<Counter, Room>,
@@ -97,7 +97,7 @@ impl Instruments {
             limited: registry.table("scoregate_limited_total", &rules, &tiers),
             left: registry.counter("scoregate_clients_left_total"),
             panics: registry.counter("scoregate_panics_total"),
-            in_progress: registry.gauge("scoregate_requests_in_progress"),
+            in_progress: registry.level("scoregate_requests_in_progress"),
             places: registry.gauges("scoregate_places_taken", &rooms),
             queued: registry.counters("scoregate_overload_queued_total", &rooms),
             overloaded: registry.counters("scoregate_overload_refused_total", &rooms),
@@ -132,12 +132,12 @@ impl Instruments {
 
     /// A request has begun.
     pub(super) fn begun(&self) {
-        self.in_progress.increment(1.0);
+        self.in_progress.up();
     }
 
     /// A request is over: answered, or abandoned by its client if there is nothing to be seen of it.
     pub(super) fn record(&self, seen: Option<&Seen>) {
-        self.in_progress.decrement(1.0);
+        self.in_progress.down();
         let Some(seen) = seen else {
             self.left.increment(1);
             return;

@@ -2,6 +2,7 @@
 //!
 //! Not for: the trace that a request is a part of (`telemetry::trace`).
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,12 +61,31 @@ fn is_well_formed(id: &HeaderValue) -> bool {
     (8..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
 }
 
+/// So many numbers a thread takes at once, so that threads do not write to one place with every request.
+const BLOCK: u64 = 1 << 20;
+
 /// Unique within this life by its count, and between lives by where the count began.
-fn fresh(now: Now) -> [u8; 16] {
+fn number(now: Now) -> u64 {
     static FIRST: OnceLock<u64> = OnceLock::new();
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let first = *FIRST.get_or_init(|| getrandom::u64().unwrap_or(now.wall.millis()));
-    let number = first.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+    static BLOCKS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        /// The next number of this thread, and how many it has left.
+        static OWN: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    }
+    let (next, left) = match OWN.get() {
+        (_, 0) => {
+            let first = *FIRST.get_or_init(|| getrandom::u64().unwrap_or(now.wall.millis()));
+            let blocks = BLOCKS.fetch_add(1, Ordering::Relaxed);
+            (first.wrapping_add(blocks.wrapping_mul(BLOCK)), BLOCK)
+        }
+        own => own,
+    };
+    OWN.set((next.wrapping_add(1), left - 1));
+    next
+}
+
+fn fresh(now: Now) -> [u8; 16] {
+    let number = number(now);
     let mut text = [0u8; 16];
     for (place, digit) in text.iter_mut().enumerate() {
         let nibble = (number >> (60 - 4 * place)) & 15;

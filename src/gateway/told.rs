@@ -17,6 +17,7 @@ use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
 use crate::routes::codes::Code;
 use crate::telemetry::requests::{Fields, Lines};
+use crate::telemetry::stripes::Stripes;
 use crate::telemetry::trace::Trace;
 
 use super::outcome::Outcome;
@@ -37,7 +38,8 @@ pub struct Sampling {
 pub struct RequestLog {
     /// Where lines go, and which requests; nobody hears of any without.
     heard: Option<(Arc<Lines>, Sampling)>,
-    count: Arc<AtomicU64>,
+    /// Each thread tells of one in so many of its own.
+    count: Arc<Stripes<AtomicU64>>,
 }
 
 /// What a line says.
@@ -92,7 +94,7 @@ impl RequestLog {
     pub(super) fn over(&self, fault: Option<Fault>, took: Duration, told: impl FnOnce() -> Told) {
         let Some((lines, sampling)) = &self.heard else { return };
         // The first that is counted is 1: a server that was asked once has not told of a sample of one.
-        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.count.mine().fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.tells(fault, took, number) {
             let told = told();
             lines.tell(Box::new(move || told.fields()));

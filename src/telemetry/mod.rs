@@ -8,4 +8,5 @@ pub mod log;
 pub mod metrics;
 mod process;
 pub mod requests;
+pub mod stripes;
 pub mod trace;

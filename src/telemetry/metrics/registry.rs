@@ -1,0 +1,301 @@
+//! Where all metrics of one program live: handles come from here, and the text that is scraped.
+//!
+//! What requests count goes into [`Cells`], and from there into the recorder when somebody reads; histograms are rendered
+//! here, since the recorder would have every value told to it. Not for: what there is (`table`).
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use super::super::process::{self, Process};
+use super::cells::{Buckets, Cell, Cells, Level};
+use super::table::{Kind, LABELS, METRICS, Row};
+use super::{Family, Label, Table};
+
+/// Where all metrics of one program live. Two programs in one process do not mix.
+pub struct Registry {
+    recorder: PrometheusRecorder,
+    cells: Arc<Cells>,
+    counted: Arc<Mutex<Counted>>,
+}
+
+/// What is counted in cells, each once, however often its handle is asked for.
+#[derive(Default)]
+struct Counted {
+    counters: HashMap<Key, (Cell, Counter)>,
+    levels: HashMap<Key, (Level, Gauge)>,
+    buckets: HashMap<Key, Buckets>,
+}
+
+/// What renders the metrics.
+#[derive(Clone)]
+pub struct Scrape {
+    recorded: PrometheusHandle,
+    counted: Arc<Mutex<Counted>>,
+    process: Process,
+}
+
+impl Scrape {
+    /// The text that Prometheus reads.
+    pub fn render(&self) -> String {
+        self.process.look();
+        let counted = lock(&self.counted);
+        for (cell, counter) in counted.counters.values() {
+            counter.absolute(cell.sum());
+        }
+        for (level, gauge) in counted.levels.values() {
+            gauge.set(level.height());
+        }
+        let mut text = self.recorded.render();
+        for row in METRICS {
+            put_histogram(row, &counted.buckets, &mut text);
+            if row.name == process::CPU {
+                text.push_str(&process::cpu(row.meaning));
+            }
+        }
+        text
+    }
+}
+
+/// The lines of a histogram, if it is one.
+fn put_histogram(row: &Row, buckets: &HashMap<Key, Buckets>, text: &mut String) {
+    let mut series: Vec<(&Key, &Buckets)> =
+        buckets.iter().filter(|(key, _)| key.name() == row.name).collect();
+    if series.is_empty() {
+        return;
+    }
+    series.sort_by_key(|(key, _)| *key);
+    let name = row.name;
+    let mut put = |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a text takes all");
+    put(format_args!("# HELP {name} {}", row.meaning));
+    put(format_args!("# TYPE {name} histogram"));
+    for (key, buckets) in series {
+        let labels: Vec<String> =
+            key.labels().map(|label| format!("{}=\"{}\"", label.key(), label.value())).collect();
+        let of_one = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let before_le = labels.iter().fold(String::new(), |all, label| all + label + ",");
+        let counts = buckets.counts();
+        let bounds = buckets.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(&counts) {
+            put(format_args!("{name}_bucket{{{before_le}le=\"{bound}\"}} {count}"));
+        }
+        put(format_args!("{name}_sum{of_one} {}", buckets.sum()));
+        put(format_args!("{name}_count{of_one} {}", counts.last().copied().unwrap_or(0)));
+    }
+    put(format_args!(""));
+}
+
+fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
+    // Each step leaves it whole.
+    counted.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        for row in METRICS {
+            let (name, meaning) = (KeyName::from_const_str(row.name), SharedString::const_str(row.meaning));
+            let unit = row.name.ends_with("_seconds").then_some(Unit::Seconds);
+            match row.kind {
+                Kind::Counter => recorder.describe_counter(name, unit, meaning),
+                Kind::Gauge => recorder.describe_gauge(name, unit, meaning),
+                Kind::Histogram(_) => {}
+            }
+        }
+        Self { recorder, cells: Arc::default(), counted: Arc::default() }
+    }
+}
+
+const WHERE: Metadata<'static> = Metadata::new("scoregate", metrics::Level::INFO, None);
+
+impl Registry {
+    /// What renders them.
+    pub fn scrape(&self) -> Scrape {
+        let process = Process {
+            resident: self.gauge("process_resident_memory_bytes"),
+            open_fds: self.gauge("process_open_fds"),
+            max_fds: self.gauge("process_max_fds"),
+            threads: self.gauge("process_threads"),
+        };
+        Scrape { recorded: self.recorder.handle(), counted: Arc::clone(&self.counted), process }
+    }
+
+    /// Says what runs, and since when: so many seconds since 1970.
+    pub fn tell_build(&self, version: &'static str, since: u64) {
+        declared("scoregate_build_info", &[("version", 1)]);
+        let labels = vec![metrics::Label::new("version", version)];
+        let info = Key::from_parts("scoregate_build_info", labels);
+        self.recorder.register_gauge(&info, &WHERE).set(1.0);
+        self.gauge("process_start_time_seconds").set(Duration::from_secs(since).as_secs_f64());
+    }
+
+    /// The counter of that name, which has no labels.
+    pub fn counter(&self, name: &'static str) -> Counter {
+        declared(name, &[]);
+        self.counter_of(&Key::from_static_name(name))
+    }
+
+    /// The gauge of that name, which has no labels.
+    pub fn gauge(&self, name: &'static str) -> Gauge {
+        declared(name, &[]);
+        self.recorder.register_gauge(&Key::from_static_name(name), &WHERE)
+    }
+
+    /// The histogram of that name, which has no labels.
+    pub fn histogram(&self, name: &'static str) -> Histogram {
+        declared(name, &[]);
+        self.histogram_of(Key::from_static_name(name))
+    }
+
+    /// The gauge of that name, for what rises and falls by ones, with every request.
+    pub fn level(&self, name: &'static str) -> Level {
+        declared(name, &[]);
+        let key = Key::from_static_name(name);
+        let make = || (Level::new(&self.cells), self.recorder.register_gauge(&key, &WHERE));
+        lock(&self.counted).levels.entry(key.clone()).or_insert_with(make).0.clone()
+    }
+
+    fn counter_of(&self, key: &Key) -> Counter {
+        let make = || (Cell::new(&self.cells), self.recorder.register_counter(key, &WHERE));
+        let cell = lock(&self.counted).counters.entry(key.clone()).or_insert_with(make).0.clone();
+        Counter::from_arc(Arc::new(cell))
+    }
+
+    fn histogram_of(&self, key: Key) -> Histogram {
+        let row = METRICS.iter().find(|row| row.name == key.name());
+        let Some(Kind::Histogram(bounds)) = row.map(|row| row.kind) else {
+            panic!("{} is declared as no histogram", key.name())
+        };
+        let make = || Buckets::new(&self.cells, bounds);
+        let buckets = lock(&self.counted).buckets.entry(key).or_insert_with(make).clone();
+        Histogram::from_arc(Arc::new(buckets))
+    }
+
+    /// The counters of that name, one for each word of a label.
+    pub fn counters<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Counter, L> {
+        family(name, words, |key| self.counter_of(&key))
+    }
+
+    /// The gauges of that name, one for each word of a label.
+    pub fn gauges<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Gauge, L> {
+        family(name, words, |key| self.recorder.register_gauge(&key, &WHERE))
+    }
+
+    /// The histograms of that name, one for each word of a label.
+    pub fn histograms<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Histogram, L> {
+        family(name, words, |key| self.histogram_of(key))
+    }
+
+    /// The counters of that name, one for each pair of words of two labels.
+    pub fn table<A: Label, B: Label>(
+        &self,
+        name: &'static str,
+        rows: &[String],
+        columns: &[String],
+    ) -> Table<A, B> {
+        declared(name, &[(A::NAME, rows.len()), (B::NAME, columns.len())]);
+        let make = |row: &String, column: &String| {
+            let labels =
+                vec![metrics::Label::new(A::NAME, row.clone()), metrics::Label::new(B::NAME, column.clone())];
+            self.counter_of(&Key::from_parts(name, labels))
+        };
+        let handles =
+            rows.iter().flat_map(|row| columns.iter().map(move |column| make(row, column))).collect();
+        Table { handles, columns: columns.len(), of: PhantomData }
+    }
+}
+
+fn family<H, L: Label>(name: &'static str, words: &[String], register: impl Fn(Key) -> H) -> Family<H, L> {
+    declared(name, &[(L::NAME, words.len())]);
+    let key = |word: &String| Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
+    Family { handles: words.iter().map(|word| register(key(word))).collect(), of: PhantomData }
+}
+
+/// A metric that is not in the table, or with other labels than declared, is a defect that the first start shows.
+fn declared(name: &str, labels: &[(&str, usize)]) {
+    let row = METRICS.iter().find(|row| row.name == name);
+    let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();
+    assert!(row.is_some_and(|row| row.labels == names), "{name} with labels {names:?} is not declared");
+    for (label, words) in labels {
+        let fits = LABELS.iter().any(|row| row.name == *label && *words <= row.most);
+        assert!(fits, "label {label} has {words} words, more than declared");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::most_series;
+    use super::*;
+
+    #[test]
+    fn the_largest_possible_number_of_series_is_bounded() {
+        assert!(most_series() <= 3_000, "{}", most_series());
+    }
+
+    #[test]
+    fn every_metric_is_named_after_its_kind_and_has_declared_labels() {
+        for row in METRICS {
+            // What every process tells has names that all programs share.
+            let of_process = row.name.starts_with("process_");
+            assert!(row.name.starts_with("scoregate_") || of_process, "{}", row.name);
+            assert_eq!(row.name.ends_with("_total"), row.kind == Kind::Counter, "{}", row.name);
+            assert!(
+                row.labels.iter().all(|name| LABELS.iter().any(|label| label.name == *name)),
+                "{}",
+                row.name
+            );
+            assert_eq!(METRICS.iter().filter(|other| other.name == row.name).count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_counted_is_rendered() {
+        let registry = Registry::default();
+        registry.counter("scoregate_panics_total").increment(2);
+        registry.histogram("scoregate_upstream_duration_seconds").record(0.3);
+        let text = registry.scrape().render();
+        assert!(text.contains("scoregate_panics_total 2"), "{text}");
+        assert!(text.contains("scoregate_upstream_duration_seconds_bucket{le=\"0.5\"} 1"), "{text}");
+        assert!(text.contains("scoregate_upstream_duration_seconds_sum 0.3\n"), "{text}");
+    }
+
+    #[test]
+    fn the_process_tells_what_it_takes_and_what_it_is() {
+        let registry = Registry::default();
+        registry.tell_build("1.2.3", 1_795_000_000);
+        let text = registry.scrape().render();
+        let value = |name: &str| -> f64 {
+            let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
+            line.unwrap_or_else(|| panic!("{name} in {text}")).split(' ').nth(1).unwrap().parse().unwrap()
+        };
+        assert!(text.contains("scoregate_build_info{version=\"1.2.3\"} 1"), "{text}");
+        assert!((value("process_start_time_seconds") - 1_795_000_000.0).abs() < 1.0);
+        assert!(value("process_resident_memory_bytes") > 1e6);
+        assert!(value("process_open_fds") >= 3.0 && value("process_max_fds") >= value("process_open_fds"));
+        assert!(value("process_threads") >= 1.0);
+        let before = value(process::CPU);
+        assert!(text.contains(&format!("# TYPE {} counter", process::CPU)));
+        let mut sum = 0_u64;
+        let later = loop {
+            sum = (0..1_000_000).fold(sum, |sum, number| sum.rotate_left(3) ^ number);
+            let again = registry.scrape().render();
+            let line = again.lines().find(|line| line.starts_with("process_cpu_seconds_total ")).unwrap();
+            let later: f64 = line.split(' ').nth(1).unwrap().parse().unwrap();
+            if later > before {
+                break later;
+            }
+        };
+        assert!(later > before, "{sum}");
+    }
+
+    #[test]
+    #[should_panic(expected = "is not declared")]
+    fn a_metric_that_is_not_in_the_table_is_noticed_at_once() {
+        Registry::default().counter("scoregate_surprise_total").increment(1);
+    }
+}
