@@ -3,11 +3,16 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use crate::answer::Answer;
+use crate::job::model;
 
 /// Bytes of data that make the gateway's body 5.7 KB.
 const DATA: usize = 5_390;
+
+/// Nothing is refreshed while it is measured.
+const FIELDS: &str = "content-type: application/json\r\ncache-control: max-age=86400\r\n";
 
 /// A backend for the gateway: scores in the envelope that it expects.
 pub(crate) fn of_scores() -> SocketAddr {
@@ -29,8 +34,25 @@ pub(crate) fn of_scores() -> SocketAddr {
     *last = last.replace("\"name\":\"", &format!("\"name\":\"{}", "M".repeat(DATA - bytes + 1)));
     let data = items.join(",");
     let body = format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{data}]}}");
-    // Nothing is refreshed while it is measured.
-    serve("content-type: application/json\r\ncache-control: max-age=86400\r\n", body.as_bytes())
+    serve(FIELDS, body.as_bytes())
+}
+
+/// A backend for a gateway that is asked about so many models: each is worth as many bytes as the list is elsewhere.
+pub(crate) fn of_models(count: usize) -> SocketAddr {
+    let item =
+        |id: &str, name: &str| format!("{{\"id\":\"{id}\",\"name\":\"{name}\",\"currentScore\":70.25}}");
+    let envelope = |data: &str| {
+        format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{data}]}}")
+    };
+    let list = envelope(&(0..count).map(|number| item(&model(number), "M")).collect::<Vec<_>>().join(","));
+    let name = "M".repeat(DATA);
+    serve_each(FIELDS, move |target| {
+        let path = target.split('?').next().unwrap_or(target);
+        match path.rsplit_once("models/") {
+            Some((_, id)) => envelope(&item(id, &name)).into_bytes(),
+            None => list.clone().into_bytes(),
+        }
+    })
 }
 
 /// A backend for the peers: what the gateway sent, with as much of its head as can be stored.
@@ -41,18 +63,32 @@ pub(crate) fn of_answer(answer: &Answer) -> SocketAddr {
 }
 
 fn serve(fields: &str, body: &[u8]) -> SocketAddr {
+    let body = body.to_vec();
+    serve_each(fields, move |_| body.clone())
+}
+
+/// By the target of a question.
+fn serve_each(fields: &str, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let head = format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n", body.len());
-    let answer = [head.as_bytes(), body].concat();
+    let (fields, answer) = (fields.to_owned(), Arc::new(answer));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (mut stream, answer) = (stream.unwrap(), answer.clone());
+            let (stream, fields, answer) = (stream.unwrap(), fields.clone(), Arc::clone(&answer));
             std::thread::spawn(move || {
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let (mut writer, mut target) = (&stream, String::new());
                 while let Some(Ok(line)) = lines.next() {
-                    if line.is_empty() && stream.write_all(&answer).is_err() {
-                        return;
+                    if let Some(rest) = line.strip_prefix("GET ") {
+                        rest.split(' ').next().unwrap_or("").clone_into(&mut target);
+                    }
+                    if line.is_empty() {
+                        let body = answer(&target);
+                        let head =
+                            format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n", body.len());
+                        if writer.write_all(&[head.as_bytes(), &body].concat()).is_err() {
+                            return;
+                        }
                     }
                 }
             });

@@ -40,8 +40,6 @@ pub(crate) struct Crowd {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     members: Vec<Member>,
-    /// Where in the job's requests they are.
-    next: usize,
 }
 
 impl Crowd {
@@ -53,7 +51,7 @@ impl Crowd {
             let data = epoll::EventData::new_u64(number);
             epoll::add(&epoll, &member.stream, data, epoll::EventFlags::IN).unwrap();
         }
-        Self { epoll, events: Vec::with_capacity(CONNECTIONS), members, next: 0 }
+        Self { epoll, events: Vec::with_capacity(CONNECTIONS), members }
     }
 
     /// Each connection asks as soon as it has its answer, for so long.
@@ -113,8 +111,7 @@ impl Crowd {
     }
 
     fn send(&mut self, job: &Job, number: usize, due: Instant) {
-        let request = &job.requests[self.next % job.requests.len()];
-        self.next += 1;
+        let request = job.next();
         let member = &mut self.members[number];
         (member.due, member.filled) = (due, 0);
         // Far below what a socket takes at once.

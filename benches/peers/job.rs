@@ -1,6 +1,7 @@
 //! The job that all have to do: who asks, for what, within which limits, and what they have to get.
 //! Not for: who does it (`contestants`).
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -14,8 +15,8 @@ pub(crate) const MINUTE: u32 = 1_000_000;
 pub(crate) const DAY: u32 = 100_000_000;
 /// The document that is asked for.
 pub(crate) const TARGET: &str = "/api/v1/models?period=24h";
-/// How many applications ask, each by a key of its own.
-const APPLICATIONS: usize = 100;
+/// How many applications ask where nothing else is said, each by a key of its own.
+pub(crate) const APPLICATIONS: usize = 100;
 
 /// The keys that everybody knows, one that nobody does, and one whose minute is spent after the first request.
 pub(crate) struct Keys {
@@ -25,11 +26,11 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// New ones.
-    pub(crate) fn mint() -> Self {
+    /// So many new ones.
+    pub(crate) fn mint(count: usize) -> Self {
         let form = KeyForm::new("sg_live", false);
         let mint = || form.mint().unwrap().expose().to_owned();
-        Self { known: (0..APPLICATIONS).map(|_| mint()).collect(), unknown: mint(), spent: mint() }
+        Self { known: (0..count).map(|_| mint()).collect(), unknown: mint(), spent: mint() }
     }
 
     /// Lines for `scoregate keys import`.
@@ -69,34 +70,74 @@ impl Keys {
 
     /// Each key in turn asks for the document.
     pub(crate) fn hits(&self) -> Job {
-        Job { requests: self.known.iter().map(|key| request(key, "")).collect(), status: 200 }
+        Job::new(self.known.iter().map(|key| request(TARGET, key, "")).collect(), 200)
+    }
+
+    /// The keys in turn ask for one of so many documents each.
+    pub(crate) fn details(&self, documents: usize) -> Job {
+        let asked = (0..documents).zip(self.known.iter().cycle());
+        let ask = |(number, key): (usize, &String)| {
+            request(&format!("/api/v1/models/{}?period=24h", model(number)), key, "")
+        };
+        Job::new(asked.map(ask).collect(), 200)
     }
 
     /// The same, by callers that have it already.
     pub(crate) fn unchanged(&self, held: &Answer) -> Job {
         let field = format!("If-None-Match: {}\r\n", held.field("etag"));
-        Job { requests: self.known.iter().map(|key| request(key, &field)).collect(), status: 304 }
+        Job::new(self.known.iter().map(|key| request(TARGET, key, &field)).collect(), 304)
     }
 
     /// A stranger with a well-formed key asks.
     pub(crate) fn refused(&self) -> Job {
-        Job { requests: vec![request(&self.unknown, "")], status: 401 }
+        Job::new(vec![request(TARGET, &self.unknown, "")], 401)
     }
 
     /// Somebody asks who has asked too often already.
     pub(crate) fn limited(&self) -> Job {
-        Job { requests: vec![request(&self.spent, "")], status: 429 }
+        Job::new(vec![request(TARGET, &self.spent, "")], 429)
     }
 }
 
-fn request(key: &str, fields: &str) -> Vec<u8> {
-    format!("GET {TARGET} HTTP/1.1\r\nHost: api.example\r\nX-API-Key: {key}\r\n{fields}\r\n").into_bytes()
+/// What a model is called.
+pub(crate) fn model(number: usize) -> String {
+    format!("model-{number:06}")
+}
+
+fn request(target: &str, key: &str, fields: &str) -> Vec<u8> {
+    format!("GET {target} HTTP/1.1\r\nHost: api.example\r\nX-API-Key: {key}\r\n{fields}\r\n").into_bytes()
 }
 
 /// Requests in turn, and the status that each has to get.
+#[derive(Default)]
 pub(crate) struct Job {
     /// What is sent, one after the other and again from the first.
     pub(crate) requests: Vec<Vec<u8>>,
     /// What is answered.
     pub(crate) status: u16,
+    /// Where in them whoever asks is: who comes later goes on there.
+    next: Cell<usize>,
+}
+
+impl Job {
+    fn new(requests: Vec<Vec<u8>>, status: u16) -> Self {
+        Self { requests, status, next: Cell::new(0) }
+    }
+
+    /// The same in no order. Each time the same one.
+    pub(crate) fn shuffled(mut self) -> Self {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        for place in (1..self.requests.len()).rev() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.requests.swap(place, (state >> 33) as usize % (place + 1));
+        }
+        self
+    }
+
+    /// The next request.
+    pub(crate) fn next(&self) -> &[u8] {
+        let at = self.next.get();
+        self.next.set(if at + 1 < self.requests.len() { at + 1 } else { 0 });
+        &self.requests[at]
+    }
 }

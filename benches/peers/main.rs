@@ -24,6 +24,7 @@ mod backend;
 mod client;
 mod contestants;
 mod floor;
+mod growth;
 mod job;
 mod machine;
 mod measure;
@@ -39,12 +40,11 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, ask};
 use crate::client::CONNECTIONS;
 use crate::contestants::Contestant;
-use crate::job::Keys;
+use crate::job::{APPLICATIONS, Keys};
 use crate::machine::Cores;
 use crate::measure::{Figures, Row, Size, at_rate, in_turns, middle};
-use crate::ours::Ours;
+use crate::ours::{Ours, PLAIN};
 
-const PLAIN: Ours = Ours { name: "scoregate", workers: 1, has_two_cores: false, tells: true, build: None };
 const SILENT: Ours = Ours { name: "scoregate, tells of no request", tells: false, ..PLAIN };
 const ONE_OF_TWO: Ours = Ours { name: "one worker, free to move", has_two_cores: true, ..PLAIN };
 const TWO: Ours = Ours { name: "two workers", workers: 2, ..ONE_OF_TWO };
@@ -60,7 +60,7 @@ fn main() {
     } else {
         Size { rounds: 5, warm_up: Duration::from_millis(20), turn: Duration::from_millis(80) }
     };
-    let (cores, keys) = (Cores::take(), Keys::mint());
+    let (cores, keys) = (Cores::take(), Keys::mint(APPLICATIONS));
     let scores = backend::of_scores();
     let start = |ours| ours::start(ours, &cores, &keys, scores);
     let words = arguments.iter().skip(1).filter(|word| !word.starts_with("--"));
@@ -102,9 +102,10 @@ fn main() {
         format!("a hit; latencies at {half:.0} a second, half of what the gateway can do, for who keeps up");
     let of_all = tell(&rows, &figures, &heading);
     let of_two = two_against_one(&spread, &keys, &size);
+    let of_growth = if is_asked_for("many") { grown(&cores, &size, is_full) } else { Vec::new() };
     println!(
         "\n{}",
-        json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_two, "absent": absent })
+        json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_two, "growth": of_growth, "absent": absent })
     );
 }
 
@@ -120,6 +121,18 @@ fn two_against_one(pairs: &[Contestant], keys: &Keys, size: &Size) -> Vec<Value>
     let figures = in_turns(&rows, size);
     let heading = "two workers against one, both on the same two cores";
     rows.chunks(2).zip(figures.chunks(2)).flat_map(|(rows, figures)| tell(rows, figures, heading)).collect()
+}
+
+/// What a hit costs where there is much more of everything, as ratios to where there is little.
+fn grown(cores: &Cores, size: &Size, is_full: bool) -> Vec<Value> {
+    println!();
+    let rows = growth::all(cores, size, is_full);
+    let heading = "a hit as all grows, each kind with few and with many";
+    let told = |pair: &[(String, Figures)]| {
+        let named: Vec<_> = pair.iter().map(|(name, figures)| (name.clone(), figures)).collect();
+        table::print(heading, &named)
+    };
+    rows.chunks(2).flat_map(told).collect()
 }
 
 fn tell(rows: &[Row<'_>], figures: &[Figures], heading: &str) -> Vec<Value> {

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -25,21 +26,36 @@ pub(crate) struct Ours {
     pub(crate) tells: bool,
     /// Another build of the program, in place of this one.
     pub(crate) build: Option<&'static Path>,
+    /// Lines of settings besides those of the job.
+    pub(crate) settings: &'static str,
 }
+
+/// As it is measured beside others.
+pub(crate) const PLAIN: Ours =
+    Ours { name: "scoregate", workers: 1, has_two_cores: false, tells: true, build: None, settings: "" };
+/// With room for as many documents as there will ever be. They are not written to disk while it is measured.
+pub(crate) const ROOMY: &str =
+    "cache.max_bytes = \"8GiB\"\ncache.disk_max_bytes = \"1MiB\"\nupstream.max_body = \"64MiB\"\n";
 
 /// Starts it.
 pub(crate) fn start(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAddr) -> Contestant {
+    started(ours, cores, keys, backend).0
+}
+
+/// Starts it, and tells how long that took, from the command to where it says that it serves.
+pub(crate) fn started(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAddr) -> (Contestant, Duration) {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
     std::fs::create_dir(directory.path().join("data")).unwrap();
     // Strangers may be refused as often as they like, or the guard would end their connections.
     let settings = format!(
         "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
-         server.workers = {}\nupstream.url = \"http://{backend}/\"\nlog.requests = {}\n\
+         server.workers = {}\nupstream.url = \"http://{backend}/\"\nlog.requests = {}\n{}\
          [tiers.load]\nminute = {MINUTE}\nday = {DAY}\npaid = true\n[tiers.spent]\nminute = 1\nday = {DAY}\npaid = true\n",
         directory.path().join("data").display(),
         ours.workers,
         ours.tells,
+        ours.settings,
     );
     std::fs::write(&file, settings).unwrap();
     let binary = ours.build.unwrap_or(Path::new(env!("CARGO_BIN_EXE_scoregate")));
@@ -55,6 +71,7 @@ pub(crate) fn start(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAddr)
     assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     let mut command = if ours.has_two_cores { cores.two(binary) } else { cores.one(binary) };
     command.arg("serve").arg("--config").arg(&file);
+    let began = Instant::now();
     let (process, address) = Process::that_says(command, directory, "public=");
-    Contestant { name: ours.name, address, process, knows_keys: true, cannot: "" }
+    (Contestant { name: ours.name, address, process, knows_keys: true, cannot: "" }, began.elapsed())
 }

@@ -97,8 +97,8 @@ impl Head {
         }
     }
 
-    /// The fields as they are sent.
-    pub(super) fn into_map(self) -> HeaderMap {
+    /// The fields as they are sent. Nothing is left in this then: it is large, and is not moved around.
+    pub(super) fn take_map(&mut self) -> HeaderMap {
         let bits = self.values.iter().enumerate().map(|(at, value)| u32::from(value.is_some()) << at);
         let set = Set(bits.sum());
         KEPT.with_borrow_mut(|kept| {
@@ -116,15 +116,16 @@ impl Head {
     }
 
     /// Fills a map that has these fields in this order.
-    fn filled(self, mut names: HeaderMap) -> HeaderMap {
-        for (place, value) in names.values_mut().zip(self.values.into_iter().flatten()) {
+    fn filled(&mut self, mut names: HeaderMap) -> HeaderMap {
+        for (place, value) in names.values_mut().zip(self.values.iter_mut().filter_map(Option::take)) {
             *place = value;
         }
         names
     }
 
-    fn made(self) -> HeaderMap {
-        NAMES.into_iter().zip(self.values).filter_map(|(name, value)| Some((name, value?))).collect()
+    fn made(&mut self) -> HeaderMap {
+        let values = self.values.iter_mut().map(Option::take);
+        NAMES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
         for field in fields {
             head.put(*field, HeaderValue::try_from(format!("{word} {}", *field as usize)).unwrap());
         }
-        head.into_map()
+        head.take_map()
     }
 
     #[test]

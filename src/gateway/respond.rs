@@ -145,7 +145,7 @@ pub(super) fn respond(
     if exchange.peer.is_encrypted {
         head.put(Field::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
-    let mut headers = std::mem::take(head).into_map();
+    let mut headers = head.take_map();
     if !is_page {
         at.retirement.write(&mut headers);
     }

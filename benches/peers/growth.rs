@@ -1,0 +1,92 @@
+//! The gateway beside itself when there is much more of everything: as many keys, as many documents as will ever be. All are
+//! in use, and asked for in no order. Not for: a peer; none of them is held to this.
+
+use std::time::{Duration, Instant};
+
+use crate::backend;
+use crate::client::Crowd;
+use crate::contestants::Contestant;
+use crate::job::{Job, Keys};
+use crate::machine::{Cores, resident};
+use crate::measure::{Figures, Row, Size, in_turns};
+use crate::ours::{self, Ours};
+
+const FEW: usize = 10;
+
+/// How many there are of what.
+#[derive(Clone, Copy)]
+struct Many {
+    name: &'static str,
+    keys: usize,
+    documents: usize,
+}
+
+/// One that runs, and what it is asked.
+struct Grown {
+    contestant: Contestant,
+    job: Job,
+    many: Many,
+    started: Duration,
+    idle: f64,
+}
+
+/// The rows: each kind with few and with many, in turns.
+pub(crate) fn all(cores: &Cores, size: &Size, is_full: bool) -> Vec<(String, Figures)> {
+    let (keys, documents) = if is_full { (1_000_000, 100_000) } else { (1_000, 500) };
+    let kinds = [
+        Many { name: "few keys", keys: FEW, documents: 1 },
+        Many { name: "many keys", keys, documents: 1 },
+        Many { name: "few documents", keys: FEW, documents: FEW },
+        Many { name: "many documents", keys: FEW, documents },
+    ];
+    let mut grown = kinds.map(|many| Grown::up(many, cores));
+    for one in &grown {
+        let Many { name, keys, documents } = one.many;
+        let (began, warmed) = (Instant::now(), one.is_in_use());
+        println!(
+            "{name:<38} {keys} keys, {documents} documents; started in {:.2?} with {:.1} MiB; {warmed} answers in {:.1?} before all are in use",
+            one.started,
+            one.idle / 1_048_576.0,
+            began.elapsed()
+        );
+    }
+    let [few, many, ..] = &grown;
+    let more = (many.many.keys - few.many.keys) as f64;
+    println!("{:.0} bytes for each idle key", (many.idle - few.idle) / more);
+    let rows: Vec<Row<'_>> = grown.iter_mut().map(Grown::row).collect();
+    let figures = in_turns(&rows, size);
+    rows.into_iter().map(|row| row.name).zip(figures).collect()
+}
+
+impl Grown {
+    fn up(many: Many, cores: &Cores) -> Self {
+        let keys = Keys::mint(many.keys);
+        let backend = backend::of_models(many.documents);
+        let ours = Ours { name: many.name, settings: ours::ROOMY, ..ours::PLAIN };
+        let began = Instant::now();
+        let (contestant, started) = ours::started(ours, cores, &keys, backend);
+        println!("{}: set up in {:.1?}", many.name, began.elapsed());
+        let idle = resident(&contestant.process.family());
+        let job = if many.documents == 1 { keys.hits() } else { keys.details(many.documents) };
+        Self { contestant, job: job.shuffled(), many, started, idle }
+    }
+
+    fn row(&mut self) -> Row<'_> {
+        Row { name: self.many.name.to_owned(), who: &self.contestant, job: std::mem::take(&mut self.job) }
+    }
+
+    /// Asks for everything, until all of it was answered well in a row: each application has its lease then, and each
+    /// document is at hand. How many answers that took.
+    fn is_in_use(&self) -> usize {
+        let mut crowd = Crowd::to(self.contestant.address);
+        let (mut all, mut in_a_row, mut strange) = (0, 0, 0);
+        while in_a_row < self.job.requests.len() {
+            let outcome = crowd.without_pause(&self.job, Duration::from_millis(200));
+            all += outcome.answers;
+            strange += outcome.strange;
+            in_a_row = if outcome.strange == 0 { in_a_row + outcome.answers } else { 0 };
+            assert!(strange <= self.job.requests.len(), "{}: {strange} strange answers", self.many.name);
+        }
+        all
+    }
+}
