@@ -114,7 +114,7 @@ impl Leases {
         let limits = account.terms().limits;
         let mut books = account.books();
         if let Some(call) = books.leasing.as_ref().filter(|call| call.is_under_way()) {
-            return (!self.reach.is_away()).then(|| call.clone());
+            return (!self.reach.is_away()).then(|| LeaseCall::clone(call));
         }
         let now = self.clock.now();
         if !self.reach.may_ask(now.mono) {
@@ -122,7 +122,7 @@ impl Leases {
         }
         let (ended, call) = watch::channel(None);
         let call = LeaseCall(call);
-        books.leasing = Some(call.clone());
+        books.leasing = Some(Box::new(call.clone()));
         let day = books.balance.day.on(now.wall.day());
         let ask = LeaseAsk {
             application: account.id,

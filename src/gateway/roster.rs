@@ -33,9 +33,15 @@ pub struct Found {
 #[derive(Debug)]
 struct Entry {
     account: Arc<Account>,
-    ends: Option<Wall>,
+    ends: End,
     used: AtomicU32,
 }
+
+/// When a key ends: [`NEVER`], if it does not. As one number, since there may be a million of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct End(Wall);
+
+const NEVER: End = End(Wall::from_seconds(u64::MAX));
 
 /// Hours since 1970: fine enough to find keys that nobody uses, and coarse enough to cost nothing. 0 is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +82,7 @@ impl Roster {
     pub fn find(&self, digest: &Digest) -> Option<Found> {
         self.entries.get(digest).map(|entry| Found {
             account: Arc::clone(&entry.account),
-            ends: entry.ends,
+            ends: entry.ends.told(),
             used: Hour(entry.used.load(Ordering::Relaxed)),
         })
     }
@@ -141,7 +147,8 @@ impl Roster {
         // What is revoked stays so, wherever the wall clock is stepped to.
         let ends = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
         let used = key.last_used_at.map_or(Hour(0), Hour::of);
-        let before = self.entries.insert(key.digest, Entry { account, ends, used: AtomicU32::new(used.0) });
+        let entry = Entry { account, ends: ends.map_or(NEVER, End), used: AtomicU32::new(used.0) };
+        let before = self.entries.insert(key.digest, entry);
         // The store is told of uses late: what was known here wins.
         if let Some(before) = before
             && let Some(entry) = self.entries.get(&key.digest)
@@ -156,7 +163,7 @@ impl Roster {
     /// Forgets keys that have ended, once that loses nothing: one stays until the balance of its application is what a
     /// fresh start would give.
     pub fn sweep(&self, now: Now) {
-        let has_ended = |entry: &Entry| entry.ends.is_some_and(|ends| ends <= now.wall);
+        let has_ended = |entry: &Entry| entry.ends.told().is_some_and(|ends| ends <= now.wall);
         let may_go = |_: &Digest, entry: &Entry| has_ended(entry) && entry.account.is_at_rest(now);
         let first_to_stay = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
         let due = {
@@ -189,6 +196,12 @@ impl Roster {
             })
         });
         drained.collect()
+    }
+}
+
+impl End {
+    fn told(self) -> Option<Wall> {
+        (self != NEVER).then_some(self.0)
     }
 }
 

@@ -21,14 +21,14 @@ pub struct DayBalance {
     held: u32,
     /// Promised by the ledger for the time when it cannot be reached.
     grace: u32,
-    /// Granted by the ledger to other nodes, or to earlier lives of this one.
-    elsewhere: u64,
+    /// Granted by the ledger to other nodes, or to earlier lives of this one. With what is leased never more than a quota.
+    elsewhere: u32,
 }
 
 impl DayBalance {
     /// The balance of an application at start: nothing leased, `granted` units gone in earlier lives or elsewhere.
     pub fn opened(day: Day, granted: u64) -> Self {
-        Self { day, elsewhere: granted, ..Self::default() }
+        Self { day, elsewhere: u32::try_from(granted).unwrap_or(u32::MAX), ..Self::default() }
     }
 
     /// The day it is about.
@@ -49,14 +49,12 @@ impl DayBalance {
 
     /// Units that the ledger may still have.
     pub fn unleased(self, quota: u32) -> u32 {
-        let taken = self.elsewhere.saturating_add(u64::from(self.leased));
-        u32::try_from(u64::from(quota).saturating_sub(taken)).unwrap_or(u32::MAX)
+        quota.saturating_sub(self.elsewhere.saturating_add(self.leased))
     }
 
     /// Units left of the day, as the caller is told.
     pub fn remaining(self, quota: u32) -> u32 {
-        let used = self.elsewhere.saturating_add(u64::from(self.in_use()));
-        u32::try_from(u64::from(quota).saturating_sub(used)).unwrap_or(u32::MAX)
+        quota.saturating_sub(self.elsewhere.saturating_add(self.in_use()))
     }
 
     /// Units that the ledger granted to this machine.
@@ -117,7 +115,8 @@ impl DayBalance {
         }
         let leased = current.leased.saturating_add(units);
         let grace = current.grace.saturating_add(grace);
-        Self { leased, grace, elsewhere: total.saturating_sub(u64::from(leased)), ..current }
+        let elsewhere = u32::try_from(total.saturating_sub(u64::from(leased))).unwrap_or(u32::MAX);
+        Self { leased, grace, elsewhere, ..current }
     }
 
     /// Gives up what is leased and neither spent nor held, and the promise of grace as far as nothing is owed on it:
