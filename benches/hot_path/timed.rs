@@ -11,6 +11,7 @@ use http::request::Parts;
 use scoregate::app;
 use scoregate::clock::Clock;
 use scoregate::config::{read_file, resolve};
+use scoregate::gateway::inspected::Hit;
 use scoregate::gateway::{Gateway, Peer};
 use scoregate::routes::Selection;
 
@@ -40,10 +41,12 @@ pub(crate) fn all(is_full: bool) {
             ("401, a key that nobody has", head("sg_live_nobody", None), 401),
             ("429, the minute is over", head(&place.spent, None), 429),
         ] {
-            let took = median(&gateway, &head, status, times).await;
+            let once = async || gateway.handle(&head, false, PEER).await.status() == status;
+            let took = median(times, once).await;
             of_a_hit = if of_a_hit == 0.0 { took } else { of_a_hit };
             println!("{name:<34} {took:>10.0} {:>9.2}", took / of_a_hit);
         }
+        stages(&gateway, &head(&place.key, None), times, of_a_hit).await;
         let miss = misses(&gateway, &head(&place.key, None), times / 50).await;
         println!("{:<34} {miss:>10.0} {:>9.2}", "a miss, scored by the one inside", miss / of_a_hit);
         running.stop().await;
@@ -62,13 +65,31 @@ fn head(key: &str, tag: Option<&str>) -> Parts {
     request.body(()).unwrap().into_parts().0
 }
 
-/// Nanoseconds of one, as the median of some rounds has it.
-async fn median(gateway: &Gateway, head: &Parts, status: u16, times: usize) -> f64 {
+/// Tells how long each stage of a hit takes by itself. Together that is less than the whole by what hands them on.
+async fn stages(gateway: &Gateway, head: &Parts, times: usize, whole: f64) {
+    let hit = Hit::of(gateway, head, PEER).await.unwrap();
+    let each = [
+        ("parse", median(times, async || hit.parse()).await),
+        ("authenticate", median(times, async || hit.authenticate()).await),
+        ("resolve", median(times, async || hit.resolve()).await),
+        ("a place", median(times, async || hit.enter().await).await),
+        ("admit", median(times, async || hit.admit().await).await),
+        ("fetch", median(times, async || hit.fetch().await).await),
+        ("respond", median(times, async || hit.respond()).await),
+        ("observe", median(times, async || hit.observe()).await),
+    ];
+    for (stage, took) in each {
+        println!("  of a hit: {stage:<22} {took:>10.0} {:>9.2}", took / whole);
+    }
+}
+
+/// Nanoseconds of doing something once, as the median of some rounds has it.
+async fn median(times: usize, once: impl AsyncFn() -> bool) -> f64 {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         let began = Instant::now();
         for _ in 0..times {
-            assert_eq!(black_box(gateway.handle(head, false, PEER).await).status(), status);
+            assert!(black_box(once().await));
         }
         rounds.push(began.elapsed().as_nanos() as f64 / times as f64);
     }

@@ -93,8 +93,6 @@ pub struct Form {
     data: Bytes,
     encoded: Encoded,
     generated_at: Wall,
-    /// The `Last-Modified` header.
-    pub last_modified: HeaderValue,
 }
 
 impl Document {
@@ -184,15 +182,10 @@ impl Document {
 impl Form {
     fn new(data: &Bytes, count: usize, generated_at: Wall, label: &Label<'_>) -> Self {
         let body = envelope(data, count, generated_at, label);
-        let last_modified = HeaderValue::try_from(generated_at.http_date()).expect("a date is visible ASCII");
+        let encoded = Encoded::new(&body, generated_at);
         // The data is kept as a part of the body, not beside it.
         let from = body.len() - data.len() - 1;
-        Self {
-            data: body.slice(from..body.len() - 1),
-            encoded: Encoded::new(body),
-            generated_at,
-            last_modified,
-        }
+        Self { data: encoded.plain().slice(from..body.len() - 1), encoded, generated_at }
     }
 
     /// Its items.

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 
+use crate::clock::Wall;
+
 /// Bodies smaller than this gain nothing.
 const WORTH_ENCODING: usize = 512;
 /// Quality 5: a few hundred microseconds for a page of rankings. Higher ones cost milliseconds for a few per cent.
@@ -26,7 +28,8 @@ pub enum Encoding {
     Brotli,
 }
 
-/// A body in one encoding, with the headers that belong to it, ready to be sent.
+/// A body in one encoding, with the headers that belong to it, ready to be sent. All of it lies in one piece of memory: where
+/// there are many documents, each place that has to be looked up costs more than a hit does otherwise.
 #[derive(Clone, Debug)]
 pub struct Representation {
     /// The bytes.
@@ -35,6 +38,8 @@ pub struct Representation {
     pub etag: HeaderValue,
     /// Their number.
     pub length: HeaderValue,
+    /// The `Last-Modified` header.
+    pub last_modified: HeaderValue,
     /// `Content-Encoding`, unless identity.
     pub encoding: Option<HeaderValue>,
 }
@@ -49,17 +54,22 @@ pub(super) struct Encoded {
 
 impl Encoded {
     /// Makes all encodings. Costs CPU: not for the request path.
-    pub(super) fn new(body: Bytes) -> Self {
-        let tag = tag(&body);
-        let smaller = |encoded: Vec<u8>| (encoded.len() < body.len()).then(|| Bytes::from(encoded));
+    pub(super) fn new(body: &[u8], modified_at: Wall) -> Self {
+        let (tag, date) = (tag(body), modified_at.http_date());
+        let smaller = |encoded: &Vec<u8>| encoded.len() < body.len();
         let worth = body.len() >= WORTH_ENCODING;
-        let gzip = worth.then(|| gzip(&body)).flatten().and_then(smaller);
-        let brotli = worth.then(|| brotli(&body)).flatten().and_then(smaller);
+        let gzip = worth.then(|| gzip(body)).flatten().filter(smaller);
+        let brotli = worth.then(|| brotli(body)).flatten().filter(smaller);
         Self {
-            gzip: gzip.map(|bytes| Representation::new(bytes, &tag, Encoding::Gzip)),
-            brotli: brotli.map(|bytes| Representation::new(bytes, &tag, Encoding::Brotli)),
-            identity: Representation::new(body, &tag, Encoding::Identity),
+            gzip: gzip.map(|bytes| Representation::new(&bytes, &tag, &date, Encoding::Gzip)),
+            brotli: brotli.map(|bytes| Representation::new(&bytes, &tag, &date, Encoding::Brotli)),
+            identity: Representation::new(body, &tag, &date, Encoding::Identity),
         }
+    }
+
+    /// The body as it is.
+    pub(super) fn plain(&self) -> &Bytes {
+        &self.identity.body
     }
 
     /// The representation to send to a client that prefers `encoding`.
@@ -79,15 +89,20 @@ impl Encoded {
 }
 
 impl Representation {
-    fn new(body: Bytes, tag: &str, encoding: Encoding) -> Self {
+    fn new(body: &[u8], tag: &str, date: &str, encoding: Encoding) -> Self {
         let (suffix, name) = match encoding {
             Encoding::Identity => ("", None),
             Encoding::Gzip => ("-gz", Some(HeaderValue::from_static("gzip"))),
             Encoding::Brotli => ("-br", Some(HeaderValue::from_static("br"))),
         };
-        let etag =
-            HeaderValue::try_from(format!("\"{tag}{suffix}\"")).expect("hexadecimal digits and a suffix");
-        Self { length: HeaderValue::from(body.len()), body, etag, encoding: name }
+        let (etag, length) = (format!("\"{tag}{suffix}\""), body.len().to_string());
+        let mut rest = Bytes::from([etag.as_bytes(), length.as_bytes(), date.as_bytes(), body].concat());
+        let mut value = |text: &str| {
+            let value = HeaderValue::from_maybe_shared(rest.split_to(text.len()));
+            value.expect("a tag of hexadecimal digits, a number and a date are visible ASCII")
+        };
+        let (etag, length, last_modified) = (value(&etag), value(&length), value(date));
+        Self { body: rest, etag, length, last_modified, encoding: name }
     }
 }
 
@@ -246,7 +261,7 @@ mod tests {
     #[test]
     fn every_encoding_holds_the_same_body_under_a_tag_of_its_own() {
         let body = Bytes::from("{\"id\":\"atlas\"},".repeat(200));
-        let encoded = Encoded::new(body.clone());
+        let encoded = Encoded::new(&body, Wall::from_seconds(0));
         let mut gunzipped = Vec::new();
         flate2::read::GzDecoder::new(&*encoded.choose(Encoding::Gzip).body)
             .read_to_end(&mut gunzipped)
@@ -257,11 +272,14 @@ mod tests {
         let tags =
             [Encoding::Identity, Encoding::Gzip, Encoding::Brotli].map(|e| encoded.choose(e).etag.clone());
         assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
+        let plain = encoded.choose(Encoding::Identity);
+        assert_eq!((&plain.body, plain.length.to_str().unwrap()), (&body, &*body.len().to_string()));
+        assert_eq!(plain.last_modified, "Thu, 01 Jan 1970 00:00:00 GMT");
     }
 
     #[test]
     fn what_is_too_small_to_gain_is_sent_as_it_is() {
-        let encoded = Encoded::new(Bytes::from_static(b"[]"));
+        let encoded = Encoded::new(b"[]", Wall::from_seconds(0));
         assert_eq!(encoded.choose(Encoding::Brotli).encoding, None);
     }
 }

@@ -1,18 +1,27 @@
-//! Doors for the fuzz targets below `tests/fuzz/`: what reads strangers' bytes, each by itself.
+//! Doors to single stages: for the fuzz targets below `tests/fuzz/`, what reads strangers' bytes; for `benches/hot_path`, each
+//! stage of a hit by itself.
 //!
 //! Not for: the program, nor for anybody who uses the crate; what stands here may change with the stages behind it.
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::cache;
+use crate::clock::Now;
 use crate::keys::{KeyForm, Rights};
 use crate::routes::DocumentKey;
 
-use super::authenticate::presented;
-use super::parse::parse;
+use super::Gateway;
+use super::admit::{Admitted, admit};
+use super::authenticate::{Caller, authenticate, presented};
+use super::exchange::{Exchange, Peer};
+use super::fetch::{Served, fetch};
+use super::larder::Found;
+use super::parse::{Ask, parse};
 use super::refusal::Refusal;
-use super::resolve::{endpoint, resolve};
+use super::resolve::{Target, endpoint, resolve};
+use super::respond::{Answer, Circumstances, Delivery, respond};
+use super::sake::Sake;
 
 /// The document that a caller asks for.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
@@ -29,4 +38,96 @@ pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
 /// Whether a copy with this tag would be a 304.
 pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     cache::is_current(headers, etag)
+}
+
+/// A request that is a hit, between its stages: each can be done again and again with what those before it came to.
+pub struct Hit<'r> {
+    gateway: &'r Gateway,
+    head: &'r Parts,
+    ask: Ask<'r>,
+    caller: Caller,
+    target: Target,
+    served: Served,
+    exchange: Exchange<'r>,
+    now: Now,
+}
+
+impl<'r> Hit<'r> {
+    /// Goes through all stages once.
+    pub async fn of(gateway: &'r Gateway, head: &'r Parts, peer: Peer) -> Result<Self, Refusal> {
+        let now = gateway.clock.now();
+        let mut exchange = Exchange::open(gateway, now, peer, &head.headers);
+        let ask = parse(head, false)?;
+        let caller = authenticate(ask.headers, &gateway.form, &gateway.roster, now)?;
+        let (found, raw_id) = endpoint(&ask)?;
+        let target = resolve(&ask, found, raw_id, caller.rights, &gateway.form)?;
+        let served = fetch(&gateway.larder, &target, None, Sake::NOBODY, now).await?;
+        exchange.caller = Some(caller.clone());
+        Ok(Self { gateway, head, ask, caller, target, served, exchange, now })
+    }
+
+    /// From the codec's head to what is asked.
+    pub fn parse(&self) -> bool {
+        parse(self.head, false).is_ok()
+    }
+
+    /// Whose key it is.
+    pub fn authenticate(&self) -> bool {
+        authenticate(self.ask.headers, &self.gateway.form, &self.gateway.roster, self.now).is_ok()
+    }
+
+    /// Which document.
+    pub fn resolve(&self) -> bool {
+        let found = endpoint(&self.ask);
+        found.is_ok_and(|(endpoint, raw_id)| {
+            resolve(&self.ask, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
+        })
+    }
+
+    /// A place among those that run at once.
+    pub async fn enter(&self) -> bool {
+        self.gateway.capacity.enter(true, &self.gateway.clock).await.is_ok()
+    }
+
+    /// The token and the unit, which are given back.
+    pub async fn admit(&self) -> bool {
+        let admitted = admit(&self.gateway.leases, &self.caller, false, self.now).await;
+        let Ok(Admitted::ToFetch(hold)) = admitted else { return false };
+        hold.give_token_back();
+        true
+    }
+
+    /// The document from the cache.
+    pub async fn fetch(&self) -> bool {
+        let found = self.gateway.larder.find(&self.target.key, self.now.mono);
+        let is_at_hand = found.as_ref().is_some_and(Found::is_at_hand);
+        let served = fetch(&self.gateway.larder, &self.target, found, Sake::NOBODY, self.now).await;
+        is_at_hand && served.is_ok()
+    }
+
+    /// The answer from the document.
+    pub fn respond(&self) -> bool {
+        let circumstances = Circumstances {
+            method: &self.head.method,
+            headers: &self.head.headers,
+            guard: &self.gateway.guard,
+            realm: &self.gateway.notice.realm,
+            cors: self.gateway.cors.as_ref(),
+            retirement: &self.gateway.retirement,
+            now: self.now,
+        };
+        let delivery = Delivery::of(&self.served, &self.target, &self.caller, self.ask.headers, self.now);
+        let response = respond(Ok(Answer::Document(delivery)), &self.exchange, &circumstances);
+        response.status() == StatusCode::OK
+    }
+
+    /// What is seen of a request, from its beginning to its end.
+    pub fn observe(&self) -> bool {
+        let mut exchange = Exchange::open(self.gateway, self.now, self.exchange.peer, &self.head.headers);
+        exchange.caller = Some(self.caller.clone());
+        exchange.outcome = Some(self.served.outcome);
+        exchange.age = Some(self.served.age(self.now));
+        exchange.close(StatusCode::OK, self.now);
+        exchange.ended.is_some()
+    }
 }

@@ -148,7 +148,7 @@ mod tests {
             let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
             let [old_body, new_body] = [old, new].map(|form| form.choose(Encoding::Identity));
             assert_eq!((&old_body.body, &old_body.etag), (&new_body.body, &new_body.etag));
-            assert_eq!(old.last_modified, new.last_modified);
+            assert_eq!(old_body.last_modified, new_body.last_modified);
         }
         let (document, again) = (&stored.document, &opened.stored.document);
         assert_eq!((document.source(), document.generated_at()), (again.source(), again.generated_at()));

@@ -44,7 +44,6 @@ pub(super) enum Answer<'g> {
 #[derive(Debug)]
 pub(super) struct Delivery {
     representation: Representation,
-    last_modified: HeaderValue,
     /// Whether the caller has it already.
     pub(super) not_modified: bool,
     max_age: u64,
@@ -76,7 +75,6 @@ impl Delivery {
         let representation = form.choose(target.encoding).clone();
         let not_modified = target.conditional && is_current(headers, &representation.etag);
         Self {
-            last_modified: form.last_modified.clone(),
             not_modified,
             max_age: freshness::max_age(served.due, caller.spread, now.mono),
             ttl: freshness::ttl(served.due, now.mono),
@@ -160,9 +158,9 @@ pub(super) fn respond(
 
 fn document(delivery: Delivery, head: &mut Head, pen: &mut Pen) -> (StatusCode, Bytes) {
     head.put(Field::CacheStatus, delivery.cache_status(pen));
-    let Delivery { representation, last_modified, not_modified, max_age, .. } = delivery;
+    let Delivery { representation, not_modified, max_age, .. } = delivery;
     head.put(Field::Etag, representation.etag);
-    head.put(Field::LastModified, last_modified);
+    head.put(Field::LastModified, representation.last_modified);
     head.put(Field::CacheControl, pen.words("private, max-age=").number(max_age).value());
     if not_modified {
         return (StatusCode::NOT_MODIFIED, Bytes::new());
