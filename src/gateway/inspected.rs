@@ -20,7 +20,7 @@ use super::larder::Found;
 use super::parse::{Ask, parse};
 use super::refusal::Refusal;
 use super::resolve::{Target, endpoint, resolve};
-use super::respond::{Answer, Circumstances, Delivery, respond};
+use super::respond::{Answer, Delivery, respond};
 use super::sake::Sake;
 
 /// The document that a caller asks for.
@@ -107,17 +107,12 @@ impl<'r> Hit<'r> {
 
     /// The answer from the document.
     pub fn respond(&self) -> bool {
-        let circumstances = Circumstances {
-            method: &self.head.method,
-            headers: &self.head.headers,
-            guard: &self.gateway.guard,
-            realm: &self.gateway.notice.realm,
-            cors: self.gateway.cors.as_ref(),
-            retirement: &self.gateway.retirement,
-            now: self.now,
-        };
         let delivery = Delivery::of(&self.served, &self.target, &self.caller, self.ask.headers, self.now);
-        let response = respond(Ok(Answer::Document(delivery)), &self.exchange, &circumstances);
+        let response = respond(
+            Ok(Answer::Document(delivery)),
+            &self.exchange,
+            &self.gateway.circumstances(self.head, self.now),
+        );
         response.status() == StatusCode::OK
     }
 

@@ -168,16 +168,7 @@ impl Gateway {
             exchange.refusal = Some(refusal.clone());
         }
         let now = self.clock.later_than(started);
-        let circumstances = Circumstances {
-            method: &head.method,
-            headers: &head.headers,
-            guard: &self.guard,
-            realm: &self.notice.realm,
-            cors: self.cors.as_ref(),
-            retirement: &self.retirement,
-            now,
-        };
-        let response = respond(answered, &exchange, &circumstances);
+        let response = respond(answered, &exchange, &self.circumstances(head, now));
         exchange.close(response.status(), now);
         response
     }
@@ -244,6 +235,19 @@ impl Gateway {
                 token.give_back();
                 Err(Refusal::Limited(Rule::Day))
             }
+        }
+    }
+
+    /// What a response at `now` depends on besides its answer.
+    fn circumstances<'r>(&'r self, head: &'r Parts, now: Now) -> Circumstances<'r> {
+        Circumstances {
+            method: &head.method,
+            headers: &head.headers,
+            guard: &self.guard,
+            realm: &self.notice.realm,
+            cors: self.cors.as_ref(),
+            retirement: &self.retirement,
+            now,
         }
     }
 

@@ -4,8 +4,6 @@
 
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use crate::clock::Mono;
 
 /// How long everything may take.
@@ -41,20 +39,19 @@ pub(super) enum Overdue {
     Write,
 }
 
-/// What a connection is doing.
-pub(super) struct State {
+/// What of a connection's doing decides what is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Course {
+    /// What is awaited.
     pub(super) phase: Phase,
+    /// Since when.
     pub(super) since: Mono,
-    /// Requests that were begun and not sent to their last byte, each with its beginning.
-    pub(super) requests: SmallVec<[(u32, Mono); 2]>,
-    pub(super) next: u32,
-    /// On HTTP/1.1: the answer is made; once it is sent, the request is over.
-    pub(super) answered: bool,
+    /// When the oldest request began that is not answered to its last byte.
+    pub(super) asked: Option<Mono>,
+    /// Since when the client takes nothing.
     pub(super) blocked: Option<Mono>,
+    /// Since when the connection is to end.
     pub(super) retiring: Option<Mono>,
-    pub(super) cut: bool,
-    /// On HTTP/2: the bytes that arrived since a request began or ended.
-    pub(super) unasked: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,22 +66,20 @@ pub(super) enum Phase {
     Streams,
 }
 
-impl State {
+impl Deadlines {
     /// What has to happen next, and until when.
-    pub(super) fn next(&self, deadlines: &Deadlines) -> (Mono, Overdue) {
-        let oldest = self.requests.iter().map(|(_, since)| *since).min();
+    pub(super) fn next(&self, course: Course) -> (Mono, Overdue) {
+        let Course { phase, since, asked, blocked, retiring } = course;
         // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
         // for having been idle long enough.
-        let last = self.retiring.filter(|_| oldest.is_none() && self.phase != Phase::Head);
-        let last = last.map(|told| (told.max(self.since).plus(LAST_REQUEST), Overdue::Idle));
-        let work = match (oldest, self.phase) {
-            (Some(since), _) => (since.plus(deadlines.request), Overdue::Request),
-            (None, Phase::Opening | Phase::Head) => (self.since.plus(deadlines.head), Overdue::Head),
-            (None, Phase::Idle | Phase::Streams) => {
-                last.unwrap_or((self.since.plus(deadlines.idle), Overdue::Idle))
-            }
+        let last = retiring.filter(|_| asked.is_none() && phase != Phase::Head);
+        let last = last.map(|told| (told.max(since).plus(LAST_REQUEST), Overdue::Idle));
+        let work = match (asked, phase) {
+            (Some(since), _) => (since.plus(self.request), Overdue::Request),
+            (None, Phase::Opening | Phase::Head) => (since.plus(self.head), Overdue::Head),
+            (None, Phase::Idle | Phase::Streams) => last.unwrap_or((since.plus(self.idle), Overdue::Idle)),
         };
-        let write = self.blocked.map(|since| (since.plus(deadlines.write), Overdue::Write));
+        let write = blocked.map(|since| (since.plus(self.write), Overdue::Write));
         [write, last]
             .into_iter()
             .flatten()

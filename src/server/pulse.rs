@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::clock::{Clock, Mono};
 
-use super::deadlines::{Deadlines, Overdue, Phase, State};
+use super::deadlines::{Course, Deadlines, Overdue, Phase};
 
 /// So many bytes may arrive on HTTP/2 between the beginnings and ends of requests: a head and what a window holds of a
 /// body nobody wants, twice over. PINGs, SETTINGS and the like ask for nothing, are answered all the same, and would
@@ -24,6 +24,21 @@ pub(super) struct Pulse {
     state: Mutex<State>,
     /// Somebody wants the connection to notice what was told.
     nudge: Notify,
+}
+
+struct State {
+    phase: Phase,
+    since: Mono,
+    /// Requests that were begun and not sent to their last byte, each with its beginning.
+    requests: SmallVec<[(u32, Mono); 2]>,
+    next: u32,
+    /// On HTTP/1.1: the answer is made; once it is sent, the request is over.
+    answered: bool,
+    blocked: Option<Mono>,
+    retiring: Option<Mono>,
+    cut: bool,
+    /// On HTTP/2: the bytes that arrived since a request began or ended.
+    unasked: usize,
 }
 
 /// All that a watch has to know of a connection, as it is at one moment.
@@ -174,8 +189,16 @@ impl Pulse {
     /// What it is doing, and until when it may.
     pub(super) fn glance(&self, deadlines: &Deadlines) -> Glance {
         let state = self.state();
-        let (end, overdue) = state.next(deadlines);
+        let (end, overdue) = deadlines.next(state.course());
         Glance { is_cut: state.cut, is_retiring: state.retiring.is_some(), end, overdue }
+    }
+}
+
+impl State {
+    fn course(&self) -> Course {
+        let Self { phase, since, blocked, retiring, .. } = *self;
+        let asked = self.requests.iter().map(|(_, since)| *since).min();
+        Course { phase, since, asked, blocked, retiring }
     }
 }
 
