@@ -181,19 +181,20 @@ impl Cache {
         self.documents.invalidate(key);
     }
 
-    /// Drops what is gone, and does the map's own housekeeping. To be called every few seconds. Says what it dropped.
-    pub fn sweep(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) -> Vec<Arc<DocumentKey>> {
+    /// Drops what is gone, and says what that was. Looks at everything, which takes microseconds for each document.
+    pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) -> Vec<Arc<DocumentKey>> {
         let gone: Vec<_> =
             self.all().filter(|(key, stored)| is_gone(key, stored)).map(|(key, _)| key).collect();
         for key in &gone {
             self.documents.invalidate(key.as_ref());
         }
-        self.documents.run_pending_tasks();
         gone
     }
 
-    /// How many documents are stored, and how many bytes their bodies are.
-    pub fn size(&self) -> (u64, u64) {
+    /// Does the map's own housekeeping, after which it knows its size: how many documents are stored, and how many bytes
+    /// their bodies are. To be called every few seconds.
+    pub fn keep_house(&self) -> (u64, u64) {
+        self.documents.run_pending_tasks();
         (self.documents.entry_count(), self.documents.weighted_size())
     }
 }

@@ -5,6 +5,7 @@
 //! nor for what a document looks like.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
@@ -84,6 +85,8 @@ pub struct Larder {
     pub(super) keepsakes: Arc<Keepsakes>,
     /// What became of the last fetches.
     pub(super) past: Past,
+    /// When what is gone was dropped last, in nanoseconds of running time.
+    pub(super) cleared: AtomicU64,
     tasks: TaskTracker,
     pub(super) clock: Clock,
     pub(super) instruments: Arc<Instruments>,
@@ -100,7 +103,7 @@ impl Larder {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (flights, absences, refreshes, probes, past) = Default::default();
+        let (flights, absences, refreshes, probes, past, cleared) = Default::default();
         let (keeping, keepsakes) = (ArcSwap::from_pointee(keeping), Arc::new(keepsakes));
         let noted = Arc::clone(&keepsakes);
         Self {
@@ -113,6 +116,7 @@ impl Larder {
             probes,
             keepsakes,
             past,
+            cleared,
             tasks,
             clock,
             instruments,

@@ -27,10 +27,15 @@ impl Larder {
         let keep = async {
             loop {
                 let next = self.refreshes.begun().await.next();
-                tokio::select! {
+                let met = tokio::select! {
                     biased;
-                    met = self.refreshes.is_met() => self.follow(met).await,
-                    () = self.clock.sleep_until(next) => self.look_for_a_refresh().await,
+                    met = self.refreshes.is_met() => Some(met),
+                    () = self.clock.sleep_until(next) => None,
+                };
+                let _at_work = self.refreshes.at_work();
+                match met {
+                    Some(met) => self.follow(met).await,
+                    None => self.look_for_a_refresh().await,
                 }
             }
         };
@@ -40,9 +45,15 @@ impl Larder {
         }
     }
 
+    /// Whether a refresh is being looked for or followed. For tests.
+    pub fn is_at_work(&self) -> bool {
+        self.refreshes.is_at_work()
+    }
+
     /// Asks once, and does what follows from the answer.
     async fn look_for_a_refresh(self: &Arc<Self>) {
-        let Some((key, before)) = self.in_use().into_iter().next() else {
+        let Some((key, before)) = self.aside(|larder| larder.in_use().into_iter().next()).await.flatten()
+        else {
             // Nobody asks for anything: whoever comes has what he asks for refreshed.
             let now = self.clock.now().mono;
             return self.refreshes.step(|rhythm| rhythm.in_vain(now));
@@ -78,13 +89,27 @@ impl Larder {
     }
 
     async fn refresh_what_is_in_use(self: &Arc<Self>, refreshed_at: Mono) {
-        let in_use = self.in_use();
-        self.cache.all().for_each(|(_, stored)| stored.fade());
-        let outdated = in_use.into_iter().filter(|(_, stored)| stored.confirmed < refreshed_at);
+        let in_use = self.aside(|larder| {
+            let in_use = larder.in_use();
+            larder.cache.all().for_each(|(_, stored)| stored.fade());
+            in_use
+        });
+        let in_use = in_use.await.unwrap_or_default().into_iter();
+        let outdated = in_use.filter(|(_, stored)| stored.confirmed < refreshed_at);
         let refresh = |(key, _): (Arc<DocumentKey>, Arc<Stored>)| async move {
             drop(self.ask_about(&key).await);
         };
         stream::iter(outdated).for_each_concurrent(AT_ONCE, refresh).await;
+    }
+
+    /// Has a look at everything, which takes too long for a thread that serves. `None` if that panicked.
+    async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Option<T> {
+        let larder = Arc::clone(self);
+        let looked = tokio::task::spawn_blocking(move || look(&larder)).await;
+        looked.inspect_err(|error| tracing::error!(%error, "looking at all documents failed")).ok()
     }
 
     /// What was asked for of late and follows the backend, most used first.

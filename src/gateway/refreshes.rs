@@ -2,7 +2,7 @@
 //!
 //! Not for: looking for it (`refresher`), nor for the dates of a document (`cache::freshness`).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -24,7 +24,12 @@ pub(super) struct Refreshes {
     /// The newest that a caller's fetch has come upon; until the refresher takes note.
     met: Mutex<Option<Met>>,
     meets: Notify,
+    /// Whether the refresher is at work, and not waiting for something to do.
+    is_at_work: AtomicBool,
 }
+
+/// The refresher is at work until this is dropped.
+pub(super) struct AtWork<'r>(&'r AtomicBool);
 
 /// A refresh that a fetch for a caller has come upon.
 #[derive(Clone, Debug)]
@@ -113,6 +118,17 @@ impl Refreshes {
         }
     }
 
+    /// The refresher is at work as long as this is kept.
+    pub(super) fn at_work(&self) -> AtWork<'_> {
+        self.is_at_work.store(true, Ordering::Release);
+        AtWork(&self.is_at_work)
+    }
+
+    /// Whether it is.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.is_at_work.load(Ordering::Acquire)
+    }
+
     /// Takes the rhythm a step further.
     pub(super) fn step(&self, step: impl Fn(Rhythm) -> Rhythm) {
         let mut rhythm = self.lock();
@@ -126,5 +142,11 @@ impl Refreshes {
     /// A rhythm is replaced as a whole, so a panic elsewhere does no harm.
     fn lock(&self) -> MutexGuard<'_, Option<Rhythm>> {
         self.rhythm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }

@@ -3,13 +3,18 @@
 //! Not for: a single request (`larder`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::cache::Stored;
 use crate::cache::freshness::{Verdict, ttl, verdict};
+use crate::clock::Mono;
 use crate::routes::{DocumentKey, Selection};
 
 use super::larder::Larder;
+
+/// What is gone is nobody's any more, whether it is there or not; to find it means to look at everything.
+const CLEAR_EVERY: Duration = Duration::from_mins(10);
 
 /// A document at hand, as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,28 +72,36 @@ impl Larder {
         all
     }
 
-    /// Drops what is gone and tells the metrics how much is there. Called every few seconds.
+    /// Drops now and then what is gone, and tells the metrics how much is there. Called every few seconds.
     pub fn sweep(&self) {
         let here = self.clock.now();
         let now = here.mono;
-        let keeping = self.keeping.load();
-        let is_gone = |key: &DocumentKey, stored: &Stored| {
-            verdict(stored.due, &keeping.life(key.route).windows, now) == Verdict::Gone
-        };
-        for key in self.cache.sweep(is_gone) {
-            self.keepsakes.note(&key);
+        if now.since(Mono::from_nanos(self.cleared.load(Ordering::Relaxed))) >= CLEAR_EVERY {
+            self.clear(now);
         }
         self.absences.sweep(now);
-        let (documents, bytes) = self.cache.size();
+        let (documents, bytes) = self.cache.keep_house();
         self.instruments.larder(documents, bytes, self.flights.len());
         self.instruments.upstream(self.upstream.condition());
         let awaited = self.awaited_refresh(here).unwrap_or(here.wall);
         self.instruments.next_refresh(here.wall.since(awaited), awaited.since(here.wall));
     }
 
-    /// How many documents are stored. For tests and the operator.
+    fn clear(&self, now: Mono) {
+        self.cleared.store(now.nanos(), Ordering::Relaxed);
+        let keeping = self.keeping.load();
+        let is_gone = |key: &DocumentKey, stored: &Stored| {
+            verdict(stored.due, &keeping.life(key.route).windows, now) == Verdict::Gone
+        };
+        for key in self.cache.drop_what_is(is_gone) {
+            self.keepsakes.note(&key);
+        }
+    }
+
+    /// How many documents are stored that are not gone. For tests.
     pub fn documents(&self) -> u64 {
+        self.clear(self.clock.mono());
         self.sweep();
-        self.cache.size().0
+        self.cache.keep_house().0
     }
 }

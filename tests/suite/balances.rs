@@ -95,8 +95,12 @@ impl World {
         self.reaches("scoregate_upstream_duration_seconds_count", calls).await;
     }
 
-    /// Waits until no fetch is under way.
+    /// Waits until no fetch is under way, and none follows from what the last one brought.
     pub async fn settled(&self) {
+        self.flies(0).await;
+        while self.running.gateway().larder.is_at_work() {
+            tokio::task::yield_now().await;
+        }
         self.flies(0).await;
     }
 

@@ -237,3 +237,22 @@ async fn a_model_that_does_not_exist_is_404_and_one_that_was_deleted_goes_from_t
     let counted = world.counted("scoregate_upstream_calls_total{fetched=\"no_such_model\"}").await;
     assert_eq!(counted, 2);
 }
+
+#[tokio::test]
+async fn what_is_gone_takes_no_room_ten_minutes_later_and_is_not_looked_for_every_few_seconds() {
+    let settings = "[freshness.models]\nttl = \"1m\"\nwhile_refreshed = \"1m\"\non_error = \"1m\"";
+    let (world, customer) = counting(settings).await;
+    let stored_after = async |time| {
+        world.pass(time);
+        world.running.gateway().larder.sweep();
+        world.counted("scoregate_cache_documents").await
+    };
+    assert_eq!(stored_after(HOUR).await, 0);
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(
+        stored_after(Duration::from_mins(5)).await,
+        1,
+        "gone, but to find that out means to look at all"
+    );
+    assert_eq!(stored_after(Duration::from_mins(5)).await, 0);
+}

@@ -182,6 +182,9 @@ async fn after_a_refresh_that_was_seen_data_of_any_age_is_current_until_the_next
     for target in [INDEX, MODELS, MODELS] {
         assert_eq!(world.asks(&customer, target).await.status, 200, "{target}");
     }
+    // What came is overdue already, so the backend is asked at once whether there is more.
+    world.backend.has_received(3).await;
+    world.settled().await;
     world.backend.answers(|received| json(&dated("2026-11-21T10:00:00Z", received)));
     let asked = world.backend.received().len();
     world.pass(Duration::from_mins(1));
