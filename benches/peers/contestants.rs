@@ -120,23 +120,35 @@ const PEERS: [Peer; 5] = [
 pub(crate) fn floor(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
     let this = std::env::current_exe().unwrap();
     [("raw epoll loop", RAW), ("bare hyper", BARE)]
-        .map(|(name, role)| decides_nothing(name, role, cores.one(&this), sent))
+        .map(|(name, role)| decides_nothing(name, role, cores.one(&this), sent, 1))
         .into()
+}
+
+/// The loop, which sends one of so many copies.
+pub(crate) fn loop_over(copies: usize, cores: &Cores, sent: &Answer) -> Contestant {
+    let this = std::env::current_exe().unwrap();
+    decides_nothing("the loop", RAW, cores.one(&this), sent, copies)
 }
 
 /// The codec on two cores, with one worker and with two.
 pub(crate) fn bare_on_two_cores(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
     let this = std::env::current_exe().unwrap();
     [("bare hyper, one worker, free to move", BARE), ("bare hyper, two workers", BARE_OF_TWO)]
-        .map(|(name, role)| decides_nothing(name, role, cores.two(&this), sent))
+        .map(|(name, role)| decides_nothing(name, role, cores.two(&this), sent, 1))
         .into()
 }
 
-fn decides_nothing(name: &'static str, role: &str, mut command: Command, sent: &Answer) -> Contestant {
+fn decides_nothing(
+    name: &'static str,
+    role: &str,
+    mut command: Command,
+    sent: &Answer,
+    copies: usize,
+) -> Contestant {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("answer");
     std::fs::write(&file, &sent.bytes).unwrap();
-    command.arg(role).arg(file);
+    command.arg(role).arg(file).arg(copies.to_string());
     let (process, address) = Process::that_says(command, directory, LISTENS);
     Contestant { name, address, process, knows_keys: false, cannot: "decides nothing" }
 }

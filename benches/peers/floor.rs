@@ -27,7 +27,7 @@ pub(crate) const BARE_OF_TWO: &str = "floor-bare-two";
 
 /// Is one of them, if these arguments say so. It ends with whoever started it.
 pub(crate) fn is_played(arguments: &[String]) -> bool {
-    let [_, role, file] = arguments else { return false };
+    let [_, role, file, copies] = arguments else { return false };
     if ![RAW, BARE, BARE_OF_TWO].contains(&role.as_str()) {
         return false;
     }
@@ -41,15 +41,15 @@ pub(crate) fn is_played(arguments: &[String]) -> bool {
     println!("{LISTENS}{}", listener.local_addr().unwrap());
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     match role.as_str() {
-        RAW => raw(&listener, &answer),
+        RAW => raw(&listener, &vec![answer; copies.parse().unwrap()]),
         BARE => bare(&mut tokio::runtime::Builder::new_current_thread(), listener, &answer),
         _ => bare(threads.worker_threads(2), listener, &answer),
     }
     true
 }
 
-/// Three calls of the kernel for each request: wait, read, write.
-fn raw(listener: &TcpListener, answer: &[u8]) {
+/// Three calls of the kernel for each request: wait, read, write. Which of the copies is sent has no order.
+fn raw(listener: &TcpListener, copies: &[Vec<u8>]) {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     let watch = |source: &dyn std::os::fd::AsFd, number: usize| {
         let data = epoll::EventData::new_u64(number as u64);
@@ -57,7 +57,7 @@ fn raw(listener: &TcpListener, answer: &[u8]) {
     };
     watch(listener, 0);
     let (mut streams, mut events) = (vec![None], Vec::with_capacity(256));
-    let mut bytes = vec![0; 16_384];
+    let (mut bytes, mut draw) = (vec![0; 16_384], 0_u64);
     loop {
         events.clear();
         epoll::wait(&epoll, spare_capacity(&mut events), None).unwrap();
@@ -77,7 +77,8 @@ fn raw(listener: &TcpListener, answer: &[u8]) {
                 Ok(read) if read > 0 => {
                     // The client sends whole requests, one at a time.
                     assert!(bytes[..read].ends_with(b"\r\n\r\n"), "a request in pieces");
-                    stream.write_all(answer).unwrap();
+                    draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    stream.write_all(&copies[(draw >> 33) as usize % copies.len()]).unwrap();
                 }
                 Ok(_) | Err(_) => streams[number] = None,
             }

@@ -1,11 +1,13 @@
 //! The gateway beside itself when there is much more of everything: as many keys, as many documents as will ever be. All are
-//! in use, and asked for in no order. Not for: a peer; none of them is held to this.
+//! in use, and asked for in no order. Beside it the loop that decides nothing, with as many copies of what it sends: what
+//! the memory alone costs. Not for: a peer; none of them is held to this.
 
 use std::time::{Duration, Instant};
 
+use crate::answer::Answer;
 use crate::backend;
 use crate::client::Crowd;
-use crate::contestants::Contestant;
+use crate::contestants::{Contestant, loop_over};
 use crate::job::{Job, Keys};
 use crate::machine::{Cores, resident};
 use crate::measure::{Figures, Row, Size, in_turns};
@@ -31,7 +33,7 @@ struct Grown {
 }
 
 /// The rows: each kind with few and with many, in turns.
-pub(crate) fn all(cores: &Cores, size: &Size, is_full: bool) -> Vec<(String, Figures)> {
+pub(crate) fn all(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> Vec<(String, Figures)> {
     let (keys, documents) = if is_full { (1_000_000, 100_000) } else { (1_000, 500) };
     let kinds = [
         Many { name: "few keys", keys: FEW, documents: 1 },
@@ -53,7 +55,12 @@ pub(crate) fn all(cores: &Cores, size: &Size, is_full: bool) -> Vec<(String, Fig
     let [few, many, ..] = &grown;
     let more = (many.many.keys - few.many.keys) as f64;
     println!("{:.0} bytes for each idle key", (many.idle - few.idle) / more);
-    let rows: Vec<Row<'_>> = grown.iter_mut().map(Grown::row).collect();
+    let loops = [FEW, documents].map(|copies| (copies, loop_over(copies, cores, sent)));
+    let asks = Keys::mint(FEW);
+    let of_loops = loops
+        .iter()
+        .map(|(copies, who)| Row { name: format!("the loop, {copies} copies"), ..Row::hits(who, &asks) });
+    let rows: Vec<Row<'_>> = grown.iter_mut().map(Grown::row).chain(of_loops).collect();
     let figures = in_turns(&rows, size);
     rows.into_iter().map(|row| row.name).zip(figures).collect()
 }

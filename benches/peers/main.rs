@@ -102,7 +102,7 @@ fn main() {
         format!("a hit; latencies at {half:.0} a second, half of what the gateway can do, for who keeps up");
     let of_all = tell(&rows, &figures, &heading);
     let of_two = two_against_one(&spread, &keys, &size);
-    let of_growth = if is_asked_for("many") { grown(&cores, &size, is_full) } else { Vec::new() };
+    let of_growth = if is_asked_for("many") { grown(&cores, &size, &sent, is_full) } else { Vec::new() };
     println!(
         "\n{}",
         json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_two, "growth": of_growth, "absent": absent })
@@ -124,9 +124,9 @@ fn two_against_one(pairs: &[Contestant], keys: &Keys, size: &Size) -> Vec<Value>
 }
 
 /// What a hit costs where there is much more of everything, as ratios to where there is little.
-fn grown(cores: &Cores, size: &Size, is_full: bool) -> Vec<Value> {
+fn grown(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> Vec<Value> {
     println!();
-    let rows = growth::all(cores, size, is_full);
+    let rows = growth::all(cores, size, sent, is_full);
     let heading = "a hit as all grows, each kind with few and with many";
     let told = |pair: &[(String, Figures)]| {
         let named: Vec<_> = pair.iter().map(|(name, figures)| (name.clone(), figures)).collect();

@@ -75,8 +75,8 @@ impl Label<'_> {
 #[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
 pub struct BadContent;
 
-/// A stored answer in both forms.
-#[derive(Debug)]
+/// A stored answer in both forms. A copy of it shares them.
+#[derive(Clone, Debug)]
 pub struct Document {
     full: Arc<Form>,
     free: Arc<Form>,

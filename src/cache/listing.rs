@@ -2,14 +2,16 @@
 //!
 //! Not for: whether that is all there are (the backend's mapping says so), nor what follows for a request.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::routes::ModelId;
 
 /// The identifiers in a list of models, in order.
-#[derive(Debug)]
-pub(super) struct Listing(Box<[Box<str>]>);
+#[derive(Clone, Debug)]
+pub(super) struct Listing(Arc<[Box<str>]>);
 
 #[derive(Deserialize)]
 struct Item<'d> {

@@ -39,7 +39,7 @@ pub use rhythm::Rhythm;
 #[derive(Debug)]
 pub struct Stored {
     /// The document.
-    pub document: Arc<Document>,
+    pub document: Document,
     /// The next expected refresh, in running time: until then it is fresh, as far as was known when it was stored.
     pub due: Mono,
     /// From when on the backend is asked about it.
@@ -57,7 +57,7 @@ pub struct Stored {
 impl Stored {
     /// A document that the backend has confirmed, asked at `asked`, after what was stored `before`.
     pub fn confirmed(
-        document: Arc<Document>,
+        document: Document,
         [due, ask_again]: [Mono; 2],
         asked: Mono,
         before: Option<&Self>,
@@ -67,7 +67,7 @@ impl Stored {
     }
 
     /// A document that was stored with these dates, by a former process it may be.
-    pub fn again(document: Arc<Document>, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
+    pub fn again(document: Document, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
         let uses = AtomicU32::new(uses);
         Self { document, due, ask_again, confirmed, kept: true, doubted: false, uses }
     }
@@ -115,7 +115,7 @@ impl Stored {
 
 impl Clone for Stored {
     fn clone(&self) -> Self {
-        let (document, uses) = (Arc::clone(&self.document), AtomicU32::new(self.uses()));
+        let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
         let Self { due, ask_again, confirmed, kept, doubted, .. } = *self;
         Self { document, due, ask_again, confirmed, kept, doubted, uses }
     }

@@ -59,9 +59,7 @@ impl Larder {
                 self.store(&ticket, content, next_refresh, inquiry).await
             }
             Ok(Fetched::Unchanged { next_refresh }) => match &inquiry.before {
-                Some(before) => {
-                    Ok(self.confirm(&ticket, Arc::clone(&before.document), next_refresh, &inquiry))
-                }
+                Some(before) => Ok(self.confirm(&ticket, before.document.clone(), next_refresh, &inquiry)),
                 None => {
                     Err(NoDocument::Failed(Failure::Invalid("it says unchanged of what is not known".into())))
                 }
@@ -129,19 +127,19 @@ impl Larder {
         let (label_key, license) = (ticket.key().clone(), self.keeping.load().license.clone());
         let built = tokio::task::spawn_blocking(move || {
             let label = Label { key: &label_key, license: &license };
-            Document::build(content, &label, before.as_deref().map(|stored| stored.document.as_ref()))
+            Document::build(content, &label, before.as_deref().map(|stored| &stored.document))
         });
         let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
         let document =
             built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
-        Ok(self.confirm(ticket, Arc::new(document), stated, &inquiry))
+        Ok(self.confirm(ticket, document, stated, &inquiry))
     }
 
     /// Stores a document as confirmed by the backend just now, unless it was purged since it was asked for.
     fn confirm(
         &self,
         ticket: &Ticket<Landing, Note>,
-        document: Arc<Document>,
+        document: Document,
         stated: Option<Wall>,
         inquiry: &Inquiry,
     ) -> Arc<Stored> {

@@ -2,7 +2,6 @@
 //!
 //! Pure. What a former process wrote is believed as far as it makes sense now. Not for: the disk (`keepsakes`).
 
-use std::sync::Arc;
 
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -102,7 +101,7 @@ pub(super) fn open(jar: &Jar, backend: &str, license: &str, now: Now) -> Result<
     let confirmed = confirmed.min(now.wall);
     let [due, confirmed, refreshed_at] =
         [due, confirmed, refreshed.min(now.wall)].map(|wall| now.mono_at(wall));
-    let stored = Stored::again(Arc::new(document), [due, due, confirmed], writing.uses);
+    let stored = Stored::again(document, [due, due, confirmed], writing.uses);
     Ok(Opened { key, stored, refreshed_at })
 }
 
@@ -128,7 +127,7 @@ mod tests {
         let dates = [now.wall, Wall::from_seconds(NOON - 60)];
         let document = Document::again(content, &Label { key, license: "Cite us." }, dates).unwrap();
         let due = now.mono.plus(HOUR);
-        Stored::again(Arc::new(document), [due, due, now.mono], 7)
+        Stored::again(document, [due, due, now.mono], 7)
     }
 
     fn key() -> DocumentKey {
