@@ -1,8 +1,9 @@
 //! Stored documents: what they are, how long they serve, who fetches them when they are missing.
 //!
-//! Wraps moka, which is used for what it is good at: a bounded, concurrent map. When an entry is good is decided by
-//! [`freshness`] against our own clock; who fills it by [`Flights`]. Not for: upstream calls (`gateway::larder` makes
-//! them) nor for anything about callers.
+//! They lie in a plain concurrent map, where a hit has one short look. What may stay in it moka decides, which is
+//! used for what it is good at: it knows each document's weight and hears how often it is used, in samples while there is
+//! room for all. When an entry is good is decided by [`freshness`] against our own clock; who fills it by [`Flights`]. Not
+//! for: upstream calls (`gateway::larder` makes them) nor for anything about callers.
 
 mod absences;
 mod copies;
@@ -14,16 +15,16 @@ mod listing;
 mod members;
 mod paid_field;
 mod rhythm;
+mod stored;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use dashmap::DashMap;
 use foldhash::quality::RandomState;
 use moka::notification::RemovalCause;
-use moka::ops::compute::Op;
 use moka::sync::Cache as Moka;
 
-use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
 pub use absences::Absences;
@@ -34,99 +35,28 @@ pub use flight::{Flights, Landed, Seat, Ticket};
 pub use freshness::{Verdict, Windows};
 pub use members::{Member, Members, Twice};
 pub use rhythm::Rhythm;
+pub use stored::Stored;
 
-/// A document with its dates. Replaced as a whole; only its uses are counted on.
-#[derive(Debug)]
-pub struct Stored {
-    /// The document.
-    pub document: Document,
-    /// The next expected refresh, in running time: until then it is fresh, as far as was known when it was stored.
-    pub due: Mono,
-    /// From when on the backend is asked about it.
-    pub ask_again: Mono,
-    /// When the backend was asked about it that confirmed it last: it is at least as new as that.
-    pub confirmed: Mono,
-    /// Whether the cache had room for it.
-    pub kept: bool,
-    /// Whether the backend has said since that there is nothing, once.
-    pub doubted: bool,
-    /// How often it was asked for of late.
-    uses: AtomicU32,
-}
+/// While there is room for all, of so many uses of a document one is told to whoever decides what may stay: to tell it
+/// takes as long as all else that is done to find a document.
+const TOLD: u32 = 8;
 
-impl Stored {
-    /// A document that the backend has confirmed, asked at `asked`, after what was stored `before`.
-    pub fn confirmed(
-        document: Document,
-        [due, ask_again]: [Mono; 2],
-        asked: Mono,
-        before: Option<&Self>,
-    ) -> Self {
-        let uses = AtomicU32::new(before.map_or(1, Self::uses));
-        Self { document, due, ask_again, confirmed: asked, kept: true, doubted: false, uses }
-    }
-
-    /// A document that was stored with these dates, by a former process it may be.
-    pub fn again(document: Document, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
-        let uses = AtomicU32::new(uses);
-        Self { document, due, ask_again, confirmed, kept: true, doubted: false, uses }
-    }
-
-    /// Counts a use.
-    pub fn used(&self) {
-        self.uses.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How often it was asked for of late.
-    pub fn uses(&self) -> u32 {
-        self.uses.load(Ordering::Relaxed)
-    }
-
-    /// Old uses count for less and less: what nobody asks for any more is refreshed no more. To be said at each refresh.
-    pub fn fade(&self) {
-        // A use that comes in between may be lost, which does no harm.
-        self.uses.store(self.uses() / 2, Ordering::Relaxed);
-    }
-
-    /// Whether what the backend sends now is more likely its mistake than the truth: nothing at all, where there was
-    /// something. Said for the second time in a row it is believed.
-    pub fn is_doubtfully_followed_by(&self, content: &Content) -> bool {
-        content.count == 0 && self.document.items() > 0 && !self.doubted
-    }
-
-    /// The same, with its refresh due by `now` at the latest.
-    #[must_use]
-    pub fn overdue(&self, now: Mono) -> Self {
-        Self { due: self.due.min(now), ask_again: self.ask_again.min(now), ..self.clone() }
-    }
-
-    /// The same, as current at `now` as the backend is, and until its next refresh is due.
-    #[must_use]
-    pub fn current(&self, now: Mono, due: Mono) -> Self {
-        Self { confirmed: now, due, ask_again: due, ..self.clone() }
-    }
-
-    /// The same, after such a doubtful answer.
-    #[must_use]
-    pub fn doubted(&self) -> Self {
-        Self { doubted: true, ..self.clone() }
-    }
-}
-
-impl Clone for Stored {
-    fn clone(&self) -> Self {
-        let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
-        let Self { due, ask_again, confirmed, kept, doubted, .. } = *self;
-        Self { document, due, ask_again, confirmed, kept, doubted, uses }
-    }
-}
+/// Under a keyed hash: names of models are strangers' words.
+type Documents = DashMap<DocumentKey, Arc<Stored>, RandomState>;
 
 /// The stored documents.
+///
+/// What is stored has its weight in `room`, or the bound would not hold: so whoever puts one in writes to `documents` first,
+/// and whoever takes one out of `room` looks whether another one is there since. The other way round there may be a weight
+/// without a document, until the next one of that name.
 #[derive(Debug)]
 pub struct Cache {
-    /// Under a keyed hash: names of models are strangers' words.
-    documents: Moka<DocumentKey, Arc<Stored>, RandomState>,
+    documents: Arc<Documents>,
+    /// The weights of all documents.
+    room: Moka<DocumentKey, u32, RandomState>,
     most_bytes: u64,
+    /// Whether some may have to make room soon.
+    is_crowded: AtomicBool,
 }
 
 impl Cache {
@@ -134,21 +64,28 @@ impl Cache {
     ///
     /// `pushed_out` hears of each document that had to make room, or that was never let in.
     pub fn new(most_bytes: u64, pushed_out: impl Fn(&DocumentKey) + Send + Sync + 'static) -> Self {
-        let documents = Moka::builder()
+        let documents = Arc::<Documents>::default();
+        let held = Arc::clone(&documents);
+        let room = Moka::builder()
             .max_capacity(most_bytes)
-            .weigher(|_, stored: &Arc<Stored>| u32::try_from(stored.document.bytes()).unwrap_or(u32::MAX))
+            .weigher(|_, weight: &u32| *weight)
             .eviction_listener(move |key: Arc<DocumentKey>, _, cause| {
                 if cause == RemovalCause::Size {
+                    held.remove(key.as_ref());
                     pushed_out(&key);
                 }
             })
             .build_with_hasher(RandomState::default());
-        Self { documents, most_bytes }
+        Self { documents, room, most_bytes, is_crowded: AtomicBool::new(false) }
     }
 
     /// The document of that name, if it is stored.
     pub fn get(&self, key: &DocumentKey) -> Option<Arc<Stored>> {
-        self.documents.get(key)
+        let stored = self.documents.get(key).map(|there| Arc::clone(&there))?;
+        if stored.uses() % TOLD == 1 || self.is_crowded.load(Ordering::Relaxed) {
+            self.room.get(key);
+        }
+        Some(stored)
     }
 
     /// Whether a document leaves room for others: at most a quarter of it all.
@@ -159,42 +96,140 @@ impl Cache {
     /// Stores a document, if the table of endpoints says that such documents are stored.
     pub fn put(&self, key: DocumentKey, stored: Arc<Stored>) {
         if key.route.endpoint().stored {
-            self.documents.insert(key, stored);
+            let weight = weight(&stored);
+            self.documents.insert(key.clone(), stored);
+            self.room.insert(key, weight);
         }
     }
 
-    /// Puts another in the place of a document, if nobody has done that meanwhile.
+    /// Puts the same document with other dates in the place of one, if nobody has done that meanwhile.
     pub fn replace(&self, key: &DocumentKey, before: &Arc<Stored>, after: Stored) {
-        self.documents.entry_by_ref(key).and_compute_with(|there| match there {
-            Some(there) if Arc::ptr_eq(there.value(), before) => Op::Put(Arc::new(after)),
-            Some(_) | None => Op::Nop,
-        });
+        if let Some(mut there) = self.documents.get_mut(key).filter(|there| Arc::ptr_eq(there, before)) {
+            *there = Arc::new(after);
+        }
     }
 
     /// All that is stored.
-    pub fn all(&self) -> impl Iterator<Item = (Arc<DocumentKey>, Arc<Stored>)> {
-        self.documents.iter()
+    pub fn all(&self) -> Vec<(DocumentKey, Arc<Stored>)> {
+        self.documents.iter().map(|there| (there.key().clone(), Arc::clone(there.value()))).collect()
     }
 
     /// Forgets a document.
     pub fn remove(&self, key: &DocumentKey) {
-        self.documents.invalidate(key);
+        self.remove_if(key, |_| true);
     }
 
-    /// Drops what is gone, and says what that was. Looks at everything, which takes microseconds for each document.
-    pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) -> Vec<Arc<DocumentKey>> {
-        let gone: Vec<_> =
-            self.all().filter(|(key, stored)| is_gone(key, stored)).map(|(key, _)| key).collect();
-        for key in &gone {
-            self.documents.invalidate(key.as_ref());
-        }
+    /// Drops what is gone, and says what that was. Looks at everything.
+    pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) -> Vec<DocumentKey> {
+        let all = self.documents.iter().filter(|there| is_gone(there.key(), there.value()));
+        let mut gone: Vec<DocumentKey> = all.map(|there| there.key().clone()).collect();
+        gone.retain(|key| self.remove_if(key, |stored| is_gone(key, stored)));
         gone
     }
 
-    /// Does the map's own housekeeping, after which it knows its size: how many documents are stored, and how many bytes
-    /// their bodies are. To be called every few seconds.
+    fn remove_if(&self, key: &DocumentKey, may_go: impl Fn(&Stored) -> bool) -> bool {
+        let is_removed = self.documents.remove_if(key, |_, stored| may_go(stored)).is_some();
+        if is_removed {
+            self.leave_room(key);
+        }
+        is_removed
+    }
+
+    /// A document is taken out. Another one may have been put in its place since: that has its weight again then.
+    fn leave_room(&self, key: &DocumentKey) {
+        self.room.invalidate(key);
+        if let Some(weight) = self.documents.get(key).map(|there| weight(&there)) {
+            self.room.insert(key.clone(), weight);
+        }
+    }
+
+    /// Has those make room that have to, and says how many documents are stored then, and how many bytes their bodies are.
+    /// To be called every few seconds.
     pub fn keep_house(&self) -> (u64, u64) {
-        self.documents.run_pending_tasks();
-        (self.documents.entry_count(), self.documents.weighted_size())
+        self.room.run_pending_tasks();
+        let bytes = self.room.weighted_size();
+        self.is_crowded.store(bytes > self.most_bytes / 8 * 7, Ordering::Relaxed);
+        (self.documents.len() as u64, bytes)
+    }
+}
+
+fn weight(stored: &Stored) -> u32 {
+    u32::try_from(stored.document.bytes()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::clock::{Mono, Wall};
+    use crate::routes::{ModelId, Period, Query, Route};
+
+    fn key(number: u64) -> DocumentKey {
+        let id = ModelId::new(&format!("model-{number}"));
+        DocumentKey::new(Route::Model, id, Query::default(), Period::Day)
+    }
+
+    fn stored(key: &DocumentKey) -> Arc<Stored> {
+        let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
+        let (generated_at, source) = (Wall::from_seconds(1), Source::default());
+        let content = Content { data, count: 1, generated_at, source };
+        let document = Document::build(content, &Label { key, license: "Cite us." }, None).unwrap();
+        Arc::new(Stored::confirmed(document, [Mono::default(); 2], Mono::default(), None))
+    }
+
+    #[test]
+    fn whatever_is_done_at_once_each_document_has_its_weight_and_the_bound_holds() {
+        let most = 4 * u64::from(weight(&stored(&key(10))));
+        let cache = Cache::new(most, |_| {});
+        std::thread::scope(|scope| {
+            for seed in 1..=4_u64 {
+                let cache = &cache;
+                scope.spawn(move || {
+                    let mut draw = seed;
+                    for _ in 0..30_000 {
+                        draw = draw
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1_442_695_040_888_963_407);
+                        let key = key((draw >> 33) % 8);
+                        match (draw >> 50) % 16 {
+                            0 => cache.remove(&key),
+                            1 => drop(cache.drop_what_is(|gone, _| *gone == key)),
+                            2..8 => drop(cache.keep_house()),
+                            _ => cache.put(key.clone(), stored(&key)),
+                        }
+                    }
+                });
+            }
+        });
+        let (documents, bytes) = cache.keep_house();
+        assert!(documents > 0 && bytes <= most, "{documents} of {bytes} bytes in {most}");
+        for (key, _) in cache.all() {
+            assert!(cache.room.contains_key(&key), "{key:?} is stored for ever");
+        }
+    }
+
+    #[test]
+    fn one_that_is_put_in_while_another_of_its_name_is_taken_out_has_its_weight() {
+        let (cache, key) = (Cache::new(1_000_000, |_| {}), key(1));
+        cache.put(key.clone(), stored(&key));
+        cache.documents.remove(&key);
+        cache.put(key.clone(), stored(&key));
+        cache.leave_room(&key);
+        assert!(cache.room.contains_key(&key));
+    }
+
+    #[test]
+    fn what_is_asked_for_again_and_again_stays_when_others_have_to_make_room() {
+        let wanted = key(1_000);
+        let each = u64::from(weight(&stored(&key(1_001))));
+        let cache = Cache::new(20 * each, |_| {});
+        cache.put(wanted.clone(), stored(&wanted));
+        for number in 1_001..1_500 {
+            cache.get(&wanted).unwrap_or_else(|| panic!("it had to make room for {number}")).used();
+            cache.put(key(number), stored(&key(number)));
+            cache.keep_house();
+        }
+        assert!(cache.all().len() <= 20);
     }
 }

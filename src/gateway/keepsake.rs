@@ -2,7 +2,6 @@
 //!
 //! Pure. What a former process wrote is believed as far as it makes sense now. Not for: the disk (`keepsakes`).
 
-
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 

@@ -62,7 +62,7 @@ impl Larder {
         let at = self.clock.now().mono;
         match after {
             Some(stored) if !stored.document.is_like(&before.document) => {
-                self.follow(Met { document: key.as_ref().clone(), stored, at }).await;
+                self.follow(Met { document: key, stored, at }).await;
             }
             after => self.refreshes.step(|rhythm| match after.as_ref().map(|after| after.due) {
                 // It says when it will refresh, and that is believed.
@@ -91,12 +91,12 @@ impl Larder {
     async fn refresh_what_is_in_use(self: &Arc<Self>, refreshed_at: Mono) {
         let in_use = self.aside(|larder| {
             let in_use = larder.in_use();
-            larder.cache.all().for_each(|(_, stored)| stored.fade());
+            larder.cache.all().iter().for_each(|(_, stored)| stored.fade());
             in_use
         });
         let in_use = in_use.await.unwrap_or_default().into_iter();
         let outdated = in_use.filter(|(_, stored)| stored.confirmed < refreshed_at);
-        let refresh = |(key, _): (Arc<DocumentKey>, Arc<Stored>)| async move {
+        let refresh = |(key, _): (DocumentKey, Arc<Stored>)| async move {
             drop(self.ask_about(&key).await);
         };
         stream::iter(outdated).for_each_concurrent(AT_ONCE, refresh).await;
@@ -113,11 +113,11 @@ impl Larder {
     }
 
     /// What was asked for of late and follows the backend, most used first.
-    fn in_use(&self) -> Vec<(Arc<DocumentKey>, Arc<Stored>)> {
+    fn in_use(&self) -> Vec<(DocumentKey, Arc<Stored>)> {
         let keeping = self.keeping.load();
         let follows = |key: &DocumentKey| keeping.life(key.route).follows_the_backend();
-        let is_wanted = |(key, stored): &(Arc<DocumentKey>, Arc<Stored>)| stored.uses() > 0 && follows(key);
-        let mut used: Vec<_> = self.cache.all().filter(is_wanted).collect();
+        let is_wanted = |(key, stored): &(DocumentKey, Arc<Stored>)| stored.uses() > 0 && follows(key);
+        let mut used: Vec<_> = self.cache.all().into_iter().filter(is_wanted).collect();
         used.sort_by_key(|(_, stored)| Reverse(stored.uses()));
         used
     }

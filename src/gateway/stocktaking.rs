@@ -44,7 +44,7 @@ impl Larder {
         let now = self.clock.now().mono;
         self.flights.forget(|key| selection.fits(key));
         self.absences.forget(|key| selection.fits(key));
-        let (mut purged, fitting) = (0, self.cache.all().filter(|(key, _)| selection.fits(key)));
+        let (mut purged, fitting) = (0, self.cache.all().into_iter().filter(|(key, _)| selection.fits(key)));
         for (key, stored) in fitting {
             purged += 1;
             if hard {
@@ -60,14 +60,14 @@ impl Larder {
     /// Everything that is stored, for the operator: in the order of what it is.
     pub fn inventory(&self) -> Vec<Kept> {
         let now = self.clock.now().mono;
-        let kept = |(key, stored): (Arc<DocumentKey>, Arc<Stored>)| Kept {
+        let kept = |(key, stored): (DocumentKey, Arc<Stored>)| Kept {
             document: key.to_string(),
             bytes: stored.document.bytes(),
             items: stored.document.items(),
             confirmed: now.since(stored.confirmed),
             due_in: ttl(self.due(&key, &stored), now),
         };
-        let mut all: Vec<Kept> = self.cache.all().map(kept).collect();
+        let mut all: Vec<Kept> = self.cache.all().into_iter().map(kept).collect();
         all.sort_by(|one, other| one.document.cmp(&other.document));
         all
     }
