@@ -110,7 +110,7 @@ impl Larder {
         ticket.while_current(|| self.absences.remember(key.clone(), why.clone(), until));
     }
 
-    /// Builds a document from what came and stores it. Compression takes a while, so it is done aside.
+    /// Builds a document from what came and stores it. Compression takes a while, so it is done aside, by few at once.
     async fn store(
         &self,
         ticket: &Ticket<Landing, Note>,
@@ -125,13 +125,15 @@ impl Larder {
             return Err(NoDocument::Failed(Failure::Invalid(reason.into())));
         }
         let (label_key, license) = (ticket.key().clone(), self.keeping.load().license.clone());
+        let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
+        let turn = self.builders.acquire().await.map_err(|error| failed(error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
             let label = Label { key: &label_key, license: &license };
             Document::build(content, &label, before.as_deref().map(|stored| &stored.document))
         });
-        let failed = |reason: String| NoDocument::Failed(Failure::Invalid(reason));
         let document =
             built.await.map_err(|error| failed(error.to_string()))?.map_err(|bad| failed(bad.to_string()))?;
+        drop(turn);
         Ok(self.confirm(ticket, document, stated, &inquiry))
     }
 

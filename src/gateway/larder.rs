@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::thread::available_parallelism;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::freshness::verdict;
@@ -87,6 +89,8 @@ pub struct Larder {
     pub(super) past: Past,
     /// When what is gone was dropped last, in nanoseconds of running time.
     pub(super) cleared: AtomicU64,
+    /// Turns at building documents: half of the cores may, since each takes all of one for a while, and megabytes.
+    pub(super) builders: Semaphore,
     tasks: TaskTracker,
     pub(super) clock: Clock,
     pub(super) instruments: Arc<Instruments>,
@@ -117,6 +121,7 @@ impl Larder {
             keepsakes,
             past,
             cleared,
+            builders: Semaphore::new(available_parallelism().map_or(1, usize::from).div_ceil(2)),
             tasks,
             clock,
             instruments,

@@ -1,5 +1,5 @@
 //! Answers that are far too large, or would be if they were unfolded, to the real program: they are refused at the cap,
-//! soon, and cost it no more memory than that.
+//! soon, and cost it no more memory than that; and a hundred good ones at once.
 
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ use crate::shell::{Keys, Program, Visitor};
 const MEGABYTE: usize = 1 << 20;
 /// How much more memory the program may ever have held. Its cap on an answer is 8 MiB.
 const AT_MOST: u64 = 16 << 20;
+/// What one that builds a document may take, and all else that a hundred questions at once do.
+const EACH: u64 = 8 << 20;
+const BESIDES: u64 = 24 << 20;
 const SOON: Duration = Duration::from_secs(1);
 
 /// A gigabyte of blanks, which is JSON as far as it goes, in a megabyte of gzip: one piece of it many times over.
@@ -46,6 +49,15 @@ fn bombs() -> Vec<(&'static str, Act)> {
         ("200 MB to the connection's end", endless("\r\n", &blanks)),
         ("a header of 200 MB", endless("x: ", &"x".repeat(MEGABYTE))),
     ]
+}
+
+/// A page of rankings.
+fn page() -> String {
+    let item = |number: u64| {
+        let noise = number.wrapping_mul(6_364_136_223_846_793_005) >> 20;
+        format!(r#"{{"id":"model-{number}","name":"Model {noise:x}","currentScore":{}.5}}"#, noise % 100)
+    };
+    format!("[{}]", (1..=100).map(item).collect::<Vec<_>>().join(","))
 }
 
 /// Which bomb a question is for: the limit says it.
@@ -88,4 +100,33 @@ async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_bey
     assert!(good.header("cache-status").starts_with("scoregate; hit"));
     let ended = program.stop().with(0);
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_documents_that_come_at_once_are_built_a_few_at_a_time() {
+    let page = page();
+    let backend = Backend::start(move |_| json(&page)).await;
+    let directory = TempDir::new().unwrap();
+    let (_, key) = Keys(directory.path()).create("enterprise");
+    let url = backend.url();
+    let settings = [
+        ("SCOREGATE_UPSTREAM_URL", url.as_str()),
+        ("SCOREGATE_UPSTREAM_AT_ONCE", "100"),
+        ("SCOREGATE_FRESHNESS_PROBING", "false"),
+    ];
+    let program = Program::serve(directory.path(), &settings);
+    let visitor = Visitor::to(program.public()).await;
+    let before = program.resident();
+    backend.hold();
+    let target = |number: usize| format!("/api/v1/incidents?limit={number}");
+    let asked: Vec<_> =
+        (1..=100).map(|number| tokio::spawn(visitor.get(&target(number), &key).send())).collect();
+    backend.has_received(100).await;
+    backend.open();
+    for told in asked {
+        assert_eq!(told.await.unwrap().status, 200);
+    }
+    let builders = std::thread::available_parallelism().unwrap().get().div_ceil(2) as u64;
+    let (peak, at_most) = (program.most_resident() - before, BESIDES + builders * EACH);
+    assert!(peak <= at_most, "{peak} bytes for {builders} that build, and {at_most} were enough");
 }
