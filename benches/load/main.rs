@@ -51,7 +51,8 @@ const FULL: Size = Size {
     seconds: 60.0,
     soak_seconds: 600.0,
     step_seconds: 10.0,
-    warm_up: 5.0,
+    // Until most keys have been used: the first use of each waits for its lease.
+    warm_up: 20.0,
     keys: 1_000,
     most_steps: 10,
 };
