@@ -25,7 +25,9 @@ const NANOS_A_MINUTE: u64 = 60_000_000_000;
 /// Who asks how much.
 pub struct Usage {
     since: Wall,
-    applications: Heaviest<ApplicationId, Uses<Arc<Account>>>,
+    /// Who takes another's place is held on to from its second request on: where nearly all come once, none of them has
+    /// another one's account dropped, whose memory is cold.
+    applications: Heaviest<ApplicationId, Uses<Option<Arc<Account>>>>,
     strangers: Heaviest<IpAddr, Uses<()>>,
 }
 
@@ -187,25 +189,30 @@ impl Usage {
 
     /// An application's request is over.
     pub(super) fn count(&self, account: &Arc<Account>, ending: Ending, now: Now) {
-        let new = || Uses::new(Arc::clone(account));
-        self.applications.count(era(now), account.id, new, |uses| uses.add(ending, minute(now)));
+        let whose = || Arc::clone(account);
+        let new = |inherited| Uses::new((inherited == 0).then(whose));
+        self.applications.count(era(now), account.id, new, |uses| {
+            if uses.today.requests > 0 {
+                uses.whose.get_or_insert_with(whose);
+            }
+            uses.add(ending, minute(now));
+        });
     }
 
     /// A stranger's request was refused.
     pub(super) fn count_stranger(&self, address: IpAddr, ending: Ending, now: Now) {
-        let new = || Uses::new(());
+        let new = |_| Uses::new(());
         self.strangers.count(era(now), network(address), new, |uses| uses.add(ending, minute(now)));
     }
 
     /// Those with the most requests of the day, at most so many.
     pub fn applications(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
-        let listed = self.applications.list(era(now)).into_iter().take(most);
-        listed
-            .map(|Place { over, tally, .. }| ApplicationUse {
-                counted: Some(tally.counted(over, now)),
-                ..ApplicationUse::of(&tally.whose, now)
-            })
-            .collect()
+        let listed = self.applications.list(era(now)).into_iter();
+        let known = listed.filter_map(|Place { over, tally, .. }| {
+            let counted = Some(tally.counted(over, now));
+            Some(ApplicationUse { counted, ..ApplicationUse::of(tally.whose.as_ref()?, now) })
+        });
+        known.take(most).collect()
     }
 
     /// The strangers with the most refused requests of the day, at most so many.
@@ -248,4 +255,48 @@ fn era(now: Now) -> u64 {
 /// By running time, which no step of the clock moves.
 fn minute(now: Now) -> u64 {
     now.mono.nanos() / NANOS_A_MINUTE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::terms::TermsByTier;
+    use super::*;
+    use crate::keys::standard_tiers;
+    use crate::store::{OwnLimits, StoredApplication};
+
+    fn account(number: u32, terms: &TermsByTier) -> Arc<Account> {
+        let stored = StoredApplication {
+            id: format!("app_{number:011}").parse().unwrap(),
+            name: "one".into(),
+            tier: "free".into(),
+            own: OwnLimits::default(),
+            contact: None,
+            note: None,
+            created_at: Wall::default(),
+            keys: Vec::new(),
+            granted: 0,
+        };
+        let terms = terms.of(&stored.tier, stored.own).unwrap();
+        Arc::new(Account::new(&stored, terms, Now::default().wall.day()))
+    }
+
+    #[test]
+    fn an_application_that_takes_another_s_place_is_held_on_to_from_its_second_request_and_both_are_counted()
+    {
+        let (terms, now) = (TermsByTier::new(&standard_tiers(), 60), Now::default());
+        let usage = Usage::new(now);
+        let all: Vec<_> = (0..5_000).map(|number| account(number, &terms)).collect();
+        for account in &all {
+            usage.count(account, Ending::Other, now);
+        }
+        let is_held = |account: &Arc<Account>| Arc::strong_count(account) > 1;
+        let held = all.iter().filter(|account| is_held(account)).count();
+        assert_eq!(usage.applications(usize::MAX, now).len(), held);
+        let last = all.last().unwrap();
+        assert!(held < 1_100 && !is_held(last), "{held}");
+        usage.count(last, Ending::Other, now);
+        assert!(is_held(last));
+        assert_eq!(usage.of(last, now).counted.map(|counted| counted.today.requests), Some(2));
+        assert!(usage.applications(usize::MAX, now).iter().any(|one| one.id == last.id));
+    }
 }
