@@ -102,6 +102,7 @@ mod told;
 mod traces;
 mod two_forms;
 mod unlisted;
+mod unread;
 mod upstream;
 mod usage;
 mod waiters;
