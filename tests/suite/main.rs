@@ -97,6 +97,7 @@ mod shell;
 mod sigterm;
 mod standing;
 mod strangers;
+mod supervisor;
 mod tls;
 mod told;
 mod traces;

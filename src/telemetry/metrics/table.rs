@@ -116,6 +116,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_certificates_refused", kind: Kind::Gauge, labels: &[], meaning: "1 while the certificates in the files cannot be used and older ones go on: the log says why." },
     Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
     Row { name: "scoregate_log_lines_lost_total", kind: Kind::Counter, labels: &["log"], meaning: "Log lines that were not written because nobody read them in time, or because the disk was full." },
+    Row { name: "scoregate_heartbeat_age_seconds", kind: Kind::Gauge, labels: &[], meaning: "Time since the public port's runtime last ran its heartbeat task, which it does twice a second. Above 5 s the side port reports not ready, above 20 s not alive." },
     Row { name: "scoregate_build_info", kind: Kind::Gauge, labels: &["version"], meaning: "Always 1: which version runs." },
     Row { name: process::CPU, kind: Kind::Counter, labels: &[], meaning: "Seconds that the process has spent on processors." },
     Row { name: "process_resident_memory_bytes", kind: Kind::Gauge, labels: &[], meaning: "Memory of the process that is in use." },
