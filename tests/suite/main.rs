@@ -20,6 +20,7 @@
     reason = "the language's own functions are test code too: a failure in them is a failed test"
 )]
 
+mod all_at_once;
 mod apart;
 mod attacks;
 mod auth;
