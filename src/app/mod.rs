@@ -83,8 +83,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let registry = registry(&clock);
     let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
     config.server.connection.tls = certificates.tls();
-    let open_files = OpenFiles::raise();
-    config.server.most_connections = open_files.most_connections(config.server.most_connections);
+    config.server.most_connections = OpenFiles::raise().most_connections(config.server.most_connections);
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: one that is taken is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
@@ -96,8 +95,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let gateway = Arc::new(ArcSwap::from(gateway));
 
     let (stop_public, stop_side) = (CancellationToken::new(), CancellationToken::new());
-    let background = TaskTracker::new();
-    let heartbeat = tasks::heartbeat(&background, &registry, &clock, &stop_side);
+    let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
     let ready = Arc::new(AtomicBool::new(false));
     let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
     let (asks, reloads) = mpsc::channel(1);
@@ -114,7 +112,6 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
     let side_thread = tasks::side_thread(shown, side_config, stop_side.clone())?;
     let supervisor = Supervisor::start(heartbeat)?;
-
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let manners = server.manners();
     let serving = background.spawn(server.run(stop_public.clone()));

@@ -51,18 +51,17 @@ async fn keep_scores(scoring: Arc<Scoring>, clock: Clock, stop: CancellationToke
     keep_current(scoring, Arc::new(move |now| due.refresh(now)), clock, stop).await;
 }
 
-/// Watches the runtime that this is called on.
-pub(super) fn heartbeat(
-    background: &TaskTracker,
+/// The owner of the tasks beside the requests, with the first of them: the heartbeat of the runtime that this is called on.
+pub(super) fn begin(
     registry: &Registry,
     clock: &Clock,
     stop: &CancellationToken,
-) -> Arc<Heartbeat> {
+) -> (TaskTracker, Arc<Heartbeat>) {
     let age = registry.gauge("scoregate_heartbeat_age_seconds");
     let heartbeat = Arc::new(Heartbeat::new(clock.clone(), age));
-    let (beats, stop) = (Arc::clone(&heartbeat), stop.clone());
+    let (background, beats, stop) = (TaskTracker::new(), Arc::clone(&heartbeat), stop.clone());
     background.spawn(async move { beats.run(stop).await });
-    heartbeat
+    (background, heartbeat)
 }
 
 /// The side port answers when the public one is saturated: a thread and a runtime of its own.
