@@ -204,10 +204,12 @@ impl<S: Subscriber> Layer<S> for EventLimits {
             // too.
             let mut message = Message(String::new());
             event.record(&mut message);
-            if let Some(value) = &kind.value {
-                message.0 += &format!(" ({value})");
-            }
-            self.windows().describe(&kind, now, *metadata.level(), message.0);
+            let Message(message) = message;
+            let message = match &kind.value {
+                Some(value) => format!("{message} ({value})"),
+                None => message,
+            };
+            self.windows().describe(&kind, now, *metadata.level(), message);
             match self.0.dropped.try_send(()) {
                 // If the channel is full, its receiver is about to look anyway.
                 Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
