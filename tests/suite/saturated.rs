@@ -201,7 +201,7 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
             (20_000, UNAVAILABLE, UNAVAILABLE),
         ] {
             let at = Duration::from_millis(at);
-            world.pass(at - passed);
+            world.pass(at.checked_sub(passed).unwrap());
             passed = at;
             let seen = [probed(side, "/readyz"), probed(side, "/healthz")];
             assert_eq!(

@@ -124,7 +124,7 @@ fn asks_for_what_fails(public: SocketAddr, patron: &Patron, times: u32) -> Vec<(
     let mut wire = Wire::patient(public, AT_LAST).unwrap();
     let mut status = |target: String| match wire.ask(&target, &patron.key) {
         Heard::Answer { status, .. } => status,
-        heard => panic!("{target}: {heard:?}"),
+        heard @ (Heard::Nothing | Heard::Part) => panic!("{target}: {heard:?}"),
     };
     let asked = (1..=times).map(|number| {
         (status(format!("/api/v1/incidents?limit={number}")), status(format!("/api/v1/models/m{number}")))
