@@ -7,6 +7,7 @@
 mod access;
 mod cache;
 mod command;
+mod heartbeat;
 mod lines;
 mod log_level;
 mod paths;
@@ -21,6 +22,7 @@ mod view;
 pub use access::{Access, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
+pub use heartbeat::Heartbeat;
 pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
 pub use paths::{CACHE, PURGE, RELOAD, USAGE};
 pub use reload::{ReloadAsked, Reloaded, Reloads};

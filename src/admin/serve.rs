@@ -26,6 +26,7 @@ use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
 use super::command::{Command, Problem, largest_body, perform};
+use super::heartbeat::Heartbeat;
 use super::paths::Part;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
@@ -49,6 +50,8 @@ pub struct Side {
     pub gateway: Arc<ArcSwap<Gateway>>,
     /// Whether requests can be answered: set once everything is loaded, cleared when the stop begins.
     pub ready: Arc<AtomicBool>,
+    /// Whether the public port's runtime runs.
+    pub heartbeat: Arc<Heartbeat>,
     /// Owns the commands under way.
     pub changes: TaskTracker,
     /// The settings, which a reload changes for others.
@@ -175,21 +178,20 @@ impl Side {
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
         match Part::of(request.uri().path()) {
             Some(Part::Metrics) if is_get => {
+                self.heartbeat.show();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
-            Some(Part::Alive) if is_get => {
-                text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".into())
-            }
-            Some(Part::Ready) if is_get => {
-                let (status, word) = if self.ready.load(Ordering::Acquire) {
-                    (StatusCode::OK, "ready\n")
-                } else {
-                    (StatusCode::SERVICE_UNAVAILABLE, "not ready: starting or stopping\n")
-                };
-                text(status, "text/plain; charset=utf-8", word.into())
-            }
+            Some(Part::Alive) if is_get => health("alive", self.heartbeat.is_alive().map_err(stalled)),
+            Some(Part::Ready) if is_get => health("ready", self.is_ready()),
             part => self.command(part, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
+    }
+
+    fn is_ready(&self) -> Result<(), String> {
+        if !self.ready.load(Ordering::Acquire) {
+            return Err("starting or stopping".into());
+        }
+        self.heartbeat.is_ready().map_err(stalled)
     }
 
     async fn command(
@@ -239,6 +241,19 @@ fn who(access: &Access, headers: &HeaderMap) -> String {
         (Access::Token(_), true) => "admin-api".into(),
         (Access::Token(_), false) => format!("admin-api:{said}"),
     }
+}
+
+/// What a probe is answered: the word, or why it does not hold.
+fn health(word: &str, holds: Result<(), String>) -> Response<Full<Bytes>> {
+    let (status, body) = match holds {
+        Ok(()) => (StatusCode::OK, format!("{word}\n")),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {word}: {why}\n")),
+    };
+    text(status, "text/plain; charset=utf-8", body)
+}
+
+fn stalled(age: Duration) -> String {
+    format!("the public port's runtime has run no task for {} s", age.as_secs())
 }
 
 fn refused(problem: &Problem) -> Response<Full<Bytes>> {

@@ -19,6 +19,7 @@ use crate::pages::{Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
 use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
+use crate::telemetry::log::{self, Log};
 use crate::telemetry::metrics::Registry;
 use crate::telemetry::requests::{Lines, is_heard};
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
@@ -122,12 +123,11 @@ pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry:
 
 /// Where requests are told: standard output is data, and so are they.
 fn request_log(config: &Config, registry: &Registry) -> anyhow::Result<RequestLog> {
-    let lost = registry.counter("scoregate_log_lines_lost_total");
-    if !config.tells_requests || !is_heard() {
-        return Ok(RequestLog::default());
-    }
-    let lines = Lines::start(config.log.json, lost, std::io::stdout());
-    let lines = lines.context("the thread that writes the log of requests cannot be started")?;
+    let lost = log::count_lost_lines(registry);
+    let lost = lost.of(Log::Access).filter(|_| config.tells_requests && is_heard());
+    let Some(lost) = lost else { return Ok(RequestLog::default()) };
+    let lines = Lines::start(config.log.json, lost.clone(), std::io::stdout());
+    let lines = lines.context("the thread that writes the access log cannot be started")?;
     Ok(RequestLog::new(Arc::new(lines), config.sampling))
 }
 

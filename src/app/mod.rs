@@ -8,6 +8,7 @@ mod data_dir;
 mod open_files;
 mod reload;
 mod sockets;
+mod supervisor;
 mod tasks;
 
 use std::net::SocketAddr;
@@ -33,10 +34,10 @@ use reload::Reloading;
 
 pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
 pub use sockets::Sockets;
-use sockets::Stage;
+use supervisor::{Stage, Supervisor};
 
-/// So long a stop waits for lines of the log that nobody reads.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// How long a stop waits for the access log's last lines. The event log has the same time after it (`cli`).
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// A program that runs.
 pub struct Running {
@@ -58,6 +59,7 @@ pub struct Running {
     serving: tokio::task::JoinHandle<bool>,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
+    supervisor: Supervisor,
     grace: Duration,
     data_dir: DataDir,
 }
@@ -81,8 +83,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let registry = registry(&clock);
     let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
     config.server.connection.tls = certificates.tls();
-    let open_files = OpenFiles::raise();
-    config.server.most_connections = open_files.most_connections(config.server.most_connections);
+    config.server.most_connections = OpenFiles::raise().most_connections(config.server.most_connections);
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: one that is taken is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
@@ -94,6 +95,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let gateway = Arc::new(ArcSwap::from(gateway));
 
     let (stop_public, stop_side) = (CancellationToken::new(), CancellationToken::new());
+    let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
     let ready = Arc::new(AtomicBool::new(false));
     let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
     let (asks, reloads) = mpsc::channel(1);
@@ -102,22 +104,22 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
         registrar: Arc::clone(&registrar),
         gateway: Arc::clone(&gateway),
         ready: Arc::clone(&ready),
+        heartbeat: Arc::clone(&heartbeat),
         changes: TaskTracker::new(),
         in_force: Arc::clone(&in_force),
         reloads: asks,
     };
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
     let side_thread = tasks::side_thread(shown, side_config, stop_side.clone())?;
-
+    let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let manners = server.manners();
-    let background = TaskTracker::new();
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
     tasks::spawn(&background, &gateway, &registrar, scoring, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");
-    sockets::tell(Stage::Ready);
+    supervisor.tell(Stage::Ready);
     Ok(Running {
         public,
         side,
@@ -133,6 +135,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
         serving,
         side_thread: Some(side_thread),
         ledger_calls,
+        supervisor,
         data_dir,
     })
 }
@@ -155,7 +158,7 @@ impl Running {
     /// it is gone, with the runtime at the latest.
     pub async fn stop(mut self) -> Stopped {
         tracing::info!("stopping");
-        sockets::tell(Stage::Stopping);
+        self.supervisor.tell(Stage::Stopping);
         self.ready.store(false, Ordering::Release);
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
@@ -174,8 +177,10 @@ impl Running {
                 tracing::error!("the side port's thread panicked");
             }
         }
-        let log = Arc::clone(&gateway.request_log);
-        drop(tokio::task::spawn_blocking(move || log.finish(LAST_LINES)).await);
+        let (log, supervisor) = (Arc::clone(&gateway.request_log), self.supervisor);
+        let logged = tokio::task::spawn_blocking(move || log.finish(LAST_LINES));
+        let told = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
+        drop(tokio::join!(logged, told));
         let all_finished = served && settled;
         tracing::info!(all_finished, "stopped");
         Stopped { all_finished, _held: self.data_dir }

@@ -1,8 +1,8 @@
-//! Sockets that were handed over by whoever started us, and what we tell them: systemd's socket activation, and any
-//! supervisor that speaks it.
+//! Sockets that were handed over by whoever started us: systemd's socket activation, and any supervisor that speaks it.
 //!
 //! The first socket is the public port, the second, if there is one, the side port. While one process takes over from
-//! another the socket stays open, and who comes meanwhile waits in its queue. Not for: connections (`server`).
+//! another the socket stays open, and who comes meanwhile waits in its queue. Not for: connections (`server`), nor for what the service manager is told
+//! (`supervisor`).
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use listenfd::ListenFd;
-use sd_notify::NotifyState;
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -27,13 +26,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Sockets {
     public: Option<TcpListener>,
     side: Option<TcpListener>,
-}
-
-/// What whoever started us is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    Ready,
-    Stopping,
 }
 
 impl Sockets {
@@ -69,16 +61,5 @@ impl Sockets {
         let side = self.side.map_or_else(|| TcpListener::bind(config.admin_listen), Ok);
         let side = side.with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
         Ok((public, side))
-    }
-}
-
-/// Tells whoever started us, if they want to know.
-pub(super) fn tell(stage: Stage) {
-    let told = match stage {
-        Stage::Ready => NotifyState::Ready,
-        Stage::Stopping => NotifyState::Stopping,
-    };
-    if let Err(error) = sd_notify::notify(&[told]) {
-        tracing::warn!(%error, ?stage, "whoever started us could not be told");
     }
 }

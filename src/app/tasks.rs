@@ -7,11 +7,12 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::{self, Side, SideConfig};
+use crate::admin::{self, Heartbeat, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Gateway, Leases, Registrar};
 use crate::scoring::{Scoring, keep_current};
+use crate::telemetry::metrics::Registry;
 
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -48,6 +49,19 @@ pub(super) fn spawn(
 async fn keep_scores(scoring: Arc<Scoring>, clock: Clock, stop: CancellationToken) {
     let due = Arc::clone(&scoring);
     keep_current(scoring, Arc::new(move |now| due.refresh(now)), clock, stop).await;
+}
+
+/// The owner of the tasks beside the requests, with the first of them: the heartbeat of the runtime that this is called on.
+pub(super) fn begin(
+    registry: &Registry,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> (TaskTracker, Arc<Heartbeat>) {
+    let age = registry.gauge("scoregate_heartbeat_age_seconds");
+    let heartbeat = Arc::new(Heartbeat::new(clock.clone(), age));
+    let (background, beats, stop) = (TaskTracker::new(), Arc::clone(&heartbeat), stop.clone());
+    background.spawn(async move { beats.run(stop).await });
+    (background, heartbeat)
 }
 
 /// The side port answers when the public one is saturated: a thread and a runtime of its own.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::sync::oneshot;
 
 use crate::app::{self, Running, Stopped};
 use crate::clock::Clock;
@@ -18,7 +19,7 @@ use crate::telemetry::log;
 use super::Where;
 use super::exit::Exit;
 use super::printer;
-use super::serve::{StopSignals, runtime};
+use super::serve::{StopSignals, runtime, start_log};
 
 const WHO: &str = "demo";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
@@ -40,14 +41,11 @@ pub(super) fn run(place: &Where, seed: u64) -> Exit {
         }
         let mut config = resolve(&written)?;
         config.upstream = UpstreamConfig::Simulated { seed };
-        log::start(&config.log);
+        start_log(&config.log)?;
         let runtime = runtime(None)?;
         runtime.block_on(demonstrate(config))
     });
-    match served {
-        Ok((exit, _stopped)) => exit,
-        Err(error) => printer::fault(&error),
-    }
+    printer::served(served.map(|(exit, _stopped)| exit))
 }
 
 async fn demonstrate(config: Config) -> anyhow::Result<(Exit, Stopped)> {
@@ -56,13 +54,33 @@ async fn demonstrate(config: Config) -> anyhow::Result<(Exit, Stopped)> {
     let mut running = app::start(config, Clock::system()).await?;
     // There is no file that could be read again: whoever asks for that is told so.
     running.reloads.close();
-    let exit = tell(&running, &data_dir).await.map(|text| printer::data(&text));
-    if exit.is_ok() {
-        printer::say("serving; stop with Ctrl-C");
-        signals.wait().await;
-    }
+    let exit = match tell(&running, &data_dir).await {
+        Ok(text) => tokio::select! {
+            exit = show(text) => {
+                if exit.is_ok() && log::say("serving; stop with Ctrl-C") {
+                    signals.wait().await;
+                }
+                exit
+            }
+            () = signals.wait() => Ok(Exit::Done),
+        },
+        Err(error) => Err(error),
+    };
     let stopped = running.stop().await;
     Ok((exit?, stopped))
+}
+
+/// Prints from a thread that nothing waits for: standard output without a reader must not hold up a stop.
+async fn show(text: String) -> anyhow::Result<Exit> {
+    let (printed, is_printed) = oneshot::channel();
+    let print = move || {
+        let exit = printer::data(&text);
+        if printed.send(exit).is_err() {
+            tracing::debug!("the program stopped before its keys were printed");
+        }
+    };
+    std::thread::Builder::new().name("printer".into()).spawn(print).context("no thread can be started")?;
+    Ok(is_printed.await?)
 }
 
 /// A line for each tier with its key, and what to do with it.

@@ -2,11 +2,16 @@
 //! closed ends the command quietly, as every good command does.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use crate::store::upkeep::way_back;
+use crate::telemetry::log;
 
 use super::exit::Exit;
 
+/// How long the end of a command that serves waits for its last lines to be written. The access log has the same time
+/// before.
+const LAST_LINES: Duration = Duration::from_millis(500);
 /// How many cells a full bar has.
 const BAR: u64 = 30;
 
@@ -41,11 +46,27 @@ pub(super) fn input(text: &str) -> Exit {
 
 /// Says what went wrong on our side, and the way back from a store that is refused.
 pub(super) fn fault(error: &anyhow::Error) -> Exit {
-    say(&format!("error: {error:#}"));
-    if let Some(way_back) = error.chain().find_map(|cause| way_back(cause.downcast_ref()?)) {
-        say(&way_back);
-    }
+    say(&reason(error));
     Exit::Fault
+}
+
+/// Ends a command that serves. An error goes through the writer of the log, so that standard error without a reader
+/// delays the end by half a second at most.
+pub(super) fn served(outcome: anyhow::Result<Exit>) -> Exit {
+    let exit = outcome.unwrap_or_else(|error| {
+        let reason = reason(&error);
+        if !log::say(&reason) {
+            say(&reason);
+        }
+        Exit::Fault
+    });
+    log::finish(LAST_LINES);
+    exit
+}
+
+fn reason(error: &anyhow::Error) -> String {
+    let way_back = error.chain().find_map(|cause| way_back(cause.downcast_ref()?));
+    way_back.map_or_else(|| format!("error: {error:#}"), |way_back| format!("error: {error:#}\n{way_back}"))
 }
 
 /// Writes a table: columns as wide as they need to be.

@@ -1,6 +1,7 @@
 //! `scoregate serve`: the production form.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -9,7 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::app::{self, Sockets, Stopped};
 use crate::clock::Clock;
 use crate::config::{Config, Problems, Written, read_environment, read_file, read_secrets, resolve};
-use crate::telemetry::{log, requests};
+use crate::telemetry::log::{self, LogConfig};
+use crate::telemetry::requests;
 
 use super::Where;
 use super::exit::Exit;
@@ -20,18 +22,24 @@ pub(super) fn run(path: Option<&Path>, place: &Where) -> Exit {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
     };
-    log::start(&config.log);
+    if let Err(error) = start_log(&config.log) {
+        return printer::fault(&error);
+    }
     requests::hear();
     let read_again = || settings(path, place);
     let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_again)));
-    match served {
-        // The runtime is gone, and so the store is closed: only now may somebody else have the directory.
-        Ok(stopped) => {
-            drop(stopped);
-            Exit::Done
-        }
-        Err(error) => printer::fault(&error),
-    }
+    // The runtime is gone, and so the store is closed: only now may somebody else have the directory.
+    printer::served(served.map(|stopped| {
+        drop(stopped);
+        Exit::Done
+    }))
+}
+
+/// Starts the event log of a command that serves.
+pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
+    let clock = Clock::system();
+    let now = Box::new(move || Duration::from_nanos(clock.mono().nanos()));
+    log::start(config, now).context("the threads that write the log cannot be started")
 }
 
 /// Serves until a stop signal. Settings are read again whenever that is asked for.
@@ -125,8 +133,8 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
     builder.enable_all().build().context("the threads that serve cannot be started")
 }
 
-/// SIGTERM and Ctrl-C, listened to from the moment this is made: before anything is started, so that a signal that comes
-/// early is a stop in order as well.
+/// SIGTERM and Ctrl-C, listened to from the moment this is made: before anything is started, so that a signal that
+/// comes early is a stop in order as well.
 pub(super) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

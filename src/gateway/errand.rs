@@ -101,7 +101,8 @@ impl Larder {
             NoDocument::NoSuchModel => UNKNOWN_FOR,
             NoDocument::Unlisted | NoDocument::Failed(Failure::Resting(_) | Failure::Crowded) => return,
             NoDocument::Failed(failure) => {
-                tracing::warn!(document = %key, %failure, "a fetch failed");
+                let endpoint = key.route.endpoint().name;
+                tracing::warn!(endpoint, document = %key, %failure, "a fetch failed");
                 self.past.failed(key, failure, now.wall);
                 FAILED_FOR
             }

@@ -97,7 +97,7 @@ impl RequestLog {
         let number = self.count.mine().fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.tells(fault, took, number) {
             let told = told();
-            lines.tell(Box::new(move || told.fields()));
+            lines.tell(move || told.fields());
         }
     }
 }

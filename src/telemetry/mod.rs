@@ -3,7 +3,9 @@
 //! Lowest layer: it knows words and numbers, not requests. What is counted when is `gateway::observe`'s business and
 //! that of the background tasks.
 
+mod event_limits;
 pub mod heaviest;
+mod line_writer;
 pub mod log;
 pub mod metrics;
 mod process;

@@ -1,29 +1,22 @@
-//! The log of requests: lines that a thread of its own writes, so that no request waits for a disk or a reader.
+//! The access log: one line per logged request, on standard output.
 //!
-//! Between them is a queue with a bound. Where nobody reads, or nothing can be written, lines are lost and counted, and all
-//! else goes on. Not for: events of the program (`log.rs`), nor for which requests are told and what is told of them.
+//! A line is formatted and written by the thread of its writer, so no request waits for a disk or a reader. Not for:
+//! events of the program (`log.rs`), nor for which requests are logged and with which fields.
 
 use std::io::Write;
 use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use metrics::Counter;
 use serde_json::Value;
 
-/// Lines that may wait to be written: some seconds of all that is told at full load.
-const WAITING: usize = 4_096;
-/// So much is written at once, where so much waits.
-const PIECE: usize = 1 << 16;
-/// So long the writer rests when it has written all there was. Whoever tells meanwhile has nobody to wake, which would cost
-/// a request more than all the rest of its line.
-const REST: Duration = Duration::from_millis(10);
+use super::line_writer::LineWriter;
 
-/// What a line says, in its order.
+/// Lines that may wait to be written: a few seconds of the access log at full load.
+const QUEUE: usize = 4_096;
+
+/// The fields of a line, in order.
 pub type Fields = Vec<(&'static str, Value)>;
-
-/// A line in the making: it is put into words by the thread that writes it.
-pub type Line = Box<dyn FnOnce() -> Fields + Send>;
 
 static HEARD: OnceLock<()> = OnceLock::new();
 
@@ -38,85 +31,36 @@ pub fn is_heard() -> bool {
     HEARD.get().is_some()
 }
 
-enum Wanted {
-    Line(Line),
-    /// Somebody waits until everything before is written.
-    Told(SyncSender<()>),
-}
-
-/// Where lines go.
+/// Writes the access log.
 #[derive(Debug)]
 pub struct Lines {
-    to: SyncSender<Wanted>,
-    lost: Counter,
+    writer: LineWriter,
+    json: bool,
 }
 
 impl Lines {
-    /// Starts the thread that writes lines to `out`, as JSON or for people. `lost` counts those that were not written.
+    /// Starts the thread that writes lines to `out`, as JSON or for people. `lost` counts lines that were not written.
     pub fn start(json: bool, lost: Counter, out: impl Write + Send + 'static) -> std::io::Result<Self> {
-        let (to, lines) = sync_channel(WAITING);
-        let missed = lost.clone();
-        let writer = move || write_all(&lines, json, &missed, out);
-        std::thread::Builder::new().name("request-log".into()).spawn(writer)?;
-        Ok(Self { to, lost })
+        let writer = LineWriter::start("access-log", QUEUE, out)?;
+        writer.lost().count_in(lost);
+        Ok(Self { writer, json })
     }
 
-    /// Has a line written, if there is room for it.
-    pub fn tell(&self, line: Line) {
-        match self.to.try_send(Wanted::Line(line)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.lost.increment(1),
-        }
+    /// Queues a line, if there is room for it. `fields` runs on the writer's thread.
+    pub fn tell(&self, fields: impl FnOnce() -> Fields + Send + 'static) {
+        let json = self.json;
+        self.writer.send(Box::new(move |text| put(&fields(), json, text)));
     }
 
-    /// Waits until everything that was told is written, for so long at the most. Blocks.
+    /// Waits until all queued lines are written, for at most `patience`. Blocks.
     pub fn finish(&self, patience: Duration) {
-        let (told, is_told) = sync_channel(0);
-        // A queue that is full has a reader that does not read.
-        if self.to.try_send(Wanted::Told(told)).is_ok() {
-            // Letting go of its end is the writer's answer.
-            if is_told.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                tracing::warn!("nobody reads the log of requests: its last lines are lost");
-            }
+        if !self.writer.finish(patience) {
+            tracing::warn!("nobody reads the access log: its last lines are lost");
         }
     }
 }
 
-fn write_all(lines: &Receiver<Wanted>, json: bool, lost: &Counter, mut out: impl Write) {
-    let mut text = String::new();
-    let mut is_torn = false;
-    while let Ok(first) = lines.recv() {
-        let (mut count, mut waits) = (0, Vec::new());
-        for wanted in std::iter::once(first).chain(lines.try_iter()) {
-            match wanted {
-                Wanted::Line(line) => {
-                    put(&line(), json, &mut text);
-                    count += 1;
-                }
-                Wanted::Told(told) => waits.push(told),
-            }
-            if text.len() >= PIECE || !waits.is_empty() {
-                break;
-            }
-        }
-        // What was broken off in the middle of a line must not run into the next.
-        if is_torn {
-            text.insert(0, '\n');
-        }
-        is_torn = out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err();
-        if is_torn {
-            lost.increment(count);
-        }
-        let is_all = text.len() < PIECE && waits.is_empty();
-        text.clear();
-        waits.clear();
-        if is_all {
-            std::thread::sleep(REST);
-        }
-    }
-}
-
-fn put(fields: &Fields, json: bool, text: &mut String) {
+fn put(fields: &Fields, json: bool, text: &mut Vec<u8>) {
     let known = fields.iter().filter(|(_, value)| json || !value.is_null());
     let words = known.map(|(name, value)| {
         let plain = value.as_str().filter(|word| !json && is_plain(word));
@@ -125,8 +69,8 @@ fn put(fields: &Fields, json: bool, text: &mut String) {
     });
     let words: Vec<String> = words.collect();
     let line = if json { format!("{{{}}}", words.join(",")) } else { words.join(" ") };
-    text.push_str(&line);
-    text.push('\n');
+    text.extend_from_slice(line.as_bytes());
+    text.push(b'\n');
 }
 
 /// Whether a text can stand in a line for people without quotes.
@@ -139,8 +83,8 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    fn line(word: &'static str) -> Line {
-        Box::new(move || vec![("word", word.into()), ("number", 7.into()), ("nothing", Value::Null)])
+    fn fields(word: &'static str) -> Fields {
+        vec![("word", word.into()), ("number", 7.into()), ("nothing", Value::Null)]
     }
 
     #[derive(Clone, Default)]
@@ -159,7 +103,7 @@ mod tests {
         let kept = Kept::default();
         let lines = Lines::start(json, Counter::noop(), kept.clone()).unwrap();
         for word in ["plain", "two words", "a\nb\u{1b}[31m"] {
-            lines.tell(line(word));
+            lines.tell(move || fields(word));
         }
         lines.finish(Duration::from_mins(1));
         String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
@@ -175,51 +119,5 @@ mod tests {
         assert_eq!(json.lines().count(), 3);
         let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
         assert_eq!(first, serde_json::json!({"word": "plain", "number": 7, "nothing": null}));
-    }
-
-    /// What cannot be written to until it is let go.
-    struct Stuck(Receiver<()>);
-
-    impl Write for Stuck {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            // It ends when the other end is let go of.
-            assert!(self.0.recv().is_err());
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn where_nobody_reads_lines_are_lost_and_nobody_waits() {
-        let (let_go, held) = sync_channel(0);
-        let lines = Lines::start(true, Counter::noop(), Stuck(held)).unwrap();
-        // Were anybody to wait for the reader, this would not end.
-        for _ in 0..3 * WAITING {
-            lines.tell(line("x"));
-        }
-        lines.finish(Duration::ZERO);
-        drop(let_go);
-    }
-
-    struct Full;
-
-    impl Write for Full {
-        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-            Err(std::io::ErrorKind::StorageFull.into())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_full_disk_stops_nothing() {
-        let lines = Lines::start(true, Counter::noop(), Full).unwrap();
-        for _ in 0..10 {
-            lines.tell(line("x"));
-            lines.finish(Duration::from_mins(1));
-        }
     }
 }

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use scoregate::clock::Clock;
 use scoregate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
@@ -115,6 +116,13 @@ impl Wire {
         let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).ok()?;
         Some(Self(BufReader::new(stream)))
+    }
+
+    /// Opens one on which nothing is waited for longer than this.
+    pub fn patient(address: SocketAddr, patience: Duration) -> Option<Self> {
+        let wire = Self::open(address)?;
+        wire.0.get_ref().set_read_timeout(Some(patience)).ok()?;
+        Some(wire)
     }
 
     /// Asks with a key, and listens to the end.

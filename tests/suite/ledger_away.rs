@@ -58,10 +58,11 @@ impl World {
 }
 
 /// A process that holds the store's lock until it is dropped.
-struct Lock(Child);
+pub struct Lock(Child);
 
 impl Lock {
-    fn on(data_dir: &Path) -> Self {
+    /// Takes it.
+    pub fn on(data_dir: &Path) -> Self {
         let mut child = Command::new("sqlite3")
             .arg(data_dir.join(scoregate::store::Embedded::FILE_NAME))
             .stdin(Stdio::piped())

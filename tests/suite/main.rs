@@ -20,6 +20,7 @@
     reason = "the language's own functions are test code too: a failure in them is a failed test"
 )]
 
+mod all_at_once;
 mod apart;
 mod attacks;
 mod auth;
@@ -97,11 +98,13 @@ mod shell;
 mod sigterm;
 mod standing;
 mod strangers;
+mod supervisor;
 mod tls;
 mod told;
 mod traces;
 mod two_forms;
 mod unlisted;
+mod unread;
 mod upstream;
 mod usage;
 mod waiters;

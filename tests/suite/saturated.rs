@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread::ThreadId;
+use std::thread::{Scope, ThreadId};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use crate::crowd::{TARGET, prepare};
 use crate::inside::behind;
 use crate::shell::{BUILT_IN, Program};
-use crate::world::{World, good};
+use crate::world::{Customer, World, good};
 
 /// What the side port answers, it answers within this.
 const SOON: Duration = Duration::from_millis(100);
@@ -31,9 +31,8 @@ const ASKED: usize = 100;
 /// A machine that others keep busy has so many tries. A side port that waits for the public one fails in all of them.
 const TRIES: usize = 5;
 
-/// What the side port says to a request on a connection of its own, and how long that takes.
-fn told(side: SocketAddr, request: &str) -> (String, Duration) {
-    let begun = Instant::now();
+/// What the side port says to a request on a connection of its own.
+fn said(side: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     stream.set_read_timeout(Some(AT_LAST)).unwrap();
     // A body that commands need; whoever only looks may send it too.
@@ -41,6 +40,13 @@ fn told(side: SocketAddr, request: &str) -> (String, Duration) {
     stream.write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes()).unwrap();
     let mut said = String::new();
     stream.read_to_string(&mut said).unwrap_or_else(|error| panic!("{request} is not answered: {error}"));
+    said
+}
+
+/// A 200 of the side port, and how long it took.
+fn told(side: SocketAddr, request: &str) -> (String, Duration) {
+    let begun = Instant::now();
+    let said = said(side, request);
     assert!(said.starts_with("HTTP/1.1 200 "), "{request}: {said}");
     (said, begun.elapsed())
 }
@@ -112,8 +118,12 @@ fn status(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-#[test]
-fn with_every_thread_of_the_public_port_held_the_side_port_answers_all_it_is_asked() {
+/// Plays a scene while every thread of the public port is held, and another when they are let go: that hears what became
+/// of the two requests which held them.
+fn while_every_thread_is_held<T>(
+    scene: impl FnOnce(&World, &Customer) -> T,
+    afterwards: impl FnOnce(&World, T, [String; THREADS]),
+) {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(THREADS).enable_all().build().unwrap();
     let ((came, all_came), (kept, all_kept)) = (channel(), channel());
@@ -128,36 +138,91 @@ fn with_every_thread_of_the_public_port_held_the_side_port_answers_all_it_is_ask
         behind(&mut world, inside, RequestLog::default()).await;
         (world, customer)
     });
-    let (public, side) = (world.running.public, world.running.side);
     let closed = door.write().unwrap();
     let waiting = ["24h", "7d"].map(|period| {
-        let stream = begun(public, &format!("/api/v1/models?period={period}"), &customer.key);
+        let stream = begun(world.running.public, &format!("/api/v1/models?period={period}"), &customer.key);
         all_came.recv_timeout(AT_LAST).unwrap();
         stream
     });
     backend.gate.add_permits(THREADS);
     let held = [(); THREADS].map(|()| all_kept.recv_timeout(AT_LAST).unwrap());
     assert_eq!((runtime.metrics().num_workers(), held[0] != held[1]), (THREADS, true));
-    let late = begun(public, "/healthz", "");
-
-    let application = format!("GET /v1/applications/{}", customer.id);
-    for request in ["GET /metrics", "GET /healthz", "GET /readyz", "GET /v1/cache", &application] {
-        is_soon(request, || told(side, request).1);
-    }
-    let metrics = told(side, "GET /metrics").0;
-    assert!(metrics.contains("\nscoregate_requests_in_progress 2\n"), "{metrics}");
-    // A key can be taken out of service meanwhile: it is not in force for whoever comes when the threads are free.
-    let revoke = format!("POST /v1/applications/{}/revoke", customer.id);
-    assert!(told(side, &revoke).0.contains("\"revoked_at\":\"2026"));
-
-    // Whoever came to the public port before all that has still heard nothing.
-    late.set_nonblocking(true).unwrap();
-    assert_eq!(late.peek(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
-    late.set_nonblocking(false).unwrap();
+    let played = scene(&world, &customer);
     drop(closed);
-    assert_eq!(status(late), "HTTP/1.1 200");
-    let [one, other] = waiting.map(status);
-    assert_eq!((one.as_str(), other.as_str()), ("HTTP/1.1 401", "HTTP/1.1 401"), "their key was revoked");
+    afterwards(&world, played, waiting.map(status));
+}
+
+#[test]
+fn with_every_thread_of_the_public_port_held_the_side_port_answers_all_it_is_asked() {
+    let scene = |world: &World, customer: &Customer| {
+        let late = begun(world.running.public, "/healthz", "");
+        let side = world.running.side;
+        let application = format!("GET /v1/applications/{}", customer.id);
+        for request in ["GET /metrics", "GET /healthz", "GET /readyz", "GET /v1/cache", &application] {
+            is_soon(request, || told(side, request).1);
+        }
+        let metrics = told(side, "GET /metrics").0;
+        assert!(metrics.contains("\nscoregate_requests_in_progress 2\n"), "{metrics}");
+        // A key can be taken out of service meanwhile: it is not in force for whoever comes when the threads are free.
+        let revoke = format!("POST /v1/applications/{}/revoke", customer.id);
+        assert!(told(side, &revoke).0.contains("\"revoked_at\":\"2026"));
+
+        // Whoever came to the public port before all that has still heard nothing.
+        late.set_nonblocking(true).unwrap();
+        assert_eq!(late.peek(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+        late.set_nonblocking(false).unwrap();
+        late
+    };
+    while_every_thread_is_held(scene, |_, late, waiting| {
+        assert_eq!(status(late), "HTTP/1.1 200");
+        assert_eq!(waiting, ["HTTP/1.1 401"; THREADS], "their key was revoked");
+    });
+}
+
+/// The status line and the body that a probe gets.
+fn probed(side: SocketAddr, path: &str) -> (String, String) {
+    let said = said(side, &format!("GET {path}"));
+    let (head, body) = said.split_once("\r\n\r\n").unwrap();
+    (head[..12].to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {
+    const OK: &str = "HTTP/1.1 200";
+    const UNAVAILABLE: &str = "HTTP/1.1 503";
+    let scene = |world: &World, _: &Customer| {
+        let side = world.running.side;
+        let mut passed = Duration::ZERO;
+        for (at, ready, alive) in [
+            (0, OK, OK),
+            (4_999, OK, OK),
+            (5_000, UNAVAILABLE, OK),
+            (19_999, UNAVAILABLE, OK),
+            (20_000, UNAVAILABLE, UNAVAILABLE),
+        ] {
+            let at = Duration::from_millis(at);
+            world.pass(at.checked_sub(passed).unwrap());
+            passed = at;
+            let seen = [probed(side, "/readyz"), probed(side, "/healthz")];
+            assert_eq!(
+                seen.each_ref().map(|(status, _)| status.as_str()),
+                [ready, alive],
+                "{at:?}: {seen:?}"
+            );
+        }
+        let why = "the public port's runtime has run no task for 20 s\n";
+        assert_eq!(probed(side, "/readyz").1, format!("not ready: {why}"));
+        assert_eq!(probed(side, "/healthz").1, format!("not alive: {why}"));
+        assert!(told(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
+    };
+    // What the two who waited are answered depends on whose deadline is noticed first.
+    while_every_thread_is_held(scene, |world, (), _| {
+        let begun = Instant::now();
+        let is_well = || ["/readyz", "/healthz"].iter().all(|path| probed(world.running.side, path).0 == OK);
+        while !is_well() {
+            assert!(begun.elapsed() < AT_LAST, "it does not recover");
+        }
+    });
 }
 
 /// How many connections ask without a pause, and how many batches of requests each of them has sent ahead at the most.
@@ -178,6 +243,18 @@ struct Flood {
 }
 
 impl Flood {
+    /// Opens so many connections, which ask until it is over.
+    fn begins<'s>(&'s self, scope: &'s Scope<'s, '_>, connections: usize, public: SocketAddr, key: &'s str) {
+        for _ in 0..connections {
+            let stream = Arc::new(TcpStream::connect(public).unwrap());
+            stream.set_read_timeout(Some(AT_LAST)).unwrap();
+            stream.set_write_timeout(Some(AT_LAST)).unwrap();
+            let ((ahead, behind), also) = (sync_channel(AHEAD), Arc::clone(&stream));
+            scope.spawn(move || self.asks(&stream, key, &ahead));
+            scope.spawn(move || self.reads(&also, &behind));
+        }
+    }
+
     /// Asks over a connection until it is over: what is at hand and what is refused, by turns.
     fn asks(&self, mut stream: &TcpStream, key: &str, ahead: &SyncSender<()>) {
         let ask = |target: &str, key: &str| {
@@ -241,25 +318,18 @@ impl Drop for Over<'_> {
     }
 }
 
+const ONE_WORKER: [(&str, &str); 3] =
+    [("SCOREGATE_SERVER_WORKERS", "1"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]];
+
 #[test]
 fn metrics_are_told_soon_while_the_public_port_has_more_to_do_than_it_can() {
     let place = TempDir::new().unwrap();
     let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
-    let settings =
-        [("SCOREGATE_SERVER_WORKERS", "1"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]];
-    let program = Program::serve(place.path(), &settings);
+    let program = Program::serve(place.path(), &ONE_WORKER);
     let (public, side) = program.ports();
     let (flood, before) = (Flood::default(), answered(&told(side, "GET /metrics").0));
     std::thread::scope(|scope| {
-        for _ in 0..FLOODS {
-            let stream = Arc::new(TcpStream::connect(public).unwrap());
-            stream.set_read_timeout(Some(AT_LAST)).unwrap();
-            stream.set_write_timeout(Some(AT_LAST)).unwrap();
-            let ((ahead, behind), also) = (sync_channel(AHEAD), Arc::clone(&stream));
-            let (flood, key) = (&flood, &patron.key);
-            scope.spawn(move || flood.asks(&stream, key, &ahead));
-            scope.spawn(move || flood.reads(&also, &behind));
-        }
+        flood.begins(scope, FLOODS, public, &patron.key);
         let _ended = Over(&flood.over);
         let mut trickles = [(); TRICKLES].map(|()| TcpStream::connect(public).unwrap());
         is_soon("/metrics", || {
@@ -273,5 +343,53 @@ fn metrics_are_told_soon_while_the_public_port_has_more_to_do_than_it_can() {
     let after = answered(&told(side, "GET /metrics").0);
     let [sent, read] = [&flood.sent, &flood.read].map(|count| count.load(Ordering::SeqCst));
     assert_eq!((after - before, read), (sent, sent), "all of them were answered at last");
+    program.stop().with(0);
+}
+
+/// Connections of the overload: each has a thousand requests outstanding, together far more than ten seconds of work.
+const OVERLOADS: usize = 40;
+/// How long the overload is watched.
+const WATCHED: Duration = Duration::from_secs(6);
+/// A heartbeat that is older is not ready, which is far from not alive.
+const FRESH: f64 = 5.0;
+
+/// How long ago the public runtime ran its heartbeat.
+fn heartbeat_age(metrics: &str) -> f64 {
+    let age = metrics.lines().find_map(|line| line.strip_prefix("scoregate_heartbeat_age_seconds "));
+    age.unwrap().parse().unwrap()
+}
+
+#[test]
+fn overload_at_ten_times_the_capacity_leaves_the_process_ready_and_alive() {
+    let place = TempDir::new().unwrap();
+    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let program = Program::serve(place.path(), &ONE_WORKER);
+    let (public, side) = program.ports();
+    let (flood, before) = (Flood::default(), answered(&told(side, "GET /metrics").0));
+    let (mut oldest, mut most_behind) = (0.0_f64, 0);
+    let mut answered_in_all = 0;
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        flood.begins(scope, OVERLOADS, public, &patron.key);
+        let _ended = Over(&flood.over);
+        while begun.elapsed() < WATCHED {
+            // A probe that is answered 503 ends the test.
+            told(side, "GET /readyz");
+            told(side, "GET /healthz");
+            let sent = flood.sent.load(Ordering::SeqCst);
+            let metrics = told(side, "GET /metrics").0;
+            oldest = oldest.max(heartbeat_age(&metrics));
+            answered_in_all = answered(&metrics) - before;
+            most_behind = most_behind.max(sent.saturating_sub(answered_in_all));
+        }
+    });
+    let a_second = answered_in_all / WATCHED.as_secs();
+    writeln!(
+        std::io::stderr(),
+        "{a_second} answers a second, {most_behind} behind, oldest heartbeat {oldest:.3} s"
+    )
+    .unwrap();
+    assert!(oldest < FRESH, "{oldest}");
+    assert!(most_behind > 0, "the public port kept up");
     program.stop().with(0);
 }

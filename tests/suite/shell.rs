@@ -75,7 +75,8 @@ pub fn sqlite3(data_dir: &Path, statements: &str) -> String {
     text(output.stdout)
 }
 
-fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+/// The program, as it is started with nothing of our environment.
+pub fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scoregate"));
     command.args(arguments).env_clear().envs(environment.iter().copied()).stdin(Stdio::null());
     command
@@ -91,7 +92,7 @@ pub struct Program {
 }
 
 /// A process that ends with its owner: a test that fails leaves nothing behind.
-struct Owned(Child);
+pub struct Owned(pub Child);
 
 impl Drop for Owned {
     fn drop(&mut self) {
@@ -236,8 +237,8 @@ impl Program {
     }
 }
 
-/// By a line for people, or by one for programs.
-fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
+/// Where the public port and the side port are: by a line for people, or by one for programs.
+pub fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
     let port = |name: &str| {
         let leads = [format!("{name}="), format!("\"{name}\":\"")];
         let value = leads.iter().find_map(|lead| line.split_once(lead.as_str())).unwrap().1;

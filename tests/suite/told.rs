@@ -92,7 +92,9 @@ async fn told_or_not_a_reader_who_has_left_stops_nothing() {
     // The writer is a thread of its own, and rests now and then.
     let is_told = async || {
         let metrics = said(side, "GET /metrics HTTP/1.1").await;
-        let lost = metrics.lines().find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total "));
+        let lost = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total{log=\"access\"} "));
         lost.unwrap().parse::<u32>().unwrap() > 0
     };
     tokio::time::timeout(Duration::from_secs(10), async { while !is_told().await {} }).await.unwrap();

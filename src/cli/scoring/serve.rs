@@ -16,7 +16,7 @@ use crate::app::OpenFiles;
 use crate::backend::{self, Backend};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
-use crate::cli::serve::{StopSignals, runtime};
+use crate::cli::serve::{StopSignals, runtime, start_log};
 use crate::clock::{Clock, Wall};
 use crate::routes::API_BASE;
 use crate::scoring::{Archive, ArchiveError, Scoring, Source};
@@ -55,16 +55,15 @@ fn level(text: &str) -> Result<String, &'static str> {
 }
 
 pub(super) fn run(archive: PathBuf, args: ServeArgs) -> Exit {
-    log::start(&LogConfig { json: false, level: args.log_level.clone() });
+    if let Err(error) = start_log(&LogConfig { json: false, level: args.log_level.clone() }) {
+        return printer::fault(&error);
+    }
     let served = runtime(None).and_then(|runtime| {
         let served = runtime.block_on(serve(archive, args));
         runtime.shutdown_timeout(LAST_WORDS);
         served
     });
-    match served {
-        Ok(()) => Exit::Done,
-        Err(error) => printer::fault(&error),
-    }
+    printer::served(served.map(|()| Exit::Done))
 }
 
 /// The runs of an archive, which is made if it is missing.
@@ -91,7 +90,7 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let opening = tokio::task::spawn_blocking(move || Scoring::open(source(&archive, now)?, now));
     let scoring = opening.await.context("opening the archive panicked")??;
     tracing::info!(%address, models = scoring.model_ids().len(), "serving");
-    printer::say(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
+    log::say(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
     let backend = Arc::new(Backend::new(Arc::new(scoring), args.license, clock));
     let stop = CancellationToken::new();
     let told = async {

@@ -174,7 +174,7 @@ fn alarms(figures: &Figures<'_>) -> Vec<String> {
         (is_on("scoregate_certificates_refused"), "certificates were refused: older ones go on".into()),
         (ends > 0.0 && left < SOON, format!("a certificate ends in {}", span(left.max(0.0)))),
         (panics > 0.0, format!("{} panics since the start: each is in the log", count(panics))),
-        (lost > 0.0, format!("{}/s lines of the log of requests are lost", rate(lost))),
+        (lost > 0.0, format!("{}/s log lines are lost: their reader is too slow or has stopped", rate(lost))),
     ]
     .into_iter()
     .filter_map(|(is_so, text)| is_so.then(|| format!("! {text}")))
@@ -308,7 +308,7 @@ mod tests {
     fn whatever_is_wrong_is_told_above_the_tables() {
         let metrics = "scoregate_upstream_health 2\nscoregate_ledger_away 1\nscoregate_store_damaged 1\n\
             scoregate_settings_refused 1\nscoregate_certificates_refused 1\nscoregate_panics_total 2\n\
-            scoregate_certificate_ends_timestamp_seconds 86502\nscoregate_log_lines_lost_total 4";
+            scoregate_certificate_ends_timestamp_seconds 86502\nscoregate_log_lines_lost_total{log=\"access\"} 4";
         let (before, after) = (look(100, "", &[]), look(102, metrics, &[]));
         let page = lines(&Figures::of(&before, &after), 100);
         let alarms = page.iter().filter(|line| line.weight == Weight::Alarm).count();

@@ -63,6 +63,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "use", most: 4, meaning: "what became of units of a day's quota: leased, delivered, returned, lost to a failure" },
     LabelRow { name: "closed", most: 9, meaning: "why a connection ended: done, failed, a deadline (head, idle, request, unread), displaced by another, refused to its address, no TLS" },
     LabelRow { name: "reload", most: 2, meaning: "settings that were read again: in force, or refused" },
+    LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
     LabelRow { name: "version", most: 1, meaning: "the version of the program" },
     LabelRow { name: "room", most: 2, meaning: "requests whose document is at hand, and those that wait for the backend" },
 ];
@@ -114,7 +115,8 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_certificate_ends_timestamp_seconds", kind: Kind::Gauge, labels: &[], meaning: "When the first of the certificates in use ends, in seconds since 1970; 0 without TLS." },
     Row { name: "scoregate_certificates_refused", kind: Kind::Gauge, labels: &[], meaning: "1 while the certificates in the files cannot be used and older ones go on: the log says why." },
     Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
-    Row { name: "scoregate_log_lines_lost_total", kind: Kind::Counter, labels: &[], meaning: "Lines about requests that were not written: nobody read them in time, or the disk was full." },
+    Row { name: "scoregate_log_lines_lost_total", kind: Kind::Counter, labels: &["log"], meaning: "Log lines that were not written because nobody read them in time, or because the disk was full." },
+    Row { name: "scoregate_heartbeat_age_seconds", kind: Kind::Gauge, labels: &[], meaning: "Time since the public port's runtime last ran its heartbeat task, which it does twice a second. Above 5 s the side port reports not ready, above 20 s not alive." },
     Row { name: "scoregate_build_info", kind: Kind::Gauge, labels: &["version"], meaning: "Always 1: which version runs." },
     Row { name: process::CPU, kind: Kind::Counter, labels: &[], meaning: "Seconds that the process has spent on processors." },
     Row { name: "process_resident_memory_bytes", kind: Kind::Gauge, labels: &[], meaning: "Memory of the process that is in use." },

@@ -1,0 +1,113 @@
+//! What the service manager (systemd, or another that speaks its protocol) hears of us: ready, stopping, and a
+//! keep-alive for its watchdog for as long as the public port's runtime runs.
+//!
+//! A thread of its own sends, because the manager's socket may be full, and then sending blocks. Not for: sockets
+//! that the manager hands over (`sockets`).
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use sd_notify::NotifyState;
+
+use crate::admin::Heartbeat;
+
+/// What the service manager is told of a life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Ready,
+    Stopping,
+}
+
+/// The way to the thread that sends. It ends when this is dropped.
+pub(super) struct Supervisor {
+    stages: Sender<Stage>,
+    /// Disconnected when the thread has sent everything and ended.
+    ended: Receiver<()>,
+}
+
+impl Supervisor {
+    /// Starts the thread. Where there is no service manager it has nothing to do.
+    pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
+        let ((stages, told), (ends, ended)) = (channel(), channel());
+        // Twice in the time after which the manager would end the process.
+        let every = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()).map(|limit| limit / 2);
+        let serve = move || {
+            serve(&told, &heartbeat, every);
+            drop::<Sender<()>>(ends);
+        };
+        let thread = std::thread::Builder::new().name("supervisor".into()).spawn(serve);
+        thread.context("the thread that notifies the service manager cannot be started")?;
+        Ok(Self { stages, ended })
+    }
+
+    /// Has the service manager told. Never blocks.
+    pub(super) fn tell(&self, stage: Stage) {
+        if self.stages.send(stage).is_err() {
+            tracing::warn!(?stage, "the service manager cannot be notified: the thread for it has ended");
+        }
+    }
+
+    /// Waits until everything is sent, for at most `patience`. Blocks.
+    pub(super) fn finish(self, patience: Duration) {
+        drop(self.stages);
+        if self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("the service manager does not take notifications");
+        }
+    }
+}
+
+fn serve(stages: &Receiver<Stage>, heartbeat: &Heartbeat, every: Option<Duration>) {
+    loop {
+        let next = every.map_or_else(
+            || stages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            |every| stages.recv_timeout(every),
+        );
+        let state = match next {
+            Ok(Stage::Ready) => NotifyState::Ready,
+            Ok(Stage::Stopping) => NotifyState::Stopping,
+            Err(RecvTimeoutError::Timeout) => match keep_alive(heartbeat) {
+                Some(state) => state,
+                None => continue,
+            },
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        if let Err(error) = sd_notify::notify(&[state]) {
+            tracing::warn!(%error, "the service manager cannot be notified");
+        }
+    }
+}
+
+/// The keep-alive for the watchdog, unless the public port's runtime has stalled.
+fn keep_alive(heartbeat: &Heartbeat) -> Option<NotifyState<'static>> {
+    match heartbeat.is_alive() {
+        Ok(()) => Some(NotifyState::Watchdog),
+        Err(age) => {
+            let seconds = age.as_secs();
+            tracing::error!(
+                seconds,
+                "the public port's runtime has stalled: the watchdog gets no keep-alive"
+            );
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, Wall};
+    use crate::telemetry::metrics::Registry;
+
+    #[test]
+    fn the_watchdog_gets_no_keep_alive_once_the_runtime_has_stalled_for_twenty_seconds() {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let heartbeat = Heartbeat::new(clock, Registry::default().gauge("scoregate_heartbeat_age_seconds"));
+        assert!(matches!(keep_alive(&heartbeat), Some(NotifyState::Watchdog)));
+        hand.advance(Duration::from_millis(19_999));
+        assert!(keep_alive(&heartbeat).is_some());
+        hand.advance(Duration::from_millis(1));
+        assert!(keep_alive(&heartbeat).is_none());
+    }
+}

@@ -1,0 +1,394 @@
+//! Limits how many events of one kind are logged: the first [`BURST`] in ten seconds are, the rest are counted and
+//! reported in one line at the end of that time: "a fetch failed: and 253 more in 10 s".
+//!
+//! A kind is a place in the code, and the value of one field whose values are a closed set, where the event has such
+//! a field. `debug` and `trace` events are not limited: whoever enables them wants to see each. Not for: how lines
+//! are written.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// Events of a kind that are logged in a window.
+const BURST: u32 = 10;
+/// A window begins with the first event of a kind.
+const WINDOW: Duration = Duration::from_secs(10);
+/// How often windows are looked at once something was dropped.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Fields that tell kinds apart, each with a closed set of values.
+const TELLING: [&str; 2] = ["endpoint", "code"];
+/// Kinds in memory at most. When there are more, a place in the code is one kind whatever its fields say.
+const MOST_KINDS: usize = 512;
+/// Characters of a message that a report repeats.
+const LONGEST_MESSAGE: usize = 200;
+/// The target of reports. They are not limited, and `log.rs` enables them whatever the level is: a report follows
+/// events that were enabled.
+pub(super) const REPORTS: &str = "scoregate::event_limits";
+
+/// The running time, by whatever clock the program has.
+pub type RunningTime = Box<dyn Fn() -> Duration + Send + Sync>;
+
+/// A kind of events.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    callsite: Identifier,
+    value: Option<String>,
+}
+
+#[derive(Debug)]
+struct Window {
+    began: Duration,
+    logged: u32,
+    dropped: u64,
+    level: Level,
+    message: String,
+}
+
+/// What was dropped of a kind in a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Report {
+    level: Level,
+    message: String,
+    dropped: u64,
+    within: Duration,
+}
+
+/// What happens to an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Log,
+    /// It is the first that is dropped in its window.
+    DropFirst,
+    Drop,
+}
+
+/// The windows of all kinds that are being counted.
+#[derive(Debug, Default)]
+struct Windows(HashMap<Kind, Window>);
+
+impl Window {
+    fn at(now: Duration) -> Self {
+        Self { began: now, logged: 0, dropped: 0, level: Level::INFO, message: "events".into() }
+    }
+
+    fn is_over(&self, now: Duration) -> bool {
+        now.saturating_sub(self.began) >= WINDOW
+    }
+}
+
+impl Windows {
+    /// Counts an event. A window with dropped events lasts until it is reported.
+    fn admit(&mut self, kind: &Kind, now: Duration) -> Verdict {
+        let kind = self.bounded(kind, now);
+        let window = self.0.entry(kind).or_insert_with(|| Window::at(now));
+        if window.is_over(now) && window.dropped == 0 {
+            *window = Window::at(now);
+        }
+        if window.logged < BURST {
+            window.logged += 1;
+            return Verdict::Log;
+        }
+        window.dropped += 1;
+        if window.dropped == 1 { Verdict::DropFirst } else { Verdict::Drop }
+    }
+
+    /// Sets what the report about a kind says.
+    fn describe(&mut self, kind: &Kind, now: Duration, level: Level, message: String) {
+        let kind = self.bounded(kind, now);
+        if let Some(window) = self.0.get_mut(&kind) {
+            (window.level, window.message) = (level, message);
+        }
+    }
+
+    /// The kind, or the one of its place in the code if there is no room for another.
+    fn bounded(&mut self, kind: &Kind, now: Duration) -> Kind {
+        if self.0.len() >= MOST_KINDS && !self.0.contains_key(kind) {
+            self.0.retain(|_, window| window.dropped > 0 || !window.is_over(now));
+            if self.0.len() >= MOST_KINDS {
+                return Kind { callsite: kind.callsite.clone(), value: None };
+            }
+        }
+        kind.clone()
+    }
+
+    /// Ends the windows that `ends` chooses, and returns what was dropped in them.
+    fn reports(&mut self, now: Duration, ends: impl Fn(&Window) -> bool) -> Vec<Report> {
+        let ended = self.0.extract_if(|_, window| ends(window)).map(|(_, window)| window);
+        let dropped = ended.filter(|window| window.dropped > 0);
+        let report = |window: Window| Report {
+            level: window.level,
+            message: window.message,
+            dropped: window.dropped,
+            within: now.saturating_sub(window.began),
+        };
+        dropped.map(report).collect()
+    }
+
+    fn has_dropped(&self) -> bool {
+        self.0.values().any(|window| window.dropped > 0)
+    }
+}
+
+/// The limits, as a layer before the one that writes. All clones share their windows.
+#[derive(Clone)]
+pub(super) struct EventLimits(Arc<Shared>);
+
+struct Shared {
+    windows: Mutex<Windows>,
+    now: RunningTime,
+    /// Wakes whoever reports.
+    dropped: SyncSender<()>,
+}
+
+impl EventLimits {
+    /// Limits, and what hears that there is something to report.
+    pub(super) fn new(now: RunningTime) -> (Self, Receiver<()>) {
+        let (dropped, has_dropped) = sync_channel(1);
+        (Self(Arc::new(Shared { windows: Mutex::default(), now, dropped })), has_dropped)
+    }
+
+    /// Starts the thread that reports what was dropped, at the end of each window.
+    pub(super) fn report_from_a_thread(&self, has_dropped: Receiver<()>) -> std::io::Result<()> {
+        let limits = self.clone();
+        let report = move || {
+            while has_dropped.recv().is_ok() {
+                while limits.windows().has_dropped() {
+                    std::thread::sleep(LOOK_EVERY);
+                    limits.report();
+                }
+            }
+        };
+        std::thread::Builder::new().name("event-limits".into()).spawn(report).map(drop)
+    }
+
+    /// Reports what was dropped in windows that are over.
+    fn report(&self) {
+        let now = (self.0.now)();
+        // The lock is released before events are made of it.
+        let reports = self.windows().reports(now, |window| window.is_over(now));
+        reports.iter().for_each(tell);
+    }
+
+    /// Reports everything that was dropped, at the end of the program.
+    pub(super) fn finish(&self) {
+        let reports = self.windows().reports((self.0.now)(), |_| true);
+        reports.iter().for_each(tell);
+    }
+
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        // Counts are whole at every step.
+        self.0.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Subscriber> Layer<S> for EventLimits {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        let metadata = event.metadata();
+        if *metadata.level() > Level::INFO || metadata.target() == REPORTS {
+            return true;
+        }
+        let mut value = Value(None);
+        event.record(&mut value);
+        let (kind, now) = (Kind { callsite: metadata.callsite(), value: value.0 }, (self.0.now)());
+        let verdict = self.windows().admit(&kind, now);
+        if verdict == Verdict::DropFirst {
+            // Without the lock: formatting runs code of the event's fields, which may panic, and a panic is an event
+            // too.
+            let mut message = Message(String::new());
+            event.record(&mut message);
+            let Message(message) = message;
+            let message = match &kind.value {
+                Some(value) => format!("{message} ({value})"),
+                None => message,
+            };
+            self.windows().describe(&kind, now, *metadata.level(), message);
+            match self.0.dropped.try_send(()) {
+                // If the channel is full, its receiver is about to look anyway.
+                Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+            }
+        }
+        verdict == Verdict::Log
+    }
+}
+
+fn tell(report: &Report) {
+    let Report { level, message, dropped, within } = report;
+    let seconds = within.as_secs().max(1);
+    match *level {
+        Level::ERROR => {
+            tracing::error!(target: REPORTS, dropped, "{message}: and {dropped} more in {seconds} s");
+        }
+        Level::WARN => {
+            tracing::warn!(target: REPORTS, dropped, "{message}: and {dropped} more in {seconds} s");
+        }
+        _ => tracing::info!(target: REPORTS, dropped, "{message}: and {dropped} more in {seconds} s"),
+    }
+}
+
+/// The value of the first field that tells kinds apart.
+struct Value(Option<String>);
+
+impl Visit for Value {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if self.0.is_none() && TELLING.contains(&field.name()) {
+            self.0 = Some(format!("{}={value:?}", field.name()));
+        }
+    }
+}
+
+/// The first line of the message.
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            let whole = format!("{value:?}");
+            self.0 = whole.lines().next().unwrap_or_default().chars().take(LONGEST_MESSAGE).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tracing_subscriber::fmt;
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Written {
+        /// The lines since the last call.
+        fn lines(&self) -> Vec<String> {
+            let text = std::mem::take(&mut *self.0.lock().unwrap());
+            String::from_utf8(text).unwrap().lines().map(|line| line.trim().to_owned()).collect()
+        }
+    }
+
+    /// Runs `scene` with limited events, the seconds of their clock and what is written.
+    fn limited(scene: impl FnOnce(&EventLimits, &AtomicU64, &Written, &Receiver<()>)) {
+        let (seconds, written) = (Arc::new(AtomicU64::new(1_000)), Written::default());
+        let clock = Arc::clone(&seconds);
+        let now = move || Duration::from_secs(clock.load(Ordering::SeqCst));
+        let (limits, has_dropped) = EventLimits::new(Box::new(now));
+        let to = written.clone();
+        let lines =
+            fmt::layer().with_writer(move || to.clone()).without_time().with_target(false).with_ansi(false);
+        let events = tracing_subscriber::registry().with(limits.clone()).with(lines);
+        tracing::subscriber::with_default(events, || scene(&limits, &seconds, &written, &has_dropped));
+    }
+
+    fn fetch_fails(endpoint: &str) {
+        tracing::warn!(endpoint, reason = "of many", "a fetch failed");
+    }
+
+    #[test]
+    fn of_a_flood_ten_events_are_logged_and_the_rest_are_one_line_at_the_end_of_ten_seconds() {
+        limited(|limits, seconds, written, has_dropped| {
+            for _ in 0..10 {
+                fetch_fails("index");
+            }
+            assert_eq!(written.lines().len(), 10);
+            assert!(has_dropped.try_recv().is_err());
+            for _ in 0..253 {
+                fetch_fails("index");
+            }
+            assert!(has_dropped.try_recv().is_ok(), "the reporter is woken");
+            limits.report();
+            assert_eq!(written.lines(), [""; 0], "the window is not over");
+            // Without any further event.
+            seconds.fetch_add(10, Ordering::SeqCst);
+            limits.report();
+            let report = "WARN a fetch failed (endpoint=\"index\"): and 253 more in 10 s dropped=253";
+            assert_eq!(written.lines(), [report]);
+            limits.report();
+            limits.finish();
+            assert_eq!(written.lines(), [""; 0]);
+            fetch_fails("index");
+            assert_eq!(written.lines().len(), 1, "a new window");
+        });
+    }
+
+    #[test]
+    fn a_flood_of_one_kind_hides_no_event_of_another_and_no_debug_event() {
+        limited(|_, _, written, _| {
+            for _ in 0..100 {
+                fetch_fails("index");
+                tracing::debug!("seen");
+            }
+            fetch_fails("models");
+            tracing::error!("the ledger is unreachable");
+            let lines = written.lines();
+            let count = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+            assert_eq!((count("index"), count("seen"), count("models"), count("ledger")), (10, 100, 1, 1));
+        });
+    }
+
+    #[test]
+    fn what_was_dropped_is_reported_when_the_program_ends() {
+        limited(|limits, seconds, written, _| {
+            for _ in 0..12 {
+                tracing::error!("it failed\nfor a reason of two lines");
+            }
+            seconds.fetch_add(3, Ordering::SeqCst);
+            written.lines();
+            limits.finish();
+            assert_eq!(written.lines(), ["ERROR it failed: and 2 more in 3 s dropped=2"]);
+        });
+    }
+
+    #[test]
+    fn a_window_without_dropped_events_ends_by_itself_and_a_late_report_loses_none() {
+        limited(|limits, seconds, written, _| {
+            for _ in 0..5 {
+                for _ in 0..10 {
+                    fetch_fails("index");
+                }
+                seconds.fetch_add(10, Ordering::SeqCst);
+            }
+            assert_eq!(written.lines().len(), 50);
+            for _ in 0..11 {
+                fetch_fails("index");
+            }
+            seconds.fetch_add(60, Ordering::SeqCst);
+            fetch_fails("index");
+            assert_eq!(written.lines().len(), 10);
+            limits.report();
+            assert!(written.lines()[0].contains("and 2 more in 60 s"));
+        });
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_the_fields_say() {
+        limited(|limits, seconds, written, _| {
+            for number in 0..10 * MOST_KINDS {
+                fetch_fails(&number.to_string());
+            }
+            assert_eq!(limits.windows().0.len(), MOST_KINDS + 1, "those, and the place in the code");
+            assert_eq!(written.lines().len(), MOST_KINDS + 10);
+            // Kinds that are over make room.
+            seconds.fetch_add(10, Ordering::SeqCst);
+            fetch_fails("another");
+            assert_eq!(limits.windows().0.len(), 2);
+        });
+    }
+}

@@ -1,0 +1,213 @@
+//! Writes log lines on a thread of its own, so that no caller ever waits for a disk or for the reader of a pipe.
+//!
+//! The queue before the thread is bounded. When it is full, or when a write fails, lines are dropped and counted. Not
+//! for: what a line contains (`requests.rs`, `log.rs`).
+
+use std::io::Write;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use metrics::Counter;
+
+/// Target size of one write when many lines are queued.
+const BATCH: usize = 1 << 16;
+/// Pause after the queue was emptied. A caller that queues a line meanwhile does not have to wake the thread, which
+/// would cost more than the rest of its line.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Appends one line, with its line feed. Runs on the writer's thread.
+pub(super) type Line = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
+
+enum Item {
+    Line(Line),
+    /// The sender waits until everything before this is written.
+    Flush(SyncSender<()>),
+}
+
+/// The sending side of a writer thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct LineWriter {
+    queue: SyncSender<Item>,
+    lost: Arc<Lost>,
+}
+
+/// Counts lines that were not written. The counter can be attached later than the writer is started; lines lost
+/// before that are added to it then.
+#[derive(Debug, Default)]
+pub(super) struct Lost {
+    counter: OnceLock<Counter>,
+    before: Mutex<u64>,
+}
+
+impl Lost {
+    fn add(&self, lines: u64) {
+        if let Some(counter) = self.counter.get() {
+            return counter.increment(lines);
+        }
+        let mut before = self.before();
+        match self.counter.get() {
+            Some(counter) => counter.increment(lines),
+            None => *before += lines,
+        }
+    }
+
+    /// Attaches the counter. Only the first one is used.
+    pub(super) fn count_in(&self, counter: Counter) {
+        let mut before = self.before();
+        let counter = self.counter.get_or_init(|| counter);
+        counter.increment(std::mem::take(&mut *before));
+    }
+
+    fn before(&self) -> MutexGuard<'_, u64> {
+        // A number is whole at every step.
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LineWriter {
+    /// Starts the thread that writes lines to `out`, with a queue of so many lines. Nothing waits for that thread
+    /// when the process ends.
+    pub(super) fn start(name: &str, most: usize, out: impl Write + Send + 'static) -> std::io::Result<Self> {
+        let (queue, items) = sync_channel(most);
+        let lost = Arc::new(Lost::default());
+        let counted = Arc::clone(&lost);
+        std::thread::Builder::new().name(name.into()).spawn(move || write_all(&items, &counted, out))?;
+        Ok(Self { queue, lost })
+    }
+
+    /// The count of lost lines.
+    pub(super) fn lost(&self) -> &Lost {
+        &self.lost
+    }
+
+    /// Queues a line, or counts it as lost if the queue is full. Never blocks.
+    pub(super) fn send(&self, line: Line) {
+        match self.queue.try_send(Item::Line(line)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.lost.add(1),
+        }
+    }
+
+    /// Waits until every queued line is written, for at most `patience`. Returns whether it is.
+    pub(super) fn finish(&self, patience: Duration) -> bool {
+        let (flushed, is_flushed) = sync_channel(0);
+        // A full queue means that nobody reads: then there is nothing to wait for.
+        if self.queue.try_send(Item::Flush(flushed)).is_err() {
+            return false;
+        }
+        // The writer answers by dropping its end.
+        is_flushed.recv_timeout(patience) != Err(RecvTimeoutError::Timeout)
+    }
+}
+
+fn write_all(items: &Receiver<Item>, lost: &Lost, mut out: impl Write) {
+    let mut text = Vec::new();
+    let mut is_torn = false;
+    while let Ok(first) = items.recv() {
+        let (mut lines, mut waiting) = (0, Vec::new());
+        for item in std::iter::once(first).chain(items.try_iter()) {
+            match item {
+                Item::Line(line) => {
+                    line(&mut text);
+                    lines += 1;
+                }
+                Item::Flush(flushed) => waiting.push(flushed),
+            }
+            if text.len() >= BATCH || !waiting.is_empty() {
+                break;
+            }
+        }
+        // A line that was cut off must not run into the next one.
+        if is_torn {
+            text.insert(0, b'\n');
+        }
+        is_torn = out.write_all(&text).and_then(|()| out.flush()).is_err();
+        if is_torn {
+            lost.add(lines);
+        }
+        let is_empty = text.len() < BATCH && waiting.is_empty();
+        text.clear();
+        waiting.clear();
+        if is_empty {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::metrics::Registry;
+
+    const QUEUE: usize = 100;
+
+    fn line(text: &'static str) -> Line {
+        Box::new(move |to| to.extend_from_slice(text.as_bytes()))
+    }
+
+    /// Says when a write begins, and blocks it until the other end of `held` is dropped.
+    struct Stuck {
+        begun: SyncSender<()>,
+        held: Receiver<()>,
+    }
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.begun.send(()).unwrap();
+            assert!(self.held.recv().is_err());
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn lost_lines(registry: &Registry) -> String {
+        let text = registry.scrape().render();
+        text.lines().find_map(|line| line.strip_prefix("scoregate_panics_total ")).unwrap().to_owned()
+    }
+
+    #[test]
+    fn without_a_reader_lines_are_lost_and_counted_and_no_caller_waits() {
+        let ((begun, has_begun), (release, held)) = (sync_channel(1), sync_channel(0));
+        let writer = LineWriter::start("test", QUEUE, Stuck { begun, held }).unwrap();
+        writer.send(line("x\n"));
+        has_begun.recv().unwrap();
+        // From now on the thread takes nothing.
+        for _ in 0..QUEUE + 1_000 {
+            writer.send(line("x\n"));
+        }
+        assert!(!writer.finish(Duration::from_mins(1)), "a full queue is not waited for");
+        let registry = Registry::default();
+        // Any counter will do. What was lost before it was attached is in it, and what is lost later.
+        writer.lost().count_in(registry.counter("scoregate_panics_total"));
+        assert_eq!(lost_lines(&registry), "1000");
+        writer.send(line("x\n"));
+        assert_eq!(lost_lines(&registry), "1001");
+        drop(release);
+    }
+
+    /// Fails every write.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_stops_nothing_and_each_of_its_lines_is_counted() {
+        let (writer, registry) = (LineWriter::start("test", QUEUE, Full).unwrap(), Registry::default());
+        writer.lost().count_in(registry.counter("scoregate_panics_total"));
+        for _ in 0..10 {
+            writer.send(line("x\n"));
+            assert!(writer.finish(Duration::from_mins(1)));
+        }
+        assert_eq!(lost_lines(&registry), "10");
+    }
+}

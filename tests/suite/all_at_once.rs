@@ -1,0 +1,264 @@
+//! Everything fails at once: nobody reads standard output or standard error, the disk is full, another process holds
+//! the ledger, and the backend fails. Stored documents are served to callers with leased units or grace, probes tell
+//! the truth, and a stop ends.
+//!
+//! `SCOREGATE_FULL=1` plays it for two minutes and leaves a dated page in `tests/results/`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+
+use crate::backend::{Act, Backend, Received, answer, json};
+use crate::crowd::{Heard, Patron, Wire, prepare};
+use crate::disk::{Disk, Order};
+use crate::ledger_away::Lock;
+use crate::shell::within_one_day;
+use crate::unread::Unread;
+
+/// How long everything fails.
+const SMALL: Duration = Duration::from_secs(10);
+const FULL: Duration = Duration::from_mins(2);
+/// What is not answered by then is not answered.
+const AT_LAST: Duration = Duration::from_secs(40);
+/// A request that is the first to find the ledger unreachable waits for it for two seconds; the rest is for a busy
+/// machine.
+const SLOWEST: Duration = Duration::from_secs(10);
+/// `server.grace`, as it is by default.
+const GRACE: Duration = Duration::from_secs(30);
+/// Stored before everything fails.
+const STORED: [&str; 3] = ["/api/v1/index", "/api/v1/models/atlas", "/api/v1/models?period=7d"];
+/// Pauses between two requests of a caller.
+const OFTEN: Duration = Duration::from_millis(5);
+const SELDOM: Duration = Duration::from_millis(100);
+
+/// What a caller was answered, by status and code, and how long that took at most.
+#[derive(Debug, Default)]
+struct Tally {
+    answers: BTreeMap<(u16, String), u32>,
+    slowest: Duration,
+}
+
+impl Tally {
+    fn ask(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
+        let begun = Instant::now();
+        let heard = Wire::patient(port, AT_LAST).map(|mut wire| wire.ask(target, key));
+        self.slowest = self.slowest.max(begun.elapsed());
+        let Some(heard @ Heard::Answer { .. }) = &heard else { panic!("{target}: {heard:?}") };
+        *self.answers.entry(heard.told()).or_default() += 1;
+        let Heard::Answer { body, .. } = heard else { unreachable!() };
+        body.clone()
+    }
+
+    fn of(&self, status: u16, code: &str) -> u32 {
+        self.answers.get(&(status, code.to_owned())).copied().unwrap_or(0)
+    }
+
+    fn all(&self) -> u32 {
+        self.answers.values().sum()
+    }
+}
+
+/// The state of the process, as its probes and metrics had it while everything failed.
+#[derive(Debug, Default)]
+struct Probes {
+    tally: Tally,
+    oldest_heartbeat: f64,
+    metrics: String,
+}
+
+impl Probes {
+    fn ask(&mut self, program: &Unread) {
+        for (port, path) in
+            [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
+        {
+            self.tally.ask(port, path, "");
+        }
+        self.metrics = self.tally.ask(program.side, "/metrics", "");
+        self.oldest_heartbeat = self.oldest_heartbeat.max(self.value("scoregate_heartbeat_age_seconds"));
+    }
+
+    fn value(&self, series: &str) -> f64 {
+        let line = self.metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{series} in {}", self.metrics)).parse().unwrap()
+    }
+}
+
+/// Who asks, and what came of it.
+#[derive(Debug, Default)]
+struct Scene {
+    /// Callers with leased units ask for what is stored.
+    stored: Vec<Tally>,
+    /// A caller with leased units asks for what the backend would have to be asked for.
+    unstored: Tally,
+    /// A paid caller whose lease is small goes on on grace, and then there is none left.
+    grace: Tally,
+    free: Tally,
+    probes: Probes,
+    stop: Duration,
+}
+
+/// A backend with answers of now; or one that fails.
+fn works(received: &Received) -> Act {
+    let now = Clock::system().now().wall.rfc3339();
+    let item = format!(r#"{{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"{now}"}}"#);
+    let has_model = received.target().contains("/models");
+    assert!(has_model || received.target().contains("/index"), "{received:?}");
+    json(&format!(r#"{{"success":true,"generated_at":"{now}","data":[{item}]}}"#))
+}
+
+fn fails(_: &Received) -> Act {
+    answer("500 Internal Server Error", &[], "")
+}
+
+impl Scene {
+    fn play(lasts: Duration) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let backend = runtime.block_on(Backend::start(works));
+        let (directory, disk, url) = (TempDir::new().unwrap(), Disk::new(), backend.url());
+        let patrons = prepare(directory.path(), &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)]);
+        let [preload, orders] = disk.environment();
+        let settings = [
+            ("SCOREGATE_UPSTREAM_URL", url.as_str()),
+            ("SCOREGATE_LOG_ONE_IN", "1"),
+            // So that what is stored gets stale meanwhile.
+            ("SCOREGATE_FRESHNESS_REFRESH", "2s"),
+        ];
+        let mut program = Unread::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
+        let mut before = Tally::default();
+        for target in STORED {
+            before.ask(program.public, target, &patrons[0].key);
+        }
+        for patron in &patrons {
+            before.ask(program.public, STORED[0], &patron.key);
+        }
+        assert_eq!(before.of(200, ""), 6, "{before:?}");
+
+        program.fill();
+        disk.order(Order::NoRoom);
+        let held = Lock::on(directory.path());
+        backend.answers(fails);
+        let mut scene = Self::all_ask(&program, &patrons, lasts);
+        scene.stop = program.stop_within(GRACE);
+        drop(held);
+        scene
+    }
+
+    fn all_ask(program: &Unread, patrons: &[Patron], lasts: Duration) -> Self {
+        let [large, small, free] = patrons else { unreachable!() };
+        let (public, over, begun) = (program.public, AtomicBool::new(false), Instant::now());
+        let asks = |patron: &Patron, pause: Duration, target: &dyn Fn(u32) -> String| {
+            let mut tally = Tally::default();
+            while !over.load(Ordering::SeqCst) {
+                tally.ask(public, &target(tally.all()), &patron.key);
+                std::thread::park_timeout(pause);
+            }
+            tally
+        };
+        let stored = |number: u32| STORED[number as usize % STORED.len()].to_owned();
+        let unstored = |number: u32| format!("/api/v1/incidents?limit={}", 1 + number % 100);
+        std::thread::scope(|scope| {
+            let of_large = [(); 4].map(|()| scope.spawn(|| asks(large, OFTEN, &stored)));
+            let others = scope.spawn(|| asks(large, SELDOM, &unstored));
+            let on_grace = scope.spawn(|| asks(small, SELDOM, &stored));
+            let of_free = scope.spawn(|| asks(free, SELDOM, &stored));
+            let mut scene = Self::default();
+            while begun.elapsed() < lasts {
+                scene.probes.ask(program);
+                std::thread::park_timeout(SELDOM);
+            }
+            over.store(true, Ordering::SeqCst);
+            scene.stored = of_large.map(|one| one.join().unwrap()).into();
+            scene.unstored = others.join().unwrap();
+            scene.grace = on_grace.join().unwrap();
+            scene.free = of_free.join().unwrap();
+            scene
+        })
+    }
+
+    fn judge(&self) {
+        for tally in &self.stored {
+            assert!(tally.all() > 0 && tally.of(200, "") == tally.all(), "{tally:?}");
+            assert!(tally.slowest < SLOWEST, "{tally:?}");
+        }
+        let served_on_grace = self.grace.of(200, "");
+        // A lease of two units, one of them spent before, and a grace of two.
+        assert_eq!(served_on_grace, 3, "{:?}", self.grace);
+        assert_eq!(self.grace.of(503, "overloaded") + served_on_grace, self.grace.all(), "{:?}", self.grace);
+        assert!(self.free.of(503, "overloaded") > 0, "{:?}", self.free);
+        assert!(self.unstored.answers.keys().all(|(status, _)| *status >= 500), "{:?}", self.unstored);
+        assert!(self.unstored.slowest < AT_LAST, "{:?}", self.unstored);
+        assert_eq!(self.probes.tally.of(200, ""), self.probes.tally.all(), "{:?}", self.probes.tally);
+        assert!(self.probes.oldest_heartbeat < 5.0, "{}", self.probes.oldest_heartbeat);
+        assert!((self.probes.value("scoregate_ledger_away") - 1.0).abs() < f64::EPSILON);
+    }
+
+    /// That the writers were stuck. A small scene fits into the access log's queue, and two minutes of events, which are
+    /// limited by their kinds, into that of the event log.
+    fn judge_lost_lines(&self) {
+        assert!(self.lost_lines("access") > 0.0);
+    }
+
+    fn lost_lines(&self, log: &str) -> f64 {
+        self.probes.value(&format!("scoregate_log_lines_lost_total{{log=\"{log}\"}}"))
+    }
+}
+
+#[test]
+fn with_logs_unread_disk_full_ledger_away_and_backend_failing_stored_documents_are_served_and_a_stop_ends() {
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    within_one_day(|| {
+        let lasts = if is_full { FULL } else { SMALL };
+        let scene = Scene::play(lasts);
+        scene.judge();
+        if is_full {
+            scene.judge_lost_lines();
+            record(&scene, lasts);
+        }
+    });
+}
+
+/// Leaves the figures in `tests/results/`.
+fn record(scene: &Scene, lasts: Duration) {
+    let day = Clock::system().now().wall.day();
+    let cores = std::thread::available_parallelism().unwrap();
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let mut page = format!(
+        "# Everything fails at once, {day}\n\n\
+         `SCOREGATE_FULL=1 cargo test --release --test suite all_at_once::`: the {build} build of the program for {} s, {cores} cores \
+         shared with its callers. Standard output and standard error are full pipes that nobody reads, the disk is full, another \
+         process holds the ledger's lock, and the backend answers 500. Documents are overdue after 2 s.\n\n\
+         | Caller | Answers | Slowest |\n|---|---|---:|\n",
+        lasts.as_secs(),
+    );
+    let mut row = |who: &str, tally: &Tally| {
+        let answers =
+            tally.answers.iter().map(|((status, code), count)| format!("{count} × {status} {code}"));
+        let answers: Vec<String> = answers.map(|words| words.trim_end().to_owned()).collect();
+        writeln!(page, "| {who} | {} | {} ms |", answers.join(", "), tally.slowest.as_millis()).unwrap();
+    };
+    for tally in &scene.stored {
+        row("leased units, stored documents", tally);
+    }
+    row("leased units, documents that are not stored", &scene.unstored);
+    row("Pro with a lease of 2 and a grace of 2, stored documents", &scene.grace);
+    row("Free with a lease of 10, stored documents", &scene.free);
+    row("probes and metrics", &scene.probes.tally);
+    writeln!(
+        page,
+        "\nLines lost: {} of the access log, {} of the event log. Oldest heartbeat at a look: {:.0} ms. From SIGTERM to the end of the \
+         process: {} ms.",
+        scene.lost_lines("access"),
+        scene.lost_lines("events"),
+        scene.probes.oldest_heartbeat * 1_000.0,
+        scene.stop.as_millis()
+    )
+    .unwrap();
+    let name = format!("tests/results/{day}-all-at-once.md");
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+}

@@ -1,0 +1,64 @@
+//! What a service manager hears of the real program: ready, a keep-alive for its watchdog, stopping. Not for: when
+//! there is no keep-alive (`app/supervisor.rs`).
+
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::shell::{BUILT_IN, Program};
+
+/// Where a notification does not come at all, its test fails.
+const AT_LAST: Duration = Duration::from_secs(30);
+/// The watchdog's limit in microseconds: a keep-alive every 10 ms.
+const LIMIT: &str = "20000";
+
+/// The program with a service manager that listens here.
+fn supervised(place: &Path, data_dir: &Path) -> (UnixDatagram, Program) {
+    let path = place.join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(AT_LAST)).unwrap();
+    let environment = [BUILT_IN[0], ("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", LIMIT)];
+    let program = Program::serve(data_dir, &environment);
+    program.public();
+    (manager, program)
+}
+
+fn next(manager: &UnixDatagram) -> String {
+    let mut bytes = [0; 256];
+    let length = manager.recv(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes[..length]).trim_end().to_owned()
+}
+
+#[test]
+fn the_service_manager_hears_ready_then_keep_alives_then_stopping() {
+    let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (manager, program) = supervised(place.path(), data_dir.path());
+    let mut heard = vec![next(&manager)];
+    // One may have been due before the start was over.
+    heard.retain(|first| first != "WATCHDOG=1");
+    while heard.len() < 4 {
+        heard.push(next(&manager));
+    }
+    heard.dedup();
+    assert_eq!(heard, ["READY=1", "WATCHDOG=1"]);
+    program.signal("TERM");
+    while next(&manager) != "STOPPING=1" {}
+    program.end().0.with(0);
+}
+
+#[test]
+fn a_service_manager_that_takes_nothing_holds_up_no_stop() {
+    let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (manager, program) = supervised(place.path(), data_dir.path());
+    // Keep-alives fill its queue, and the next one blocks whoever sends it.
+    let full = UnixDatagram::unbound().unwrap();
+    full.connect(place.path().join("notify")).unwrap();
+    full.set_nonblocking(true).unwrap();
+    while full.send(b"FILLER=1").is_ok() {}
+    let begun = Instant::now();
+    program.stop().with(0);
+    assert!(begun.elapsed() < AT_LAST, "{:?}", begun.elapsed());
+    drop(manager);
+}

@@ -1,0 +1,229 @@
+//! Logs that nobody reads: standard output and standard error are pipes that are full and stay full. No request, no
+//! stop and no panic waits for them. Also how floods of events are cut. Not for: everything that can fail besides
+//! (`all_at_once`).
+
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
+use std::net::SocketAddr;
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use rustix::io::ioctl_fionread;
+use rustix::pipe::fcntl_setpipe_size;
+use scoregate::telemetry::log::{self, LogConfig};
+use tempfile::TempDir;
+
+use crate::backend::{Act, Backend, Received, answer};
+use crate::crowd::{Heard, Patron, Wire, prepare};
+use crate::shell::{Owned, Program, command, ports_in};
+use crate::world::good;
+
+/// The smallest pipe there is.
+const PIPE: usize = 4_096;
+/// Where something waits for a log, it waits for ever. What does not has this long on a busy machine.
+const AT_LAST: Duration = Duration::from_secs(30);
+/// A stop that has nothing to finish waits a second in all for its last lines.
+const STOP: Duration = Duration::from_secs(10);
+
+/// A pipe of a child whose reader stops reading when it likes.
+struct Pipe {
+    reader: BufReader<PipeReader>,
+    writer: Option<PipeWriter>,
+}
+
+impl Pipe {
+    fn new() -> (Self, Stdio) {
+        let (reader, writer) = pipe().unwrap();
+        fcntl_setpipe_size(&writer, PIPE).unwrap();
+        let end = writer.try_clone().unwrap();
+        (Self { reader: BufReader::new(reader), writer: Some(writer) }, end.into())
+    }
+
+    fn line_with(&mut self, words: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(self.reader.read_line(&mut line).unwrap() > 0, "it ended without {words:?}");
+        }
+        line
+    }
+
+    /// Stops reading. When this returns, no byte more can be written.
+    fn fill(&mut self) {
+        let mut writer = self.writer.take().unwrap();
+        // Blocks once the pipe is full, until the reader is dropped.
+        std::thread::spawn(move || while writer.write_all(b"\n").is_ok() {});
+        while ioctl_fionread(self.reader.get_ref()).unwrap() < PIPE as u64 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The program, with nobody who reads what it writes.
+pub struct Unread {
+    child: Owned,
+    out: Pipe,
+    err: Pipe,
+    _scratch: TempDir,
+    /// Its public port.
+    pub public: SocketAddr,
+    /// Its side port.
+    pub side: SocketAddr,
+}
+
+impl Unread {
+    /// `serve` on free ports. Its logs are read until it serves.
+    pub fn serve(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
+        let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+        let arguments: Vec<&str> = free.into_iter().chain([data_dir.to_str().unwrap()]).collect();
+        let ((out, stdout), (mut err, stderr)) = (Pipe::new(), Pipe::new());
+        let scratch = TempDir::new().unwrap();
+        let mut command = command(&arguments, environment);
+        command.env("TMPDIR", scratch.path()).stdout(stdout).stderr(stderr);
+        let child = Owned(command.spawn().unwrap());
+        let (public, side) = ports_in(&err.line_with("serving"));
+        Self { child, out, err, _scratch: scratch, public, side }
+    }
+
+    /// From now on both pipes are full.
+    pub fn fill(&mut self) {
+        self.out.fill();
+        self.err.fill();
+    }
+
+    /// Tells it to stop: how long its end took. It has to end well within `limit`.
+    pub fn stop_within(self, limit: Duration) -> Duration {
+        let Self { mut child, out, err, .. } = self;
+        let (begun, id) = (Instant::now(), child.0.id());
+        let signal = |name: &str| Command::new("sh").arg("-c").arg(format!("kill -{name} {id}")).status();
+        assert!(signal("TERM").unwrap().success());
+        let (sender, ended) = channel();
+        std::thread::spawn(move || sender.send(child.0.wait()));
+        let Ok(status) = ended.recv_timeout(limit) else {
+            signal("KILL").unwrap();
+            panic!("it does not stop within {limit:?}");
+        };
+        assert_eq!(status.unwrap().code(), Some(0));
+        drop((out, err));
+        begun.elapsed()
+    }
+}
+
+/// A backend that fails for incidents alone.
+pub fn fails_for_incidents(received: &Received) -> Act {
+    if received.target().contains("/incidents") {
+        return answer("500 Internal Server Error", &[], "");
+    }
+    good(received)
+}
+
+/// Asks for documents that the backend fails for, and for others in between so that it is asked again: the statuses.
+fn asks_for_what_fails(public: SocketAddr, patron: &Patron, times: u32) -> Vec<(u16, u16)> {
+    let mut wire = Wire::patient(public, AT_LAST).unwrap();
+    let mut status = |target: String| match wire.ask(&target, &patron.key) {
+        Heard::Answer { status, .. } => status,
+        heard @ (Heard::Nothing | Heard::Part) => panic!("{target}: {heard:?}"),
+    };
+    let asked = (1..=times).map(|number| {
+        (status(format!("/api/v1/incidents?limit={number}")), status(format!("/api/v1/models/m{number}")))
+    });
+    asked.collect()
+}
+
+const TIMES: u32 = 35;
+
+#[test]
+fn a_reader_who_has_stopped_delays_no_request_no_probe_and_no_stop() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let backend = runtime.block_on(Backend::start(fails_for_incidents));
+    let (place, url) = (TempDir::new().unwrap(), backend.url());
+    let patron = prepare(place.path(), &[("pro", 100_000)]).remove(0);
+    let mut program =
+        Unread::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_ONE_IN", "1")]);
+    program.fill();
+    let statuses = asks_for_what_fails(program.public, &patron, TIMES);
+    assert_eq!(statuses, [(503, 200); TIMES as usize]);
+    for (port, path) in [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
+    {
+        assert_eq!(Wire::patient(port, AT_LAST).unwrap().ask(path, "").told().0, 200, "{path}");
+    }
+    program.stop_within(STOP);
+}
+
+#[test]
+fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_line() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let backend = runtime.block_on(Backend::start(fails_for_incidents));
+    let (place, url) = (TempDir::new().unwrap(), backend.url());
+    let patron = prepare(place.path(), &[("pro", 100_000)]).remove(0);
+    let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
+    asks_for_what_fails(program.public(), &patron, TIMES);
+    // Also where no event of the kind follows: the stop reports what was dropped.
+    let err = program.stop().with(0).err;
+    let failed: Vec<&str> = err.lines().filter(|line| line.contains("a fetch failed")).collect();
+    let (reports, events): (Vec<&str>, Vec<&str>) = failed.iter().partition(|line| line.contains("more in"));
+    let report = |line: &&str| -> u32 {
+        let words = line.split_once("(endpoint=\"incidents\"): and ").unwrap().1;
+        words.split(' ').next().unwrap().parse().unwrap()
+    };
+    let dropped: u32 = reports.iter().map(report).sum();
+    let logged = u32::try_from(events.len()).unwrap();
+    assert_eq!(logged + dropped, TIMES, "{err}");
+    // More than one window only where the machine is slow.
+    assert!(dropped > 0 && events.len() <= 10 * (reports.len() + 1), "{err}");
+}
+
+/// Says that a test is run in a process of its own, and plays the other part there.
+const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
+/// More than one pipe holds, whatever else is written.
+const PANICS: usize = 10;
+
+fn panics_often() {
+    let now = Box::new(|| Duration::from_secs(1));
+    log::start(&LogConfig { json: false, level: "info".into() }, now).unwrap();
+    for number in 0..PANICS {
+        let message = format!("panic {number} {}", "x".repeat(PIPE / 2));
+        let thread = std::thread::Builder::new().name(format!("panicking-{number}"));
+        let panics = move || drop(catch_unwind(move || panic!("{message}")));
+        thread.spawn(panics).unwrap().join().unwrap();
+    }
+    log::finish(Duration::from_millis(500));
+}
+
+fn other_process(stderr: Stdio) -> Owned {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--exact",
+        "--nocapture",
+        "unread::a_panic_waits_for_no_reader_and_is_an_event_of_the_log",
+    ]);
+    Owned(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
+}
+
+#[test]
+fn a_panic_waits_for_no_reader_and_is_an_event_of_the_log() {
+    if std::env::var_os(OTHER_PROCESS).is_some() {
+        return panics_often();
+    }
+    let (mut err, stderr) = Pipe::new();
+    err.fill();
+    let mut child = other_process(stderr);
+    let (id, (sender, ended)) = (child.0.id(), channel());
+    std::thread::spawn(move || sender.send(child.0.wait()));
+    let Ok(status) = ended.recv_timeout(AT_LAST) else {
+        Command::new("sh").arg("-c").arg(format!("kill -KILL {id}")).status().unwrap();
+        panic!("a panic waits for a reader");
+    };
+    assert!(status.unwrap().success());
+
+    let (mut err, stderr) = Pipe::new();
+    let mut child = other_process(stderr);
+    let last = format!("panicking-{}", PANICS - 1);
+    let line = err.line_with(&last);
+    let words = ["ERROR", "a thread panicked", "tests/suite/unread.rs:", "panic 9 xxx"];
+    assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    drop(err);
+    assert!(child.0.wait().unwrap().success());
+}
