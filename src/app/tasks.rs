@@ -13,6 +13,8 @@ use crate::config::Config;
 use crate::gateway::{Gateway, Leases, Registrar};
 use crate::scoring::{Scoring, keep_current};
 
+use super::clock_steps;
+
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -36,6 +38,7 @@ pub(super) fn spawn(
     if let Some(scoring) = scoring {
         background.spawn(keep_scores(scoring, clock.clone(), stop.clone()));
     }
+    background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
     background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
     background.spawn(Arc::clone(&larder).keep_on_disk(stop.clone()));
     if config.keeping.probing {

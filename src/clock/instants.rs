@@ -8,7 +8,8 @@ use std::time::Duration;
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Time on the wall: nanoseconds since 1970-01-01 UTC. It may step; only the calendar is decided by it.
+/// Time on the wall: nanoseconds since 1970-01-01 UTC. It may step; only the calendar is decided by it. A clock gives the
+/// time that applies, which after a step forward is for a minute not what the machine shows (see `steps`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wall(pub(super) u64);
 
@@ -18,6 +19,18 @@ pub struct Mono(pub(super) u64);
 
 /// The running time starts ten years in, so that there is an instant for what happened before the start.
 pub(super) const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
+
+/// Time since the machine was booted, in nanoseconds: it runs on during suspend, and nobody can set it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Boot(pub(super) u64);
+
+/// What the machine's clocks show together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub(super) wall: Wall,
+    pub(super) mono: Mono,
+    pub(super) boot: Boot,
+}
 
 /// A day of the UTC calendar, counted from 1970-01-01.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,6 +145,24 @@ impl Mono {
     }
 }
 
+impl Boot {
+    /// How long after `earlier` this is; zero if it is not.
+    pub(super) const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Reading {
+    pub(super) const fn now(self) -> Now {
+        Now { wall: self.wall, mono: self.mono }
+    }
+
+    pub(super) fn later(self, by: Duration) -> Self {
+        let boot = Boot(self.boot.0.saturating_add(nanos(by)));
+        Self { wall: self.wall.plus(by), mono: self.mono.plus(by), boot }
+    }
+}
+
 impl Now {
     /// The running time at an instant of the wall, before or after now.
     pub fn mono_at(self, wall: Wall) -> Mono {
@@ -149,6 +180,12 @@ impl Day {
     /// The day that many days after 1970-01-01.
     pub const fn from_number(number: u32) -> Self {
         Self(number)
+    }
+
+    /// Reads a day such as `2026-11-22`; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let day = Wall::parse_rfc3339(&format!("{text}T00:00:00Z"))?.day();
+        (day.to_string() == text).then_some(day)
     }
 
     /// Days since 1970-01-01.

@@ -1,11 +1,12 @@
 //! The only source of time, with a hand-driven twin for tests.
 //!
 //! Everything that decides takes a [`Now`] as an argument; everything that waits, waits here. That is what lets a
-//! test walk the whole gateway an hour ahead in a millisecond. Not for: formatting in answers (see [`Wall::rfc3339`]
+//! test walk the whole gateway an hour ahead in a millisecond. A wall clock that is set is looked into by `steps`. Not for: formatting in answers (see [`Wall::rfc3339`]
 //! for the one spelling we use) and not for scheduling, which belongs to the engines.
 
 mod alarm;
 mod instants;
+mod steps;
 
 use std::future::Future;
 use std::pin::pin;
@@ -16,8 +17,10 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
 pub use alarm::Alarm;
+use instants::{Boot, NANOS, Reading, START};
 pub use instants::{Day, Mono, Now, Wall};
-use instants::{NANOS, START};
+use steps::Steps;
+pub use steps::{ClockEvent, Direction};
 
 /// Nanoseconds of one of the machine's clocks: read as a number, since each request reads some of them.
 #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
@@ -32,9 +35,12 @@ fn shown_by(clock: ClockId) -> u64 {
 #[error("the deadline passed")]
 pub struct Late;
 
-/// Where time comes from. Cheap to clone; all clones tell the same time.
+/// Where time comes from. Cheap to clone; all clones show the same time.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock {
+    source: Source,
+    steps: Arc<Steps>,
+}
 
 #[derive(Clone, Debug)]
 enum Source {
@@ -42,34 +48,93 @@ enum Source {
     System {
         started: u64,
     },
-    Hand(Arc<watch::Sender<Now>>),
+    Hand(Arc<watch::Sender<Reading>>),
 }
 
 /// The hand that moves a hand-driven clock.
 #[derive(Clone, Debug)]
-pub struct Hand(Arc<watch::Sender<Now>>);
+pub struct Hand(Arc<watch::Sender<Reading>>);
 
 /// In so short a time no clock is set that would matter to one request.
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// The clocks are read one after the other. Where that took longer, as in a process that was stopped meanwhile, their
+/// difference says nothing, and they are read again.
+const TOGETHER: Duration = Duration::from_millis(100);
+const READINGS: usize = 5;
+
+impl Source {
+    /// What two of the clocks show: all that a request needs.
+    fn now(&self) -> Now {
+        match self {
+            Self::System { started } => Now { wall: Wall(shown_by(ClockId::Realtime)), mono: mono(*started) },
+            Self::Hand(hand) => hand.borrow().now(),
+        }
+    }
+
+    /// What all of them show at one instant.
+    fn reading(&self) -> Reading {
+        let started = match self {
+            Self::System { started } => *started,
+            Self::Hand(hand) => return *hand.borrow(),
+        };
+        let read = || {
+            let before = shown_by(ClockId::Boottime);
+            let wall = Wall(shown_by(ClockId::Realtime));
+            let (mono, boot) = (mono(started), Boot(shown_by(ClockId::Boottime)));
+            (Reading { wall, mono, boot }, boot.since(Boot(before)))
+        };
+        let mut best = read();
+        for _ in 1..READINGS {
+            if best.1 <= TOGETHER {
+                break;
+            }
+            best = read();
+        }
+        best.0
+    }
+}
+
+/// The running time of the machine, from what it showed at the start.
+fn mono(started: u64) -> Mono {
+    Mono(START.0 + shown_by(ClockId::Monotonic).saturating_sub(started))
+}
+
 impl Clock {
     /// The machine's clocks.
     pub fn system() -> Self {
-        Self(Source::System { started: shown_by(ClockId::Monotonic) })
+        Self::new(Source::System { started: shown_by(ClockId::Monotonic) })
     }
 
     /// A clock that stands still at `start` until its hand is moved.
     pub fn hand_driven(start: Wall) -> (Self, Hand) {
-        let hand = Arc::new(watch::Sender::new(Now { wall: start, mono: START }));
-        (Self(Source::Hand(Arc::clone(&hand))), Hand(hand))
+        let shown = Reading { wall: start, mono: START, boot: Boot(START.0) };
+        let hand = Arc::new(watch::Sender::new(shown));
+        (Self::new(Source::Hand(Arc::clone(&hand))), Hand(hand))
+    }
+
+    fn new(source: Source) -> Self {
+        let steps = Arc::new(Steps::new(source.reading()));
+        Self { source, steps }
     }
 
     /// Both times, read now.
     pub fn now(&self) -> Now {
-        match &self.0 {
-            Source::System { .. } => Now { wall: Wall(shown_by(ClockId::Realtime)), mono: self.mono() },
-            Source::Hand(hand) => *hand.borrow(),
-        }
+        let now = self.source.now();
+        if self.steps.agree(now) { now } else { self.check() }
+    }
+
+    /// Both times, read now and compared with the boot-time clock. To be called every second or so, so that steps are
+    /// noticed without requests, and small corrections are followed.
+    #[cold]
+    pub fn check(&self) -> Now {
+        self.steps.decide(|| self.source.reading())
+    }
+
+    /// Where steps of the wall clock are reported, in place of where they were before. Called by whoever reads the clock
+    /// first after a step, so it must not wait.
+    pub fn report_steps_to(&self, listener: impl Fn(ClockEvent) + Send + Sync + 'static) {
+        self.steps.report_to(Arc::new(listener));
     }
 
     /// Both times, read now. Within a moment of `earlier` the wall clock is not asked again: it is as much later as the
@@ -82,33 +147,36 @@ impl Clock {
 
     /// The running time alone, which costs half of both.
     pub fn mono(&self) -> Mono {
-        match &self.0 {
-            Source::System { started } => {
-                Mono(START.0 + shown_by(ClockId::Monotonic).saturating_sub(*started))
-            }
+        match &self.source {
+            Source::System { started } => mono(*started),
             Source::Hand(hand) => hand.borrow().mono,
         }
     }
 
     /// Waits until the running time reaches `deadline`.
     pub async fn sleep_until(&self, deadline: Mono) {
-        match &self.0 {
+        match &self.source {
             Source::System { .. } => {
-                let left = deadline.since(self.now().mono);
+                let left = deadline.since(self.mono());
                 #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
                 tokio::time::sleep(left).await;
             }
             Source::Hand(hand) => {
                 let mut moved = hand.subscribe();
                 // The sender lives in `self`, so the channel cannot close while we wait.
-                moved.wait_for(|now| now.mono >= deadline).await.expect("self holds the sender").mono.nanos();
+                moved
+                    .wait_for(|shown| shown.mono >= deadline)
+                    .await
+                    .expect("self holds the sender")
+                    .mono
+                    .nanos();
             }
         }
     }
 
     /// Waits that long.
     pub async fn sleep(&self, time: Duration) {
-        self.sleep_until(self.now().mono.plus(time)).await;
+        self.sleep_until(self.mono().plus(time)).await;
     }
 
     /// Runs `work` until `deadline` at the latest. Work that is already done is never late.
@@ -123,19 +191,24 @@ impl Clock {
 
     /// Runs `work` for that long at the most.
     pub async fn within<F: Future>(&self, time: Duration, work: F) -> Result<F::Output, Late> {
-        self.until(self.now().mono.plus(time), work).await
+        self.until(self.mono().plus(time), work).await
     }
 }
 
 impl Hand {
-    /// Lets that much time pass, on both clocks.
+    /// Lets that much time pass, on all clocks.
     pub fn advance(&self, by: Duration) {
-        self.0.send_modify(|now| *now = Now { wall: now.wall.plus(by), mono: now.mono.plus(by) });
+        self.0.send_modify(|shown| *shown = shown.later(by));
+    }
+
+    /// Suspends the machine for that long: the wall clock and the boot-time clock go on, running time does not.
+    pub fn suspend(&self, by: Duration) {
+        self.0.send_modify(|shown| *shown = Reading { mono: shown.mono, ..shown.later(by) });
     }
 
     /// Steps the wall clock, as an operator or a time server does. Running time does not move.
     pub fn step_to(&self, wall: Wall) {
-        self.0.send_modify(|now| now.wall = wall);
+        self.0.send_modify(|shown| shown.wall = wall);
     }
 
     /// How many are waiting on this clock: what a test asks before it moves the hand.

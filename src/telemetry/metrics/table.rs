@@ -64,6 +64,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "closed", most: 9, meaning: "why a connection ended: done, failed, a deadline (head, idle, request, unread), displaced by another, refused to its address, no TLS" },
     LabelRow { name: "reload", most: 2, meaning: "settings that were read again: in force, or refused" },
     LabelRow { name: "version", most: 1, meaning: "the version of the program" },
+    LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
     LabelRow { name: "room", most: 2, meaning: "requests whose document is at hand, and those that wait for the backend" },
 ];
 
@@ -115,6 +116,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_certificates_refused", kind: Kind::Gauge, labels: &[], meaning: "1 while the certificates in the files cannot be used and older ones go on: the log says why." },
     Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
     Row { name: "scoregate_log_lines_lost_total", kind: Kind::Counter, labels: &[], meaning: "Lines about requests that were not written: nobody read them in time, or the disk was full." },
+    Row { name: "scoregate_clock_steps_total", kind: Kind::Counter, labels: &["direction"], meaning: "Steps of the wall clock of more than a minute against the boot-time clock." },
     Row { name: "scoregate_build_info", kind: Kind::Gauge, labels: &["version"], meaning: "Always 1: which version runs." },
     Row { name: process::CPU, kind: Kind::Counter, labels: &[], meaning: "Seconds that the process has spent on processors." },
     Row { name: "process_resident_memory_bytes", kind: Kind::Gauge, labels: &[], meaning: "Memory of the process that is in use." },
