@@ -38,6 +38,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
     let config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
+        admin_hosts: reading.admin_hosts(),
         admin_token: reading.token(),
         data_dir: PathBuf::from(reading.text("data_dir")),
         service: reading.text("service.name"),
@@ -171,7 +172,7 @@ impl<'w> Reading<'w> {
 
     fn token(&mut self) -> Option<Secret> {
         let token = self.secret("admin.token")?;
-        if let Err(error) = Access::with_token(Some(token.clone())) {
+        if let Err(error) = Access::over_tcp(Some(token.clone()), Vec::new()) {
             self.problem("admin.token", None, error.to_string());
         }
         Some(token)
