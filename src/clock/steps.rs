@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::instants::{Boot, Reading};
+use super::instants::{Boot, NANOS, Reading};
 use super::{Now, Wall};
 
 /// A smaller difference is an ordinary correction and is followed at once.
-const NOTICED: i128 = 60 * 1_000_000_000;
+const NOTICED: u64 = 60 * NANOS;
 
 /// How long the clock has to stay ahead before it is followed.
 const HELD: Duration = Duration::from_mins(1);
@@ -79,27 +79,27 @@ impl Timeline {
 
     /// The wall time that applies when the clocks show this, and what happened to the clock since the last reading.
     pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
-        let shown = offset(wall, boot);
+        let (shown, noticed) = (offset(wall, boot), i128::from(NOTICED));
         let (difference, extrapolated) = (shown - self.offset, at(self.offset, boot));
         let follow = Self { offset: shown, ahead: None };
         let hold = |since| Self { ahead: Some(Ahead { offset: shown, since }), ..self };
         let stepped =
             |direction, from, applies| Some(ClockEvent::Stepped { direction, from, to: wall, applies });
         let Some(ahead) = self.ahead else {
-            return if difference > NOTICED {
+            return if difference > noticed {
                 (hold(boot), extrapolated, stepped(Direction::Forward, extrapolated, extrapolated))
-            } else if difference < -NOTICED {
+            } else if difference < -noticed {
                 (follow, wall, stepped(Direction::Backward, extrapolated, wall))
             } else {
                 (follow, wall, None)
             };
         };
         let (further, from) = (shown - ahead.offset, at(ahead.offset, boot));
-        if difference <= NOTICED {
+        if difference <= noticed {
             (follow, wall, stepped(Direction::Backward, from, wall))
-        } else if further > NOTICED {
+        } else if further > noticed {
             (hold(boot), extrapolated, stepped(Direction::Forward, from, extrapolated))
-        } else if further < -NOTICED {
+        } else if further < -noticed {
             (hold(boot), extrapolated, stepped(Direction::Backward, from, extrapolated))
         } else if boot.since(ahead.since) >= HELD {
             (follow, wall, Some(ClockEvent::Followed { from: extrapolated, to: wall }))
@@ -139,9 +139,8 @@ impl Steps {
 
     /// Whether a reading needs no decision: the wall clock has gone as far as the running time.
     pub(super) fn agree(&self, now: Now) -> bool {
-        const LIMIT: u64 = NOTICED as u64;
         let difference = apart(now).wrapping_sub(self.agreed.load(Ordering::Relaxed));
-        difference.wrapping_add(LIMIT) <= 2 * LIMIT
+        difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
 
     /// Decides on a reading. It is taken under the lock, so that readings are decided in their order.
@@ -227,7 +226,7 @@ mod tests {
         }
 
         fn after(&mut self, seconds: u64) -> (Wall, Option<ClockEvent>) {
-            self.boot = Boot(self.boot.0 + Duration::from_secs(seconds).as_nanos() as u64);
+            self.boot = Boot(self.boot.0 + seconds * NANOS);
             self.read()
         }
 

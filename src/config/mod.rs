@@ -3,7 +3,7 @@
 //!
 //! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
 
-mod admin_hosts;
+mod admin;
 mod cors;
 mod file;
 mod freshness;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use toml::Value;
 
-use crate::admin::Access;
 use crate::gateway::Sampling;
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
@@ -165,17 +164,9 @@ impl<'w> Reading<'w> {
             .unwrap_or_default()
     }
 
-    fn secret(&mut self, path: &str) -> Option<Secret> {
+    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
         self.maybe(path)?;
         self.value(path, |value| value.as_str().map(str::to_owned)).map(Secret::new)
-    }
-
-    fn token(&mut self) -> Option<Secret> {
-        let token = self.secret("admin.token")?;
-        if let Err(error) = Access::over_tcp(Some(token.clone()), Vec::new()) {
-            self.problem("admin.token", None, error.to_string());
-        }
-        Some(token)
     }
 
     fn base_url(&mut self) -> Option<String> {

@@ -1,6 +1,9 @@
-//! `admin.hosts` as read: names under which the side port is asked, each as a client writes it without its port.
+//! `admin.*` as read: the token of the side port, and the host names under which it is asked, each without its port.
 //!
-//! Not for: comparing them (`admin::Access`).
+//! Not for: comparing them with what is sent (`admin::Access`).
+
+use crate::admin::Access;
+use crate::secret::Secret;
 
 use super::resolve::Reading;
 
@@ -10,6 +13,14 @@ const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
 impl Reading<'_> {
+    pub(super) fn token(&mut self) -> Option<Secret> {
+        let token = self.secret("admin.token")?;
+        if let Err(error) = Access::over_tcp(Some(token.clone()), Vec::new()) {
+            self.problem("admin.token", None, error.to_string());
+        }
+        Some(token)
+    }
+
     pub(super) fn admin_hosts(&mut self) -> Vec<String> {
         let hosts = self.texts(PATH);
         if hosts.len() > MOST_HOSTS {
