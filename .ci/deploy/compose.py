@@ -75,6 +75,8 @@ def wired(file):
     asks = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     targets = [target for job in asks["scrape_configs"] for one in job["static_configs"] for target in one["targets"]]
     yield "Prometheus asks somebody else", f"gateway:{side.rsplit(':')[-1]}" in targets
+    hosts = {target.rsplit(":", 1)[0] for target in targets}
+    yield "the side port refuses the name by which Prometheus asks", hosts <= set(settings["admin"]["hosts"])
     configured = next(word.split("=")[1] for word in prometheus["command"] if word.startswith("--config.file="))
     yield "Prometheus reads another file", mounts(prometheus)[os.path.dirname(configured)]["source"] == str(ROOT / "deploy/prometheus")
     yield "Prometheus follows no rules", asks["rule_files"] == ["rules/*.yml"]

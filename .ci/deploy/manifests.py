@@ -100,6 +100,11 @@ def naming(its):
     yield "readiness is something else", its.container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     for name, address in (("http", its.settings["listen"]), ("side", its.settings["admin"]["listen"])):
         yield f"the settings listen on {address}", address == f"0.0.0.0:{its.ports[name]}"
+    namespace = one_of(its.all, "Namespace")["metadata"]["name"]
+    (listed,) = [one["value"] for one in its.container["env"] if one["name"] == "SCOREGATE_ADMIN_HOSTS"]
+    service = its.set["serviceName"]
+    asked = {service, f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local"}
+    yield "the side port refuses names of its service", asked | set(its.settings["admin"]["hosts"]) <= set(listed.split(","))
     scrape = its.set["template"]["metadata"]["annotations"]
     yield "it is scraped elsewhere", scrape["prometheus.io/port"] == str(its.ports["side"])
 
@@ -189,6 +194,7 @@ def planted(manifests):
     yield change("no version", lambda spec, _: container(spec).update(image="scoregate:latest"))
     yield change("no such setting", lambda _, all_of: rewrite(one_of(all_of, "ConfigMap")["data"], "format", "formatt"))
     yield change("no setting has this variable", lambda spec, _: container(spec)["env"].append({"name": "SCOREGATE_LISTN", "value": "x"}))
+    yield change("refuses names", lambda spec, _: [one.update(value="x") for one in container(spec)["env"] if one["name"] == "SCOREGATE_ADMIN_HOSTS"])
     yield change("does not select", lambda _, all_of: one_of(all_of, "NetworkPolicy")["spec"].update(podSelector={}))
 
 

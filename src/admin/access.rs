@@ -1,7 +1,11 @@
-//! Who may use the side port for more than metrics and health: the token always over TCP; over the Unix socket, whom
-//! the file system lets in. A browser is never let in: a foreign `Host` or any `Origin` is refused, token or not.
+//! Access to the side port. Over TCP every request has to name a host of ours, and all but metrics and health needs the
+//! token; an `Origin`, which only browsers send, is refused with it. The Unix socket is open to whom the file system
+//! lets in.
 
-use http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
+use std::net::IpAddr;
+
+use http::Uri;
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use subtle::ConstantTimeEq as _;
 
 use crate::keys::Digest;
@@ -17,8 +21,13 @@ const SHORTEST_TOKEN: usize = 16;
 pub enum Access {
     /// Over the Unix socket, which only its owner can open.
     Socket,
-    /// Over TCP, with this token; with none configured nobody gets further than metrics and health.
-    Token(Option<Secret>),
+    /// Over TCP.
+    Tcp {
+        /// The token. With none configured nobody gets further than metrics and health.
+        token: Option<Secret>,
+        /// Host names that are served besides IP addresses and `localhost`.
+        hosts: Vec<String>,
+    },
 }
 
 /// The token is too short to keep anybody out.
@@ -27,32 +36,45 @@ pub enum Access {
 pub struct BadToken;
 
 impl Access {
-    /// Access over TCP with this token.
-    pub fn with_token(token: Option<Secret>) -> Result<Self, BadToken> {
+    /// Access over TCP with this token and under these host names.
+    pub fn over_tcp(token: Option<Secret>, hosts: Vec<String>) -> Result<Self, BadToken> {
         match &token {
             Some(secret) if secret.expose().len() < SHORTEST_TOKEN => Err(BadToken),
-            Some(_) | None => Ok(Self::Token(token)),
+            Some(_) | None => Ok(Self::Tcp { token, hosts }),
         }
     }
 
-    /// Lets a request through, or says why not.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let expected = match self {
-            Self::Socket => return Ok(()),
-            Self::Token(expected) => expected,
-        };
-        if headers.contains_key(ORIGIN) || !headers.get(HOST).is_some_and(|host| is_own_host(host.as_bytes()))
-        {
-            return Err(Problem::forbidden(
-                "requests of browsers, and for other hosts than an address or localhost, are refused here",
-            ));
+    /// Refuses a request for a host that is not ours, whatever it asks for: a browser that somebody else's DNS leads here
+    /// says that name. A request that names no host is not from a browser.
+    pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let Self::Tcp { hosts, .. } = self else { return Ok(()) };
+        let named = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
+        let named = named.chain(uri.authority().map(|authority| authority.as_str().as_bytes()));
+        for host in named {
+            if !std::str::from_utf8(host).is_ok_and(|host| is_own_host(host, hosts)) {
+                return Err(Problem::misdirected());
+            }
         }
-        let Some(expected) = expected else {
+        Ok(())
+    }
+
+    /// Lets a request through that needs the token, or says why not.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let Self::Tcp { token, .. } = self else { return Ok(()) };
+        if headers.contains_key(ORIGIN) {
+            return Err(Problem::forbidden("requests of browsers are refused here"));
+        }
+        let Some(expected) = token else {
             return Err(Problem::forbidden("no admin.token is configured: use the Unix socket, or set one"));
         };
-        let sent = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let mut sent = headers.get_all(AUTHORIZATION).iter();
+        let (first, second) = (sent.next(), sent.next());
+        if second.is_some() {
+            return Err(Problem::bad("the request has several Authorization headers: send one"));
+        }
         // Digests are compared, so that neither content nor length shows in the time it takes.
-        let (sent, expected) = (Digest::of(sent.unwrap_or("")), Digest::of(expected.expose()));
+        let sent = Digest::of(first.and_then(bearer).unwrap_or(""));
+        let expected = Digest::of(expected.expose());
         if bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
             Ok(())
         } else {
@@ -61,43 +83,47 @@ impl Access {
     }
 }
 
-/// An address or `localhost`, with any port: a name that somebody else's DNS could point here is not.
-fn is_own_host(host: &[u8]) -> bool {
-    let text = std::str::from_utf8(host).unwrap_or("");
-    let name = match text.rsplit_once(':') {
+/// The token of an `Authorization` header. Schemes are written in any case (RFC 9110, 11.1).
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
+}
+
+/// An IP address, `localhost` or a listed name, with any port.
+fn is_own_host(host: &str, hosts: &[String]) -> bool {
+    let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        Some(_) | None => text,
+        Some(_) | None => host,
     };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name == "localhost" || bare.parse::<std::net::IpAddr>().is_ok()
+    // A name with a dot at its end is the same name.
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is_listed = || hosts.iter().any(|own| own.eq_ignore_ascii_case(name));
+    bare.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || is_listed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)))
-            .collect()
+        pairs.iter().fold(HeaderMap::new(), |mut headers, (name, value)| {
+            headers.append(*name, HeaderValue::from_static(value));
+            headers
+        })
     }
 
     #[test]
     fn only_the_token_opens_and_never_for_a_browser() {
-        let access = Access::with_token(Some(Secret::new("0123456789abcdef".into()))).unwrap();
+        let access = Access::over_tcp(Some(Secret::new("0123456789abcdef".into())), Vec::new()).unwrap();
         let good = ("authorization", "Bearer 0123456789abcdef");
-        for host in ["127.0.0.1:9464", "localhost", "localhost:9464", "[::1]:9464", "[::1]"] {
-            assert!(access.check(&headers(&[("host", host), good])).is_ok(), "{host}");
-        }
+        assert!(access.check(&headers(&[good])).is_ok());
         for refused in [
             &[("host", "localhost")][..],
             &[("host", "localhost"), ("authorization", "Bearer 0123456789abcdeF")],
             &[("host", "localhost"), ("authorization", "0123456789abcdef")],
-            &[("host", "evil.example"), good],
+            &[("host", "localhost"), good, good],
             &[("host", "localhost"), ("origin", "http://localhost:9464"), good],
-            &[good],
         ] {
             assert!(access.check(&headers(refused)).is_err(), "{refused:?}");
         }
@@ -105,8 +131,8 @@ mod tests {
 
     #[test]
     fn without_a_token_nobody_gets_in_over_tcp_and_a_short_one_is_refused() {
-        let closed = Access::with_token(None).unwrap();
+        let closed = Access::over_tcp(None, Vec::new()).unwrap();
         assert!(closed.check(&headers(&[("host", "localhost"), ("authorization", "Bearer ")])).is_err());
-        assert!(Access::with_token(Some(Secret::new("short".into()))).is_err());
+        assert!(Access::over_tcp(Some(Secret::new("short".into())), Vec::new()).is_err());
     }
 }

@@ -1,10 +1,11 @@
-//! The side port: metrics and health for anyone who can reach it; keys, documents, the backend, settings and the log for
+//! The side port: metrics and health for anyone who can reach it under a host name of its own; keys, documents, the backend, settings and the log for
 //! those with the token or the socket.
 //!
 //! Never on the public port; loopback by default; a runtime of its own, so that it answers when the public port is
 //! saturated. Not for: callers of the API.
 
 mod access;
+mod body;
 mod cache;
 mod command;
 mod heartbeat;
@@ -15,6 +16,7 @@ mod query;
 mod reload;
 mod serve;
 mod settings;
+mod timer;
 mod upstream;
 mod usage;
 mod view;

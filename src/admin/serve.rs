@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -25,12 +25,13 @@ use crate::gateway::{Gateway, Registrar};
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
-use super::command::{Command, Problem, largest_body, perform};
+use super::command::{Command, Problem, perform};
 use super::heartbeat::Heartbeat;
 use super::paths::Part;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
-use super::{cache, log_level, upstream, usage};
+use super::timer::ClockTimer;
+use super::{body, cache, log_level, upstream, usage};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -147,6 +148,7 @@ fn open(
     stop: &CancellationToken,
 ) {
     let (side, stop) = (Arc::clone(side), stop.clone());
+    let timer = ClockTimer::new(&side.gateway.load().clock);
     connections.spawn(async move {
         let service = service_fn(|request: Request<Incoming>| {
             let side = Arc::clone(&side);
@@ -156,7 +158,7 @@ fn open(
             }
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
+            .timer(timer)
             .header_read_timeout(HEAD_TIMEOUT)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
@@ -176,6 +178,9 @@ fn open(
 impl Side {
     async fn handle(&self, request: Request<Incoming>, access: &Access) -> Response<Full<Bytes>> {
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+        if let Err(problem) = access.check_host(request.uri(), request.headers()) {
+            return refused(&problem);
+        }
         match Part::of(request.uri().path()) {
             Some(Part::Metrics) if is_get => {
                 self.heartbeat.show();
@@ -202,10 +207,9 @@ impl Side {
     ) -> Result<Response<Full<Bytes>>, Problem> {
         access.check(request.headers())?;
         let (head, body) = request.into_parts();
-        let body = Limited::new(body, largest_body(head.uri.path())).collect().await;
-        let body = body.map_err(|_| Problem::bad("the body is too large or broke off"))?.to_bytes();
-        let (path, who) = (head.uri.path(), who(access, &head.headers));
         let gateway = self.gateway.load_full();
+        let (path, who) = (head.uri.path(), who(access, &head.headers));
+        let body = body::read(&gateway.clock, path, body).await?;
         let answer = match part {
             Some(Part::Applications) => self.change(&head, &body, who).await?,
             Some(Part::Documents) => cache::answer(&gateway.larder, &head.method, path, &body, &who).await?,
@@ -238,8 +242,8 @@ fn who(access: &Access, headers: &HeaderMap) -> String {
     match (access, said.is_empty()) {
         (Access::Socket, true) => "socket".into(),
         (Access::Socket, false) => said,
-        (Access::Token(_), true) => "admin-api".into(),
-        (Access::Token(_), false) => format!("admin-api:{said}"),
+        (Access::Tcp { .. }, true) => "admin-api".into(),
+        (Access::Tcp { .. }, false) => format!("admin-api:{said}"),
     }
 }
 
@@ -259,7 +263,11 @@ fn stalled(age: Duration) -> String {
 fn refused(problem: &Problem) -> Response<Full<Bytes>> {
     let body = serde_json::to_string(problem).unwrap_or_default();
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    text(status, "application/json", format!("{body}\n"))
+    let mut response = text(status, "application/json", format!("{body}\n"));
+    if problem.closes() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 fn text(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {

@@ -25,6 +25,7 @@ use crate::telemetry::requests::{Lines, is_heard};
 use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
 
 use super::data_dir::{DOCUMENTS, DataDir};
+use super::opened_days;
 
 /// What was built.
 pub(super) struct Built {
@@ -67,6 +68,8 @@ pub(super) async fn build(
     let restored = Arc::clone(&larder);
     let restoring = tokio::task::spawn_blocking(move || restored.restore());
     registrar.load().await.context("the stored applications and keys cannot be read")?;
+    let looked = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
+    looked.context("the ledger of the days cannot be read")?;
     restoring.await.context("restoring documents panicked")?;
     let node = getrandom::u64().context("the operating system gave no randomness")?;
     let calls = ledger_calls.clone();

@@ -4,8 +4,10 @@
 
 mod build;
 mod certificates;
+mod clock_steps;
 mod data_dir;
 mod open_files;
+mod opened_days;
 mod reload;
 mod sockets;
 mod supervisor;
@@ -145,6 +147,7 @@ fn registry(clock: &Clock) -> Registry {
     let registry = Registry::default();
     registry.tell_build(env!("CARGO_PKG_VERSION"), clock.now().wall.seconds());
     reload::begin(&registry);
+    clock_steps::begin(clock, &registry);
     registry
 }
 

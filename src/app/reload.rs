@@ -88,7 +88,7 @@ impl Reloading {
 
 /// What the side port goes by.
 pub(super) fn in_force(config: &Config) -> Result<InForce, BadToken> {
-    let access = Arc::new(Access::with_token(config.admin_token.clone())?);
+    let access = Arc::new(Access::over_tcp(config.admin_token.clone(), config.admin_hosts.clone())?);
     Ok(InForce { access, settings: config.shown() })
 }
 

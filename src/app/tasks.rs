@@ -14,6 +14,8 @@ use crate::gateway::{Gateway, Leases, Registrar};
 use crate::scoring::{Scoring, keep_current};
 use crate::telemetry::metrics::Registry;
 
+use super::clock_steps;
+
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -37,6 +39,7 @@ pub(super) fn spawn(
     if let Some(scoring) = scoring {
         background.spawn(keep_scores(scoring, clock.clone(), stop.clone()));
     }
+    background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
     background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
     background.spawn(Arc::clone(&larder).keep_on_disk(stop.clone()));
     if config.keeping.probing {

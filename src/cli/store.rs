@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
 use crate::store::upkeep::{
-    self, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, export, file_in, import,
+    self, Closed, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, close_command,
+    close_future_days, export, file_in, import,
 };
 
 use super::control::operator;
@@ -25,7 +26,8 @@ pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
 scoregate store backup backup.db --data-dir DIR\n  \
 scoregate store import backup.db --data-dir DIR\n\n\
-DIR is the server's data directory; --config FILE finds it there. All but import work while the server runs.\n\
+DIR is the server's data directory; --config FILE finds it there. All but import and close-future-days work while the\n\
+server runs.\n\
 A backup and an export hold no key, only SHA-256s of keys; still, they are for their owner alone.";
 
 #[derive(Debug, Args)]
@@ -87,6 +89,18 @@ enum Verb {
         #[arg(long)]
         forfeit_today: bool,
     },
+    /// Close UTC days that a wrong clock opened too early, on the store of a stopped server.
+    #[command(
+        after_help = "Example:\n  scoregate store close-future-days --today 2026-11-22 --data-dir DIR\n\n\
+        The server never goes back from the newest day that it has opened. `scoregate store check` names one that has not\n\
+        begun. What was granted of the closed days is counted for today, since it was used today; callers have their\n\
+        whole quota again at 00:00 UTC. Correct the machine's clock first. The change is in `scoregate keys audit`."
+    )]
+    CloseFutureDays {
+        /// Today's date in UTC. The command is refused if the machine's clock shows another.
+        #[arg(long, value_name = "DATE", value_parser = day)]
+        today: Day,
+    },
 }
 
 pub(super) fn run(args: &StoreArgs) -> Exit {
@@ -100,7 +114,7 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
     };
     match &args.verb {
         Verb::Check { json } => match check(&directory, now) {
-            Ok(report) => judge(&report, *json),
+            Ok(report) => judge(&report, *json, now.day()),
             Err(error) => failed(error),
         },
         Verb::Backup { file, force } => match back_up(&directory, file, *force) {
@@ -108,6 +122,13 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
             Err(error) => failed(error),
         },
         Verb::Export { file, force, .. } => write_export(&file_in(&directory), false, file, *force, now),
+        Verb::CloseFutureDays { today } => match DataDir::open(&directory) {
+            Err(error) => printer::input(&format!("{error:#}")),
+            Ok(held) => match close_future_days(held.path(), &operator(), *today, now) {
+                Ok(closed) => report_closed(&closed, *today),
+                Err(error) => failed(error),
+            },
+        },
         Verb::Import { file, replace, forfeit_today } => {
             let ask = ImportAsk { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
             // Holding it says that no server runs, and keeps one from starting meanwhile.
@@ -131,18 +152,28 @@ fn failed(error: UpkeepError) -> Exit {
         | UpkeepError::Exists(_)
         | UpkeepError::InUse { .. }
         | UpkeepError::Unfit { .. }
+        | UpkeepError::OtherDay { .. }
         | UpkeepError::Unwritable { .. }) => anyhow::Error::from(error),
     };
     if is_input { printer::input(&error.to_string()) } else { printer::fault(&error) }
 }
 
-fn judge(report: &Report, as_json: bool) -> Exit {
+fn judge(report: &Report, as_json: bool, today: Day) -> Exit {
     let printed = if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { hold(report) };
     for fault in &report.faults {
         printer::say(&format!("damaged: {fault}"));
     }
     for record in &report.unreadable {
         printer::say(&format!("cannot be read: {record}"));
+    }
+    if let Some(day) = report.future_day {
+        let directory = report.path.parent().unwrap_or(Path::new("."));
+        printer::say(&format!(
+            "The ledger has opened {day}, which has not begun: requests are charged to it until it is over.\n\
+             If a wrong clock opened it, correct the clock, stop the server and close the day:\n  {}\n\
+             What was granted of it is then counted for {today}.",
+            close_command(directory, today)
+        ));
     }
     if let Some(reason) = report.faults.first() {
         let (path, reason) = (report.path.display().to_string(), reason.clone());
@@ -184,6 +215,7 @@ fn as_value(report: &Report) -> serde_json::Value {
         "applications": report.applications,
         "keys": report.keys,
         "keys_in_force": report.keys_in_force,
+        "future_day": report.future_day.map(|day| day.to_string()),
         "newest_day": report.newest_day.map(|day| day.to_string()),
         "granted": report.granted,
         "audit": report.audit,
@@ -244,6 +276,25 @@ fn written(exported: &Exported, damaged: bool) -> Exit {
         counts.applications, counts.keys, counts.ledger, counts.audit
     ));
     if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
+}
+
+fn report_closed(closed: &Closed, today: Day) -> Exit {
+    if closed.days.is_empty() {
+        printer::say(&format!("The ledger has opened no day after {today}: nothing was changed."));
+        return Exit::Done;
+    }
+    let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
+    printer::say(&format!(
+        "Closed {days}. {} units granted of it are counted for {today}. Every quota is whole again at {}.",
+        closed.granted,
+        today.end().rfc3339()
+    ));
+    Exit::Done
+}
+
+/// A date as an operator writes it.
+fn day(text: &str) -> Result<Day, String> {
+    Day::parse(text).ok_or_else(|| "write a date such as 2026-11-22".into())
 }
 
 fn told(imported: &Imported, ask: &ImportAsk) -> Exit {

@@ -35,7 +35,7 @@ impl Alarm {
             return;
         }
         self.end = Some(end);
-        match (&mut self.ringing, &self.clock.0) {
+        match (&mut self.ringing, &self.clock.source) {
             (Some(Ringing::System(sleep)), Source::System { .. }) => {
                 let left = end.since(self.clock.mono());
                 sleep.as_mut().reset(tokio::time::Instant::now() + left);

@@ -1,12 +1,13 @@
 //! The only source of time, with a hand-driven twin for tests.
 //!
 //! Everything that decides takes a [`Now`] as an argument; everything that waits, waits here. That is what lets a
-//! test walk the whole gateway an hour ahead in a millisecond. Not for: formatting in answers (see [`Wall::rfc3339`]
+//! test walk the whole gateway an hour ahead in a millisecond. A wall clock that is set is looked into by `steps`. Not for: formatting in answers (see [`Wall::rfc3339`]
 //! for the one spelling we use) and not for scheduling, which belongs to the engines.
 
 mod alarm;
+mod instants;
+mod steps;
 
-use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,179 +17,10 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
 pub use alarm::Alarm;
-
-const NANOS: u64 = 1_000_000_000;
-const DAY_SECONDS: u64 = 86_400;
-
-/// Time on the wall: nanoseconds since 1970-01-01 UTC. It may step; only the calendar is decided by it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Wall(u64);
-
-/// Time that only runs forward: nanoseconds since the clock was made. Every duration is measured by it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mono(u64);
-
-/// The running time starts ten years in, so that there is an instant for what happened before the start.
-const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
-
-/// A day of the UTC calendar, counted from 1970-01-01.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Day(u32);
-
-/// One reading of both times. A request is decided by one reading.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
-    /// The wall's time.
-    pub wall: Wall,
-    /// The running time.
-    pub mono: Mono,
-}
-
-impl Wall {
-    /// The instant that many seconds after 1970-01-01 UTC.
-    pub const fn from_seconds(seconds: u64) -> Self {
-        Self(seconds.saturating_mul(NANOS))
-    }
-
-    /// The instant that many milliseconds after 1970-01-01 UTC.
-    pub const fn from_millis(millis: u64) -> Self {
-        Self(millis.saturating_mul(1_000_000))
-    }
-
-    /// Whole seconds since 1970-01-01 UTC.
-    pub const fn seconds(self) -> u64 {
-        self.0 / NANOS
-    }
-
-    /// Whole milliseconds since 1970-01-01 UTC.
-    pub const fn millis(self) -> u64 {
-        self.0 / 1_000_000
-    }
-
-    /// The UTC day this instant lies in.
-    pub fn day(self) -> Day {
-        // A u64 of nanoseconds ends in the year 2554, far inside a u32 of days.
-        Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
-    }
-
-    /// This instant, later by `by`.
-    pub fn plus(self, by: Duration) -> Self {
-        Self(self.0.saturating_add(nanos(by)))
-    }
-
-    /// This instant, earlier by `by`.
-    pub fn minus(self, by: Duration) -> Self {
-        Self(self.0.saturating_sub(nanos(by)))
-    }
-
-    /// This instant if it is a whole second, else the next that is.
-    pub const fn rounded_up(self) -> Self {
-        Self::from_seconds(self.0.div_ceil(NANOS))
-    }
-
-    /// How long after `earlier` this is; zero if it is not.
-    pub const fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-
-    /// `2026-11-22T00:00:00Z`, with milliseconds only where there are any.
-    pub fn rfc3339(self) -> String {
-        let Ok(at) = jiff::Timestamp::from_millisecond(i64::try_from(self.millis()).unwrap_or(i64::MAX))
-        else {
-            return String::from("9999-12-31T23:59:59Z");
-        };
-        if self.millis().is_multiple_of(1_000) { format!("{at:.0}") } else { format!("{at:.3}") }
-    }
-
-    /// `Sun, 22 Nov 2026 00:00:00 GMT`, the spelling of HTTP headers.
-    pub fn http_date(self) -> String {
-        let seconds = i64::try_from(self.seconds()).unwrap_or(i64::MAX);
-        let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
-        at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
-    }
-
-    /// Reads an RFC 3339 instant; `None` for anything else and for times before 1970.
-    pub fn parse_rfc3339(text: &str) -> Option<Self> {
-        let at: jiff::Timestamp = text.trim().parse().ok()?;
-        u64::try_from(at.as_nanosecond()).ok().map(Self)
-    }
-
-    /// Reads the date of an HTTP header (RFC 9110's preferred form); `None` for anything else.
-    pub fn parse_http_date(text: &str) -> Option<Self> {
-        let rest = text.trim().strip_suffix(" GMT")?;
-        let civil = jiff::civil::DateTime::strptime("%a, %d %b %Y %H:%M:%S", rest).ok()?;
-        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-        u64::try_from(zoned.timestamp().as_second()).ok().map(Self::from_seconds)
-    }
-}
-
-impl Mono {
-    /// Nanoseconds since the clock was made.
-    pub const fn nanos(self) -> u64 {
-        self.0
-    }
-
-    /// The instant that many nanoseconds after the clock was made.
-    pub const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
-    }
-
-    /// This instant, later by `by`.
-    pub fn plus(self, by: Duration) -> Self {
-        Self(self.0.saturating_add(nanos(by)))
-    }
-
-    /// How long after `earlier` this is; zero if it is not.
-    pub const fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-}
-
-impl Now {
-    /// The running time at an instant of the wall, before or after now.
-    pub fn mono_at(self, wall: Wall) -> Mono {
-        let before = nanos(self.wall.since(wall));
-        Mono(self.mono.plus(wall.since(self.wall)).0.saturating_sub(before))
-    }
-
-    /// The wall's time at a running time, before or after now.
-    pub fn wall_at(self, mono: Mono) -> Wall {
-        self.wall.plus(mono.since(self.mono)).minus(self.mono.since(mono))
-    }
-}
-
-impl Day {
-    /// The day that many days after 1970-01-01.
-    pub const fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// Days since 1970-01-01.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// The instant at which this day begins.
-    pub const fn start(self) -> Wall {
-        Wall::from_seconds(self.0 as u64 * DAY_SECONDS)
-    }
-
-    /// The instant at which this day ends and the next begins.
-    pub const fn end(self) -> Wall {
-        Wall::from_seconds((self.0 as u64 + 1) * DAY_SECONDS)
-    }
-}
-
-impl fmt::Display for Day {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let start = self.start().rfc3339();
-        f.write_str(start.split('T').next().unwrap_or_default())
-    }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
+use instants::{Boot, NANOS, Reading, START};
+pub use instants::{Day, Mono, Now, Wall};
+use steps::Steps;
+pub use steps::{ClockEvent, Direction};
 
 /// Nanoseconds of one of the machine's clocks: read as a number, since each request reads some of them.
 #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
@@ -203,9 +35,12 @@ fn shown_by(clock: ClockId) -> u64 {
 #[error("the deadline passed")]
 pub struct Late;
 
-/// Where time comes from. Cheap to clone; all clones tell the same time.
+/// Where time comes from. Cheap to clone; all clones show the same time.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock {
+    source: Source,
+    steps: Arc<Steps>,
+}
 
 #[derive(Clone, Debug)]
 enum Source {
@@ -213,34 +48,93 @@ enum Source {
     System {
         started: u64,
     },
-    Hand(Arc<watch::Sender<Now>>),
+    Hand(Arc<watch::Sender<Reading>>),
 }
 
 /// The hand that moves a hand-driven clock.
 #[derive(Clone, Debug)]
-pub struct Hand(Arc<watch::Sender<Now>>);
+pub struct Hand(Arc<watch::Sender<Reading>>);
 
 /// In so short a time no clock is set that would matter to one request.
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// The clocks are read one after the other. Where that took longer, as in a process that was stopped meanwhile, their
+/// difference says nothing, and they are read again.
+const TOGETHER: Duration = Duration::from_millis(100);
+const READINGS: usize = 5;
+
+impl Source {
+    /// What two of the clocks show: all that a request needs.
+    fn now(&self) -> Now {
+        match self {
+            Self::System { started } => Now { wall: Wall(shown_by(ClockId::Realtime)), mono: mono(*started) },
+            Self::Hand(hand) => hand.borrow().now(),
+        }
+    }
+
+    /// What all of them show at one instant.
+    fn reading(&self) -> Reading {
+        let started = match self {
+            Self::System { started } => *started,
+            Self::Hand(hand) => return *hand.borrow(),
+        };
+        let read = || {
+            let before = shown_by(ClockId::Boottime);
+            let wall = Wall(shown_by(ClockId::Realtime));
+            let (mono, boot) = (mono(started), Boot(shown_by(ClockId::Boottime)));
+            (Reading { wall, mono, boot }, boot.since(Boot(before)))
+        };
+        let mut best = read();
+        for _ in 1..READINGS {
+            if best.1 <= TOGETHER {
+                break;
+            }
+            best = read();
+        }
+        best.0
+    }
+}
+
+/// The running time of the machine, from what it showed at the start.
+fn mono(started: u64) -> Mono {
+    Mono(START.0 + shown_by(ClockId::Monotonic).saturating_sub(started))
+}
+
 impl Clock {
     /// The machine's clocks.
     pub fn system() -> Self {
-        Self(Source::System { started: shown_by(ClockId::Monotonic) })
+        Self::new(Source::System { started: shown_by(ClockId::Monotonic) })
     }
 
     /// A clock that stands still at `start` until its hand is moved.
     pub fn hand_driven(start: Wall) -> (Self, Hand) {
-        let hand = Arc::new(watch::Sender::new(Now { wall: start, mono: START }));
-        (Self(Source::Hand(Arc::clone(&hand))), Hand(hand))
+        let shown = Reading { wall: start, mono: START, boot: Boot(START.0) };
+        let hand = Arc::new(watch::Sender::new(shown));
+        (Self::new(Source::Hand(Arc::clone(&hand))), Hand(hand))
+    }
+
+    fn new(source: Source) -> Self {
+        let steps = Arc::new(Steps::new(source.reading()));
+        Self { source, steps }
     }
 
     /// Both times, read now.
     pub fn now(&self) -> Now {
-        match &self.0 {
-            Source::System { .. } => Now { wall: Wall(shown_by(ClockId::Realtime)), mono: self.mono() },
-            Source::Hand(hand) => *hand.borrow(),
-        }
+        let now = self.source.now();
+        if self.steps.agree(now) { now } else { self.check() }
+    }
+
+    /// Both times, read now and compared with the boot-time clock. To be called every second or so, so that steps are
+    /// noticed without requests, and small corrections are followed.
+    #[cold]
+    pub fn check(&self) -> Now {
+        self.steps.decide(|| self.source.reading())
+    }
+
+    /// Where steps of the wall clock are reported, in place of where they were before. Called by whoever reads the clock
+    /// first after a step, so it must not wait.
+    pub fn report_steps_to(&self, listener: impl Fn(ClockEvent) + Send + Sync + 'static) {
+        self.steps.report_to(Arc::new(listener));
     }
 
     /// Both times, read now. Within a moment of `earlier` the wall clock is not asked again: it is as much later as the
@@ -253,33 +147,36 @@ impl Clock {
 
     /// The running time alone, which costs half of both.
     pub fn mono(&self) -> Mono {
-        match &self.0 {
-            Source::System { started } => {
-                Mono(START.0 + shown_by(ClockId::Monotonic).saturating_sub(*started))
-            }
+        match &self.source {
+            Source::System { started } => mono(*started),
             Source::Hand(hand) => hand.borrow().mono,
         }
     }
 
     /// Waits until the running time reaches `deadline`.
     pub async fn sleep_until(&self, deadline: Mono) {
-        match &self.0 {
+        match &self.source {
             Source::System { .. } => {
-                let left = deadline.since(self.now().mono);
+                let left = deadline.since(self.mono());
                 #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
                 tokio::time::sleep(left).await;
             }
             Source::Hand(hand) => {
                 let mut moved = hand.subscribe();
                 // The sender lives in `self`, so the channel cannot close while we wait.
-                moved.wait_for(|now| now.mono >= deadline).await.expect("self holds the sender").mono.nanos();
+                moved
+                    .wait_for(|shown| shown.mono >= deadline)
+                    .await
+                    .expect("self holds the sender")
+                    .mono
+                    .nanos();
             }
         }
     }
 
     /// Waits that long.
     pub async fn sleep(&self, time: Duration) {
-        self.sleep_until(self.now().mono.plus(time)).await;
+        self.sleep_until(self.mono().plus(time)).await;
     }
 
     /// Runs `work` until `deadline` at the latest. Work that is already done is never late.
@@ -294,19 +191,24 @@ impl Clock {
 
     /// Runs `work` for that long at the most.
     pub async fn within<F: Future>(&self, time: Duration, work: F) -> Result<F::Output, Late> {
-        self.until(self.now().mono.plus(time), work).await
+        self.until(self.mono().plus(time), work).await
     }
 }
 
 impl Hand {
-    /// Lets that much time pass, on both clocks.
+    /// Lets that much time pass, on all clocks.
     pub fn advance(&self, by: Duration) {
-        self.0.send_modify(|now| *now = Now { wall: now.wall.plus(by), mono: now.mono.plus(by) });
+        self.0.send_modify(|shown| *shown = shown.later(by));
+    }
+
+    /// Suspends the machine for that long: the wall clock and the boot-time clock go on, running time does not.
+    pub fn suspend(&self, by: Duration) {
+        self.0.send_modify(|shown| *shown = Reading { mono: shown.mono, ..shown.later(by) });
     }
 
     /// Steps the wall clock, as an operator or a time server does. Running time does not move.
     pub fn step_to(&self, wall: Wall) {
-        self.0.send_modify(|now| now.wall = wall);
+        self.0.send_modify(|shown| shown.wall = wall);
     }
 
     /// How many are waiting on this clock: what a test asks before it moves the hand.
@@ -318,23 +220,6 @@ impl Hand {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_day_ends_at_the_next_midnight() {
-        let noon = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
-        assert_eq!(noon.day().end().rfc3339(), "2026-11-22T00:00:00Z");
-        assert_eq!(noon.day().to_string(), "2026-11-21");
-    }
-
-    #[test]
-    fn instants_are_spelled_one_way_and_read_back() {
-        let at = Wall::from_millis(1_763_726_400_250);
-        assert_eq!(Wall::parse_rfc3339(&at.rfc3339()), Some(at));
-        let whole = Wall::from_seconds(1_763_726_400);
-        assert_eq!(Wall::parse_http_date(&whole.http_date()), Some(whole));
-        assert_eq!(whole.http_date(), "Fri, 21 Nov 2025 12:00:00 GMT");
-        assert_eq!(Wall::parse_http_date("yesterday"), None);
-    }
 
     #[tokio::test]
     async fn a_hand_driven_clock_wakes_its_sleepers_when_it_is_moved() {

@@ -16,7 +16,7 @@ impl Reading<'_> {
     /// Nothing where no origin is listed.
     pub(super) fn cors(&mut self) -> Option<Cors> {
         let max_age = self.duration("cors.max_age");
-        let written = self.origins();
+        let written = self.texts(PATH);
         if written.iter().any(|origin| origin == "*") {
             if written.len() > 1 {
                 let value = self.maybe(PATH);
@@ -38,10 +38,10 @@ impl Reading<'_> {
         (!origins.is_empty()).then(|| Cors::listed(origins, max_age))
     }
 
-    /// The texts of the list; of the environment, which knows no lists, what stands between commas.
-    fn origins(&mut self) -> Vec<String> {
-        let Some(value) = self.maybe(PATH) else { return Vec::new() };
-        let of_the_environment = self.written.variable(PATH).is_some();
+    /// The texts of a list; of the environment, which knows no lists, what stands between commas.
+    pub(super) fn texts(&mut self, path: &str) -> Vec<String> {
+        let Some(value) = self.maybe(path) else { return Vec::new() };
+        let of_the_environment = self.written.variable(path).is_some();
         let texts = match value {
             Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
             Value::String(text) if of_the_environment => {
@@ -56,7 +56,7 @@ impl Reading<'_> {
             | Value::Table(_) => None,
         };
         texts.unwrap_or_else(|| {
-            self.problem(PATH, Some(value), super::ValueKind::Texts.remedy());
+            self.problem(path, Some(value), super::ValueKind::Texts.remedy());
             Vec::new()
         })
     }

@@ -3,6 +3,7 @@
 //!
 //! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
 
+mod admin;
 mod cors;
 mod file;
 mod freshness;
@@ -45,6 +46,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where the side port listens.
     pub admin_listen: SocketAddr,
+    /// Host names under which the side port is asked.
+    pub admin_hosts: Vec<String>,
     /// The token of the side port.
     pub admin_token: Option<Secret>,
     /// Where state is kept.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use toml::Value;
 
-use crate::admin::Access;
 use crate::gateway::Sampling;
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use crate::secret::Secret;
@@ -38,6 +37,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
     let config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
+        admin_hosts: reading.admin_hosts(),
         admin_token: reading.token(),
         data_dir: PathBuf::from(reading.text("data_dir")),
         service: reading.text("service.name"),
@@ -164,17 +164,9 @@ impl<'w> Reading<'w> {
             .unwrap_or_default()
     }
 
-    fn secret(&mut self, path: &str) -> Option<Secret> {
+    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
         self.maybe(path)?;
         self.value(path, |value| value.as_str().map(str::to_owned)).map(Secret::new)
-    }
-
-    fn token(&mut self) -> Option<Secret> {
-        let token = self.secret("admin.token")?;
-        if let Err(error) = Access::with_token(Some(token.clone())) {
-            self.problem("admin.token", None, error.to_string());
-        }
-        Some(token)
     }
 
     fn base_url(&mut self) -> Option<String> {

@@ -67,6 +67,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("data_dir", Path, Some("\"scoregate-data\""), "Where state is kept: keys, quotas, the Unix socket."),
     setting("upstream", Words(&["built-in"]), None, "\"built-in\" for the backend inside; for one over the network write the table [upstream] in its place."),
     setting("admin.listen", Address, Some("\"127.0.0.1:9464\""), "Where the side port listens. Keep it on loopback or behind a firewall."),
+    setting("admin.hosts", Texts, Some("[]"), "Host names under which the side port is asked, such as [\"scoregate-side\"]; IP addresses and localhost always work. The environment puts commas between them."),
     setting("admin.token", Secret, None, "What the side port asks for before it shows or changes keys over TCP; at least 16 characters."),
     setting("admin.token_file", Path, None, "The file that holds the token, in place of it."),
     setting("service.name", Text, Some("\"scoregate\""), "The service's name in its documents and in the realm of a 401."),

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use scoregate::clock::{Clock, Day};
 use tempfile::TempDir;
 
-use crate::shell::{Ended, Program, Visitor, run, run_with};
+use crate::shell::{Ended, Program, Visitor, run, run_with, sqlite3, within_one_day};
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 
@@ -187,6 +188,85 @@ fn an_import_refuses_while_a_server_runs_and_says_what_would_do() {
     let newest = &trail["records"][0];
     assert_eq!(newest["what"], "import_store");
     assert!(newest["detail"].as_str().unwrap().contains("backup.db"), "{newest}");
+}
+
+/// Lets a server deliver this many answers.
+fn deliver(place: &Place, key: &str, answers: u32) {
+    let running = place.serve();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let visitor = Visitor::to(running.public()).await;
+        for _ in 0..answers {
+            assert_eq!(visitor.get("/api/v1/models", key).send().await.status, 200);
+        }
+    });
+    running.stop().with(0);
+}
+
+/// The command that a text has for closing days, for this day and place.
+fn closing(text: &str, today: Day, place: &Place) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("close-future-days --")).collect();
+    let [line] = lines.as_slice() else { panic!("it is not there once: {lines:?}") };
+    let command = &line[line.find("scoregate store").unwrap()..];
+    command
+        .replace("2026-11-22", &today.to_string())
+        .replace(" DIR", &format!(" {}", place.0.path().display()))
+}
+
+#[test]
+fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
+    within_one_day(|| {
+        let today = Clock::system().now().wall.day();
+        let tomorrow = Day::from_number(today.number() + 1);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let page = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+        let texts = [None, Some(page("README.md")), Some(page("deploy/prometheus/RUNBOOK.md"))];
+        for text in texts {
+            let place = Place::new();
+            let key = place.create("pro");
+            deliver(&place, &key, 3);
+            // As a server leaves it that the clock was a day ahead of.
+            let ahead = format!(
+                "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications"
+            );
+            sqlite3(place.0.path(), &ahead);
+            let running = place.serve();
+            let said = running.says("has not begun");
+            let checked = place.store(&["check"]).with(1);
+            let printed = closing(&checked.err, today, &place);
+            assert!(said.contains(&printed) && said.contains(&tomorrow.to_string()), "{said}");
+            let command = text.map_or(printed, |text| closing(&text, today, &place));
+            assert!(paste(&command).with(1).err.contains("stop it"), "it was run beside a server");
+            running.stop().with(0);
+
+            let closed = paste(&command).with(0);
+            assert!(closed.err.contains(&format!("Closed {tomorrow}. 9000 units")), "{}", closed.err);
+            assert_eq!(place.store(&["check"]).with(0).err, "");
+            let shown = place.run(&["keys", "list", "--json"]).with(0).json();
+            assert_eq!(shown["applications"][0]["granted_today"], 9_003);
+            let trail = place.run(&["keys", "audit", "--json"]).with(0).json();
+            assert_eq!(trail["records"][0]["what"], "close_future_days");
+            deliver(&place, &key, 1);
+            let days = sqlite3(place.0.path(), "SELECT day, granted FROM ledger");
+            assert_eq!(days, format!("{today}|9004\n"), "the gateway is back on today");
+            assert!(paste(&command).with(0).err.contains("nothing was changed"));
+        }
+    });
+}
+
+#[test]
+fn a_command_that_closes_days_is_refused_for_another_date_than_the_machine_shows() {
+    let place = Place::new();
+    place.create("pro");
+    let refused = place.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
+    assert!(refused.err.contains("correct the clock"), "{}", refused.err);
+    for wrong in ["2026-02-30", "today", "20261122"] {
+        let refused = place.store(&["close-future-days", "--today", wrong]).with(1);
+        assert!(refused.err.contains("2026-11-22"), "{}", refused.err);
+    }
+    let nowhere = Place::new();
+    let refused = nowhere.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
+    assert!(refused.err.contains("there is no store"), "{}", refused.err);
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! The wall clock is set while requests come: by an hour back, ten seconds back across midnight, a day forth and back.
-//! No step grants a second time, none freezes or refills a minute, and the day of a caller never goes back.
+//! No step grants a second time, none freezes or refills a minute, and the day of a caller never goes back. A clock that
+//! is ahead for less than a minute changes nothing.
 
 use std::time::Duration;
 
 use scoregate::clock::Wall;
+use scoregate::gateway::NewApplication;
+use scoregate::store::OwnLimits;
 
 use crate::balances::own;
 use crate::shell::sqlite3;
@@ -74,9 +77,87 @@ async fn clock_steps_ten_seconds_back_across_midnight_reopen_nothing() {
 }
 
 #[tokio::test]
-async fn clock_steps_a_day_forth_and_back_are_one_new_quota_in_all() {
-    let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 60), ("2026-11-21T12:02:00Z", 400)];
+async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_up_no_quota() {
+    let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 59), ("2026-11-21T12:01:59Z", 400)];
     let (served, granted) = stays(&places).await;
-    assert_eq!(served[1] + served[2], DAY);
-    assert_eq!(granted, format!("2026-11-21|{}\n2026-11-22|{DAY}\n", served[0]));
+    assert_eq!(served.iter().sum::<u32>(), DAY);
+    assert_eq!(granted, format!("2026-11-21|{DAY}\n"));
+}
+
+#[tokio::test]
+async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
+    let places = [("2026-11-21T12:00:00Z", 150), ("2026-11-22T12:02:30Z", 60), ("2026-11-22T12:03:30Z", 400)];
+    let (served, granted) = stays(&places).await;
+    // The first day is spent by then, and for a minute it goes on.
+    assert_eq!((served[0], served[1], served[2]), (DAY, 0, DAY));
+    assert_eq!(granted, format!("2026-11-21|{DAY}\n2026-11-22|{DAY}\n"));
+}
+
+#[tokio::test]
+async fn clock_steps_a_day_forth_for_long_and_back_are_one_new_quota_in_all() {
+    let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 120), ("2026-11-21T12:03:00Z", 400)];
+    let (served, granted) = stays(&places).await;
+    let today: u32 = granted.lines().next().unwrap().split_once('|').unwrap().1.parse().unwrap();
+    assert_eq!(served.iter().sum::<u32>(), today + DAY);
+    assert_eq!(granted, format!("2026-11-21|{today}\n2026-11-22|{DAY}\n"));
+}
+
+#[tokio::test]
+async fn a_key_does_not_end_because_the_clock_is_ahead_for_a_moment() {
+    let world = World::new().await;
+    let new = NewApplication {
+        name: "a guest".into(),
+        tier: "pro".into(),
+        own: OwnLimits::default(),
+        contact: None,
+        note: None,
+        expires_at: Wall::parse_rfc3339("2026-11-21T18:00:00Z"),
+    };
+    let issued = world.running.registrar.create("test", new).await.unwrap();
+    let key = issued.key.expose();
+    world.hand.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
+    world.running.gateway().sweep();
+    assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
+    world.hand.step_to(Wall::parse_rfc3339("2026-11-21T12:00:01Z").unwrap());
+    assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
+}
+
+#[tokio::test]
+async fn steps_of_the_clock_are_counted_by_their_direction_and_corrections_are_not() {
+    let world = World::new().await;
+    let counted = async || {
+        let mut counts = [0; 2];
+        for (count, direction) in counts.iter_mut().zip(["forward", "backward"]) {
+            *count =
+                world.counted(&format!("scoregate_clock_steps_total{{direction=\"{direction}\"}}")).await;
+        }
+        counts
+    };
+    let to = async |place: &str| {
+        world.hand.step_to(Wall::parse_rfc3339(place).unwrap());
+        world.get("/healthz").send().await;
+        counted().await
+    };
+    assert!(world.scrape().await.contains("scoregate_clock_steps_total{direction=\"forward\"} 0"));
+    assert_eq!(to("2026-11-21T12:00:50Z").await, [0, 0]);
+    assert_eq!(to("2026-11-21T12:00:00Z").await, [0, 0]);
+    assert_eq!(to("2026-11-22T12:00:00Z").await, [1, 0]);
+    assert_eq!(to("2026-11-21T12:00:00Z").await, [1, 1]);
+    assert_eq!(to("2026-11-20T12:00:00Z").await, [1, 2]);
+    world.hand.suspend(Duration::from_hours(24));
+    world.get("/healthz").send().await;
+    assert_eq!(counted().await, [1, 2], "a machine that slept is no step");
+}
+
+#[tokio::test]
+async fn a_step_of_the_clock_is_noticed_without_requests() {
+    let world = World::new().await;
+    world.hand.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
+    let forward = "scoregate_clock_steps_total{direction=\"forward\"}";
+    // The task that looks may be under way to its sleep: it is there some time.
+    while world.counted(forward).await == 0 {
+        world.pass(Duration::from_millis(100));
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.counted(forward).await, 1);
 }

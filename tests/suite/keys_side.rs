@@ -61,7 +61,7 @@ async fn every_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
             ("localhost", "", 401),
             ("localhost", "Authorization: Bearer a-token-of-the-side-porT\r\n", 401),
             ("localhost", "X-API-Key: a-token-of-the-side-port\r\n", 401),
-            ("evil.example", &bearer, 403),
+            ("evil.example", &bearer, 421),
             ("localhost", &format!("{bearer}Origin: http://localhost\r\n"), 403),
             ("localhost", &format!("{bearer}Origin: null\r\n"), 403),
         ] {
@@ -189,7 +189,7 @@ async fn a_batch_answers_for_each_key_and_its_size_is_bounded() {
     let many = json!({"keys": vec![0; 501]});
     assert_eq!(asked(&world, "POST", "/v1/applications/import", &many).await.status, 400);
     let large = json!({"name": "x".repeat(70_000), "tier": "pro"});
-    assert_eq!(asked(&world, "POST", "/v1/applications", &large).await.status, 400);
+    assert_eq!(asked(&world, "POST", "/v1/applications", &large).await.status, 413);
     let whole = json!({"keys": (0..500).map(|number| line(&number.to_string())).collect::<Vec<_>>()});
     assert_eq!(asked(&world, "POST", "/v1/applications/import", &whole).await.json()["taken"], 500);
 }

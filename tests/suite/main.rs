@@ -95,6 +95,7 @@ mod secret_files;
 mod seeds;
 mod settings_side;
 mod shell;
+mod side_port;
 mod sigterm;
 mod standing;
 mod strangers;

@@ -1,5 +1,7 @@
 //! Why a command was not carried out: one sentence for the operator, one status for programs.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +38,34 @@ impl Problem {
 
     pub(in crate::admin) fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "send the admin token as `Authorization: Bearer TOKEN`")
+    }
+
+    pub(in crate::admin) fn misdirected() -> Self {
+        Self::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this host name is not served here: use an IP address or localhost, or list the name in `admin.hosts`",
+        )
+    }
+
+    pub(in crate::admin) fn too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body is too large: at most {limit} bytes are accepted for this path"),
+        )
+    }
+
+    pub(in crate::admin) fn too_slow(timeout: Duration) -> Self {
+        let seconds = timeout.as_secs();
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body was not received within {seconds} s: send it again on a new connection"),
+        )
+    }
+
+    /// Whether the connection ends with it, because the body was not read to its end.
+    pub(in crate::admin) const fn closes(&self) -> bool {
+        self.status == StatusCode::PAYLOAD_TOO_LARGE.as_u16()
+            || self.status == StatusCode::REQUEST_TIMEOUT.as_u16()
     }
 
     pub(in crate::admin) fn not_found() -> Self {

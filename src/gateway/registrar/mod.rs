@@ -148,9 +148,6 @@ impl Registrar {
         let today = self.clock.now().wall.day();
         // A clock that went backwards does not reopen a day: the newest that was opened goes on.
         let day = self.store.newest_day().await?.map_or(today, |newest| newest.max(today));
-        if day > today {
-            tracing::error!(%day, "the ledger has opened a day that is yet to come: its quota is all there is until then");
-        }
         let terms = self.terms.load_full();
         let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
         while let Some(reading) = next {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Fault;
 use super::records;
-use crate::clock::{Day, Wall};
+use crate::clock::Day;
 use crate::store::{GiveBack, Lease, LeaseAsk, StoreError};
 
 /// Days that are kept for people to look at. None but the newest is ever written again.
@@ -111,6 +111,5 @@ fn written(day: Day) -> Result<String, Fault> {
 
 /// Reads a day as the ledger writes it.
 pub(super) fn read(text: &str) -> Option<Day> {
-    let day = Wall::parse_rfc3339(&format!("{text}T00:00:00Z"))?.day();
-    (day.to_string() == text).then_some(day)
+    Day::parse(text)
 }

@@ -65,6 +65,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "reload", most: 2, meaning: "settings that were read again: in force, or refused" },
     LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
     LabelRow { name: "version", most: 1, meaning: "the version of the program" },
+    LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
     LabelRow { name: "room", most: 2, meaning: "requests whose document is at hand, and those that wait for the backend" },
 ];
 
@@ -117,6 +118,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_accept_failures_total", kind: Kind::Counter, labels: &[], meaning: "Connections that could not be accepted." },
     Row { name: "scoregate_log_lines_lost_total", kind: Kind::Counter, labels: &["log"], meaning: "Log lines that were not written because nobody read them in time, or because the disk was full." },
     Row { name: "scoregate_heartbeat_age_seconds", kind: Kind::Gauge, labels: &[], meaning: "Time since the public port's runtime last ran its heartbeat task, which it does twice a second. Above 5 s the side port reports not ready, above 20 s not alive." },
+    Row { name: "scoregate_clock_steps_total", kind: Kind::Counter, labels: &["direction"], meaning: "Steps of the wall clock of more than a minute against the boot-time clock." },
     Row { name: "scoregate_build_info", kind: Kind::Gauge, labels: &["version"], meaning: "Always 1: which version runs." },
     Row { name: process::CPU, kind: Kind::Counter, labels: &[], meaning: "Seconds that the process has spent on processors." },
     Row { name: "process_resident_memory_bytes", kind: Kind::Gauge, labels: &[], meaning: "Memory of the process that is in use." },

@@ -45,10 +45,49 @@ fn a_day_that_was_opened_before_it_came_is_a_finding_until_it_is_here() {
     let id = wait(created(&store));
     wait(store.lease(asking(id, Day::from_number(TODAY.number() + 1), 1, 10))).unwrap();
     drop(store);
-    let faults = |now: Wall| upkeep::check(directory.path(), now).unwrap().faults;
-    let found = faults(NOW);
-    assert!(found.len() == 1 && found[0].contains("is yet to come"), "{found:?}");
-    assert_eq!(faults(NOW.plus(std::time::Duration::from_hours(24))), [""; 0]);
+    let check = |now: Wall| upkeep::check(directory.path(), now).unwrap();
+    let found = check(NOW);
+    assert!(!found.is_sound() && found.faults.is_empty(), "the file is not damaged: {found:?}");
+    assert_eq!(found.future_day, Some(Day::from_number(TODAY.number() + 1)));
+    assert!(check(NOW.plus(std::time::Duration::from_hours(24))).is_sound());
+}
+
+#[test]
+fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
+    let (directory, store) = fresh();
+    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    let day = |later: u32| Day::from_number(TODAY.number() + later);
+    for (id, later, want) in [(one, 0, 4), (one, 1, 5), (other, 1, 7), (one, 3, 3)] {
+        wait(store.lease(asking(id, day(later), want, 10))).unwrap();
+    }
+    drop(store);
+    edit(&directory, "INSERT INTO ledger (day, application, granted) VALUES ('never', 'app_0123456789a', 9)");
+    let close = |today, now| upkeep::close_future_days(directory.path(), "anna", today, now);
+    let refused = close(day(1), NOW).unwrap_err();
+    assert!(matches!(refused, UpkeepError::OtherDay { .. }) && refused.is_input(), "{refused}");
+    assert_eq!(
+        upkeep::check(directory.path(), NOW).unwrap().future_day,
+        Some(day(3)),
+        "a refusal changed it"
+    );
+    let closed = close(TODAY, NOW).unwrap();
+    assert_eq!((closed.days, closed.granted), (vec![day(1), day(3)], 15));
+    assert_eq!(close(TODAY, NOW).unwrap().days, []);
+    let report = upkeep::check(directory.path(), NOW).unwrap();
+    assert_eq!((report.newest_day, report.future_day, report.granted), (Some(TODAY), None, 4 + 15));
+
+    let store = Embedded::open(directory.path()).unwrap();
+    let granted = |id, day| wait(store.application(id, day)).unwrap().unwrap().granted;
+    assert_eq!((granted(one, TODAY), granted(other, TODAY)), (12, 7));
+    assert_eq!((granted(one, day(1)), granted(other, day(1))), (0, 0));
+    let lease = |id, want| wait(store.lease(asking(id, TODAY, want, 10))).unwrap();
+    assert_eq!(lease(one, 1), Lease::Granted { units: 0, total: 12, grace: 0 }, "today is not granted twice");
+    assert_eq!(lease(other, 9), Lease::Granted { units: 3, total: 10, grace: 0 });
+    let tomorrow = wait(store.lease(asking(one, day(1), 99, 10))).unwrap();
+    assert_eq!(tomorrow, Lease::Granted { units: 10, total: 10, grace: 0 });
+    let trail = wait(store.audit(AuditAsk { most: 9, ..Default::default() })).unwrap();
+    let told: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
+    assert!(told.len() == 1 && told[0].who == "anna" && told[0].detail.contains("15 units"), "{trail:?}");
 }
 
 /// Its export without the first and last line, which name the instant.

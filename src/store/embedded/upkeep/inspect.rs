@@ -41,6 +41,8 @@ pub struct Report {
     pub granted: u64,
     /// How many changes the audit trail tells.
     pub audit: u64,
+    /// The newest day, if it has not begun: requests are charged to it until it is over.
+    pub future_day: Option<Day>,
     /// What is wrong with the file: it has to be replaced.
     pub faults: Vec<String>,
     /// Records that cannot be read, each with the reason. The gateway passes them over.
@@ -50,7 +52,7 @@ pub struct Report {
 impl Report {
     /// Whether nothing has to be mended.
     pub fn is_sound(&self) -> bool {
-        self.faults.is_empty() && self.unreadable.is_empty()
+        self.faults.is_empty() && self.unreadable.is_empty() && self.future_day.is_none()
     }
 }
 
@@ -66,10 +68,7 @@ pub fn check(directory: &Path, now: Wall) -> Result<Report, UpkeepError> {
     }
     let mut report = at_instant(&path, now).map_err(|fault| fault.told("be read", &path))?;
     // Whoever asks as of no instant does not ask about that.
-    if let Some(ahead) = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default()) {
-        let reason = "is yet to come: until it is over, its quota is all there is";
-        report.faults.push(format!("the ledger has opened {ahead}, which {reason}"));
-    }
+    report.future_day = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default());
     Ok(report)
 }
 
@@ -95,6 +94,7 @@ fn at_instant(path: &Path, now: Wall) -> Result<Report, Fault> {
             newest_day: None,
             granted: 0,
             audit: 0,
+            future_day: None,
             faults: sound::findings(&snapshot)?,
             unreadable: Vec::new(),
         };

@@ -1,10 +1,11 @@
 //! What an operator does with the file as a whole: check it, back it up, write it out, and put another in its place.
 //!
-//! Nothing here needs a store that is open; all but [`import()`] work while a server runs, and none writes to the file it
-//! reads. Not for: single keys (`scoregate keys`), nor for asking the operator anything.
+//! Nothing here needs a store that is open; all but [`import()`] and [`close_future_days`] work while a server runs, and none writes to the file it
+//! reads, but [`close_future_days`]. Not for: single keys (`scoregate keys`), nor for asking the operator anything.
 
 mod carry;
 mod dump;
+mod future;
 mod import;
 mod inspect;
 mod lines;
@@ -20,10 +21,12 @@ use std::path::{Path, PathBuf};
 use super::beside::{HALF, beside, remove_database, sync_directory};
 use super::fault::Fault;
 use super::file;
+use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 
 pub use super::beside::way_back;
 pub use dump::{Exported, export};
+pub use future::{Closed, close_command, close_future_days};
 pub use import::{ImportAsk, Imported, import};
 pub use inspect::{Report, check};
 pub use lines::Counts;
@@ -55,6 +58,17 @@ pub enum UpkeepError {
         /// What is wrong.
         reason: String,
     },
+    /// Another date was said than the machine's clock shows.
+    #[error(
+        "today is {} by this machine's clock ({}) and not {said}: correct the clock, or say the other date",
+        clock.day(), clock.rfc3339()
+    )]
+    OtherDay {
+        /// What was said.
+        said: Day,
+        /// What the clock shows.
+        clock: Wall,
+    },
     /// The output cannot be written.
     #[error("{} cannot be written: {source}", path.display())]
     Unwritable {
@@ -72,7 +86,11 @@ impl UpkeepError {
     /// Whether the operator can mend it by asking for something else.
     pub const fn is_input(&self) -> bool {
         match self {
-            Self::NoStore(_) | Self::Exists(_) | Self::InUse { .. } | Self::Unfit { .. } => true,
+            Self::NoStore(_)
+            | Self::Exists(_)
+            | Self::InUse { .. }
+            | Self::Unfit { .. }
+            | Self::OtherDay { .. } => true,
             Self::Unwritable { .. } | Self::Store(_) => false,
         }
     }

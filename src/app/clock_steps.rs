@@ -1,0 +1,76 @@
+//! Steps of the wall clock, counted and logged.
+//!
+//! Not for: which time applies after a step (`clock`).
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, ClockEvent, Direction, Wall};
+use crate::telemetry::metrics::{Counter, Family, Label, Registry};
+
+/// How often the clocks are compared where no request does it.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+impl Label for Direction {
+    const NAME: &'static str = "direction";
+    fn index(self) -> usize {
+        match self {
+            Self::Forward => 0,
+            Self::Backward => 1,
+        }
+    }
+}
+
+/// Counts and logs the steps of this clock from now on.
+pub(super) fn begin(clock: &Clock, registry: &Registry) {
+    let words = ["forward", "backward"].map(str::to_owned);
+    let steps: Family<Counter, Direction> = registry.counters("scoregate_clock_steps_total", &words);
+    clock.report_steps_to(move |event| {
+        if let ClockEvent::Stepped { direction, .. } = event {
+            steps.count(direction);
+        }
+        log(event);
+    });
+}
+
+/// Compares the clocks every second, so that a step is noticed without requests.
+pub(super) async fn watch(clock: Clock, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(CHECK_EVERY) => {}
+        }
+        clock.check();
+    }
+}
+
+fn log(event: ClockEvent) {
+    match event {
+        ClockEvent::Stepped { direction: Direction::Forward, from, to, applies } => {
+            let (ahead, from, to) = (to.since(from), from.rfc3339(), to.rfc3339());
+            tracing::error!(
+                ?ahead, from, to, day = %applies.day(),
+                "the wall clock was set ahead; it applies once it has stayed there for a minute, and the current UTC day \
+                 goes on until then"
+            );
+        }
+        ClockEvent::Stepped { direction: Direction::Backward, from, to, applies } => {
+            let (back, from, to) = (from.since(to), from.rfc3339(), to.rfc3339());
+            tracing::error!(
+                ?back, from, to, day = %applies.day(),
+                "the wall clock was set back; a UTC day that was opened stays open. `scoregate store check` says \
+                 whether that day has not begun yet, and how to close it"
+            );
+        }
+        ClockEvent::Followed { from, to } => {
+            let (before, day): (Wall, _) = (from, to.day());
+            let (from, to) = (before.rfc3339(), to.rfc3339());
+            tracing::error!(
+                from, to, %day,
+                "the wall clock has stayed ahead for a minute and applies from now on{}",
+                if day > before.day() { ": a new UTC day is open" } else { "" }
+            );
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! At the start: the newest UTC day that the ledger has opened, compared with the machine's clock.
+//!
+//! A start has no earlier reading of the boot-time clock to compare with, so a clock that is wrong is only noticed here.
+//! Not for: closing days (`store::upkeep`).
+
+use std::path::Path;
+
+use crate::clock::Wall;
+use crate::store::{Store, StoreError, upkeep};
+
+/// A ledger that was not written for longer than this is unusual enough for a warning.
+const LONG_IDLE_DAYS: u32 = 7;
+
+/// Logs a day that has not begun yet, with the command that closes it, and a clock that is days ahead of the ledger.
+pub(super) async fn report(store: &dyn Store, data_dir: &Path, now: Wall) -> Result<(), StoreError> {
+    let (Some(newest), today) = (store.newest_day().await?, now.day()) else { return Ok(()) };
+    if newest > today {
+        let command = upkeep::close_command(data_dir, today);
+        tracing::error!(
+            day = %newest, now = now.rfc3339(), command,
+            "the ledger has opened a UTC day that has not begun: requests are charged to it until it is over. If a \
+             wrong clock opened it, correct the clock, stop the server and run the command"
+        );
+    } else if today.number() - newest.number() > LONG_IDLE_DAYS {
+        tracing::warn!(
+            day = %newest, now = now.rfc3339(),
+            "the machine's clock is more than {LONG_IDLE_DAYS} days ahead of the newest UTC day in the ledger: check the \
+             clock if the server was not idle for that long"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! Instants and days: nanoseconds of the wall clock and of running time, and days of the UTC calendar.
+//!
+//! Pure. Not for: reading a clock.
+
+use std::fmt;
+use std::time::Duration;
+
+pub(super) const NANOS: u64 = 1_000_000_000;
+const DAY_SECONDS: u64 = 86_400;
+
+/// Time on the wall: nanoseconds since 1970-01-01 UTC. It may step; only the calendar is decided by it. A clock gives the
+/// time that applies, which after a step forward is for a minute not what the machine shows (see `steps`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Wall(pub(super) u64);
+
+/// Time that only runs forward: nanoseconds since the clock was made. Every duration is measured by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mono(pub(super) u64);
+
+/// The running time starts ten years in, so that there is an instant for what happened before the start.
+pub(super) const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
+
+/// Time since the machine was booted, in nanoseconds: it runs on during suspend, and nobody can set it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Boot(pub(super) u64);
+
+/// What the machine's clocks show together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub(super) wall: Wall,
+    pub(super) mono: Mono,
+    pub(super) boot: Boot,
+}
+
+/// A day of the UTC calendar, counted from 1970-01-01.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(u32);
+
+/// One reading of both times. A request is decided by one reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// The wall's time.
+    pub wall: Wall,
+    /// The running time.
+    pub mono: Mono,
+}
+
+impl Wall {
+    /// The instant that many seconds after 1970-01-01 UTC.
+    pub const fn from_seconds(seconds: u64) -> Self {
+        Self(seconds.saturating_mul(NANOS))
+    }
+
+    /// The instant that many milliseconds after 1970-01-01 UTC.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Whole seconds since 1970-01-01 UTC.
+    pub const fn seconds(self) -> u64 {
+        self.0 / NANOS
+    }
+
+    /// Whole milliseconds since 1970-01-01 UTC.
+    pub const fn millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// The UTC day this instant lies in.
+    pub fn day(self) -> Day {
+        // A u64 of nanoseconds ends in the year 2554, far inside a u32 of days.
+        Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
+    }
+
+    /// This instant, later by `by`.
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(by)))
+    }
+
+    /// This instant, earlier by `by`.
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(by)))
+    }
+
+    /// This instant if it is a whole second, else the next that is.
+    pub const fn rounded_up(self) -> Self {
+        Self::from_seconds(self.0.div_ceil(NANOS))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// `2026-11-22T00:00:00Z`, with milliseconds only where there are any.
+    pub fn rfc3339(self) -> String {
+        let Ok(at) = jiff::Timestamp::from_millisecond(i64::try_from(self.millis()).unwrap_or(i64::MAX))
+        else {
+            return String::from("9999-12-31T23:59:59Z");
+        };
+        if self.millis().is_multiple_of(1_000) { format!("{at:.0}") } else { format!("{at:.3}") }
+    }
+
+    /// `Sun, 22 Nov 2026 00:00:00 GMT`, the spelling of HTTP headers.
+    pub fn http_date(self) -> String {
+        let seconds = i64::try_from(self.seconds()).unwrap_or(i64::MAX);
+        let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
+        at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    }
+
+    /// Reads an RFC 3339 instant; `None` for anything else and for times before 1970.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let at: jiff::Timestamp = text.trim().parse().ok()?;
+        u64::try_from(at.as_nanosecond()).ok().map(Self)
+    }
+
+    /// Reads the date of an HTTP header (RFC 9110's preferred form); `None` for anything else.
+    pub fn parse_http_date(text: &str) -> Option<Self> {
+        let rest = text.trim().strip_suffix(" GMT")?;
+        let civil = jiff::civil::DateTime::strptime("%a, %d %b %Y %H:%M:%S", rest).ok()?;
+        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        u64::try_from(zoned.timestamp().as_second()).ok().map(Self::from_seconds)
+    }
+}
+
+impl Mono {
+    /// Nanoseconds since the clock was made.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The instant that many nanoseconds after the clock was made.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// This instant, later by `by`.
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(by)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Boot {
+    /// How long after `earlier` this is; zero if it is not.
+    pub(super) const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Reading {
+    pub(super) const fn now(self) -> Now {
+        Now { wall: self.wall, mono: self.mono }
+    }
+
+    pub(super) fn later(self, by: Duration) -> Self {
+        let boot = Boot(self.boot.0.saturating_add(nanos(by)));
+        Self { wall: self.wall.plus(by), mono: self.mono.plus(by), boot }
+    }
+}
+
+impl Now {
+    /// The running time at an instant of the wall, before or after now.
+    pub fn mono_at(self, wall: Wall) -> Mono {
+        let before = nanos(self.wall.since(wall));
+        Mono(self.mono.plus(wall.since(self.wall)).0.saturating_sub(before))
+    }
+
+    /// The wall's time at a running time, before or after now.
+    pub fn wall_at(self, mono: Mono) -> Wall {
+        self.wall.plus(mono.since(self.mono)).minus(self.mono.since(mono))
+    }
+}
+
+impl Day {
+    /// The day that many days after 1970-01-01.
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Reads a day such as `2026-11-22`; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let day = Wall::parse_rfc3339(&format!("{text}T00:00:00Z"))?.day();
+        (day.to_string() == text).then_some(day)
+    }
+
+    /// Days since 1970-01-01.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The instant at which this day begins.
+    pub const fn start(self) -> Wall {
+        Wall::from_seconds(self.0 as u64 * DAY_SECONDS)
+    }
+
+    /// The instant at which this day ends and the next begins.
+    pub const fn end(self) -> Wall {
+        Wall::from_seconds((self.0 as u64 + 1) * DAY_SECONDS)
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = self.start().rfc3339();
+        f.write_str(start.split('T').next().unwrap_or_default())
+    }
+}
+
+pub(super) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_ends_at_the_next_midnight() {
+        let noon = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
+        assert_eq!(noon.day().end().rfc3339(), "2026-11-22T00:00:00Z");
+        assert_eq!(noon.day().to_string(), "2026-11-21");
+    }
+
+    #[test]
+    fn instants_are_spelled_one_way_and_read_back() {
+        let at = Wall::from_millis(1_763_726_400_250);
+        assert_eq!(Wall::parse_rfc3339(&at.rfc3339()), Some(at));
+        let whole = Wall::from_seconds(1_763_726_400);
+        assert_eq!(Wall::parse_http_date(&whole.http_date()), Some(whole));
+        assert_eq!(whole.http_date(), "Fri, 21 Nov 2025 12:00:00 GMT");
+        assert_eq!(Wall::parse_http_date("yesterday"), None);
+    }
+}

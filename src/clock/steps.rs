@@ -1,0 +1,361 @@
+//! Steps of the wall clock: which wall time applies after the machine's clock was set.
+//!
+//! The wall clock is compared with the boot-time clock, which runs on during suspend and cannot be set. A step forward of
+//! more than a minute is followed once the clock has stayed there for a minute; until then the time is extrapolated from
+//! before the step. A shorter excursion therefore opens no day and ends no key. A step backward is followed at once.
+//!
+//! [`Timeline`] is the decision, and pure. [`Steps`] shares it between the clones of a clock. Not for: what a day that
+//! goes back means to quotas (`limits`).
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::instants::{Boot, NANOS, Reading};
+use super::{Now, Wall};
+
+/// A smaller difference is an ordinary correction and is followed at once.
+const NOTICED: u64 = 60 * NANOS;
+
+/// How long the clock has to stay ahead before it is followed.
+const HELD: Duration = Duration::from_mins(1);
+
+/// In place of an offset: every reading is to be decided. No offset of a real clock is near it.
+const UNDECIDED: u64 = 1 << 63;
+
+/// The direction of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The clock was set ahead.
+    Forward,
+    /// The clock was set back.
+    Backward,
+}
+
+/// What happened to the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockEvent {
+    /// The clock was set.
+    Stepped {
+        /// In which direction.
+        direction: Direction,
+        /// What the clock would show without the step.
+        from: Wall,
+        /// What it shows.
+        to: Wall,
+        /// The time that applies from now on.
+        applies: Wall,
+    },
+    /// A step forward has lasted for a minute: the clock is followed from now on.
+    Followed {
+        /// The time that applied until now.
+        from: Wall,
+        /// What the clock shows.
+        to: Wall,
+    },
+}
+
+/// The decision which wall time applies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeline {
+    /// The wall clock minus the boot-time clock, as it applies.
+    offset: i128,
+    /// A step forward that is not followed yet.
+    ahead: Option<Ahead>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    offset: i128,
+    since: Boot,
+}
+
+impl Timeline {
+    /// A timeline that begins with what the clocks show.
+    pub(super) fn new(wall: Wall, boot: Boot) -> Self {
+        Self { offset: offset(wall, boot), ahead: None }
+    }
+
+    /// The wall time that applies when the clocks show this, and what happened to the clock since the last reading.
+    pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
+        let (shown, noticed) = (offset(wall, boot), i128::from(NOTICED));
+        let (difference, extrapolated) = (shown - self.offset, at(self.offset, boot));
+        let follow = Self { offset: shown, ahead: None };
+        let hold = |since| Self { ahead: Some(Ahead { offset: shown, since }), ..self };
+        let stepped =
+            |direction, from, applies| Some(ClockEvent::Stepped { direction, from, to: wall, applies });
+        let Some(ahead) = self.ahead else {
+            return if difference > noticed {
+                (hold(boot), extrapolated, stepped(Direction::Forward, extrapolated, extrapolated))
+            } else if difference < -noticed {
+                (follow, wall, stepped(Direction::Backward, extrapolated, wall))
+            } else {
+                (follow, wall, None)
+            };
+        };
+        let (further, from) = (shown - ahead.offset, at(ahead.offset, boot));
+        if difference <= noticed {
+            (follow, wall, stepped(Direction::Backward, from, wall))
+        } else if further > noticed {
+            (hold(boot), extrapolated, stepped(Direction::Forward, from, extrapolated))
+        } else if further < -noticed {
+            (hold(boot), extrapolated, stepped(Direction::Backward, from, extrapolated))
+        } else if boot.since(ahead.since) >= HELD {
+            (follow, wall, Some(ClockEvent::Followed { from: extrapolated, to: wall }))
+        } else {
+            (hold(ahead.since), extrapolated, None)
+        }
+    }
+}
+
+fn offset(wall: Wall, boot: Boot) -> i128 {
+    i128::from(wall.0) - i128::from(boot.0)
+}
+
+fn at(offset: i128, boot: Boot) -> Wall {
+    Wall(u64::try_from(i128::from(boot.0) + offset).unwrap_or_default())
+}
+
+/// Receives what happens to the wall clock.
+type Listener = Arc<dyn Fn(ClockEvent) + Send + Sync>;
+
+/// The timeline that the clones of a clock share.
+pub(super) struct Steps {
+    /// The wall clock minus the running time, while nothing is held; else [`UNDECIDED`]. It spares a request the lock.
+    agreed: AtomicU64,
+    timeline: Mutex<Timeline>,
+    listener: Mutex<Option<Listener>>,
+}
+
+impl Steps {
+    pub(super) fn new(shown: Reading) -> Self {
+        Self {
+            agreed: AtomicU64::new(apart(shown.now())),
+            timeline: Mutex::new(Timeline::new(shown.wall, shown.boot)),
+            listener: Mutex::default(),
+        }
+    }
+
+    /// Whether a reading needs no decision: the wall clock has gone as far as the running time.
+    pub(super) fn agree(&self, now: Now) -> bool {
+        let difference = apart(now).wrapping_sub(self.agreed.load(Ordering::Relaxed));
+        difference.wrapping_add(NOTICED) <= 2 * NOTICED
+    }
+
+    /// Decides on a reading. It is taken under the lock, so that readings are decided in their order.
+    pub(super) fn decide(&self, read: impl FnOnce() -> Reading) -> Now {
+        let mut timeline = lock(&self.timeline);
+        let shown = read();
+        let (next, wall, event) = timeline.read(shown.wall, shown.boot);
+        *timeline = next;
+        let now = Now { wall, mono: shown.mono };
+        let agreed = if next.ahead.is_some() { UNDECIDED } else { apart(now) };
+        self.agreed.store(agreed, Ordering::Relaxed);
+        drop(timeline);
+        if let Some(event) = event {
+            let listener = lock(&self.listener).clone();
+            if let Some(listener) = listener {
+                listener(event);
+            }
+        }
+        now
+    }
+
+    pub(super) fn report_to(&self, listener: Listener) {
+        *lock(&self.listener) = Some(listener);
+    }
+}
+
+impl fmt::Debug for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Steps").field("timeline", &self.timeline).finish_non_exhaustive()
+    }
+}
+
+/// The wall clock minus the running time.
+const fn apart(now: Now) -> u64 {
+    now.wall.0.wrapping_sub(now.mono.0)
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each is one value, replaced as a whole.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOUR: i64 = 3_600;
+    const DAY: i64 = 24 * HOUR;
+
+    fn noon() -> Wall {
+        Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap()
+    }
+
+    /// Clocks whose wall clock is off by some seconds, read by a timeline.
+    struct Machine {
+        timeline: Timeline,
+        boot: Boot,
+        off: i64,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let boot = Boot(1_000_000_000);
+            Self { timeline: Timeline::new(noon(), boot), boot, off: 0 }
+        }
+
+        /// What the wall clock would show if nobody had set it.
+        fn unset(&self) -> Wall {
+            noon().plus(self.boot.since(Boot(1_000_000_000)))
+        }
+
+        fn shown(&self) -> Wall {
+            let by = Duration::from_secs(self.off.unsigned_abs());
+            if self.off < 0 { self.unset().minus(by) } else { self.unset().plus(by) }
+        }
+
+        fn read(&mut self) -> (Wall, Option<ClockEvent>) {
+            let (next, wall, event) = self.timeline.read(self.shown(), self.boot);
+            self.timeline = next;
+            (wall, event)
+        }
+
+        fn after(&mut self, seconds: u64) -> (Wall, Option<ClockEvent>) {
+            self.boot = Boot(self.boot.0 + seconds * NANOS);
+            self.read()
+        }
+
+        fn set(&mut self, off: i64) -> (Wall, Option<ClockEvent>) {
+            self.off = off;
+            self.read()
+        }
+    }
+
+    fn direction(event: Option<ClockEvent>) -> Option<Direction> {
+        match event {
+            Some(ClockEvent::Stepped { direction, .. }) => Some(direction),
+            Some(ClockEvent::Followed { .. }) | None => None,
+        }
+    }
+
+    #[test]
+    fn a_step_forward_applies_once_the_clock_has_stayed_there_for_a_minute() {
+        let mut machine = Machine::new();
+        let (applies, event) = machine.set(DAY);
+        let (from, to) = (noon(), machine.shown());
+        let stepped = ClockEvent::Stepped { direction: Direction::Forward, from, to, applies: from };
+        assert_eq!((applies, event), (noon(), Some(stepped)));
+        assert_eq!(machine.after(30), (machine.unset(), None));
+        assert_eq!(machine.after(29), (machine.unset(), None));
+        let (applies, event) = machine.after(1);
+        let followed = ClockEvent::Followed { from: machine.unset(), to: machine.shown() };
+        assert_eq!((applies, event), (machine.shown(), Some(followed)));
+        assert_eq!(machine.after(1), (machine.shown(), None));
+    }
+
+    #[test]
+    fn a_step_that_is_taken_back_within_a_minute_never_applies() {
+        let mut machine = Machine::new();
+        machine.set(DAY);
+        machine.after(59);
+        let (applies, event) = machine.set(0);
+        assert_eq!((applies, direction(event)), (machine.unset(), Some(Direction::Backward)));
+        // The minute begins anew with the next step.
+        machine.set(DAY);
+        assert_eq!(machine.after(59), (machine.unset(), None));
+    }
+
+    #[test]
+    fn a_step_backward_applies_at_once_and_one_of_a_minute_is_a_correction() {
+        for (off, noticed) in [
+            (-DAY, Some(Direction::Backward)),
+            (-61, Some(Direction::Backward)),
+            (-60, None),
+            (-1, None),
+            (1, None),
+            (60, None),
+        ] {
+            let mut machine = Machine::new();
+            let (applies, event) = machine.set(off);
+            assert_eq!((applies, direction(event)), (machine.shown(), noticed), "{off}");
+        }
+        let (applies, event) = Machine::new().set(61);
+        assert_eq!((applies, direction(event)), (noon(), Some(Direction::Forward)));
+    }
+
+    #[test]
+    fn a_clock_that_goes_on_stepping_is_followed_only_from_where_it_stays() {
+        let mut machine = Machine::new();
+        for (off, stay, noticed) in [
+            (HOUR, 40, Direction::Forward),
+            (DAY, 40, Direction::Forward),
+            (2 * HOUR, 40, Direction::Backward),
+        ] {
+            assert_eq!(direction(machine.set(off).1), Some(noticed), "{off}");
+            assert_eq!(machine.after(stay), (machine.unset(), None), "{off}");
+        }
+        assert_eq!(machine.after(20).0, machine.shown());
+        assert_eq!(direction(machine.set(-HOUR).1), Some(Direction::Backward));
+        assert_eq!(machine.after(1), (machine.shown(), None));
+    }
+
+    #[test]
+    fn a_midnight_and_a_suspend_of_days_are_no_steps() {
+        let mut machine = Machine::new();
+        for seconds in [12 * 3_600 - 1, 1, 5 * 86_400] {
+            assert_eq!(machine.after(seconds), (machine.unset(), None));
+        }
+    }
+
+    proptest! {
+        /// However often and however far the clock is set ahead: where it is back within a minute, nothing ever showed.
+        #[test]
+        fn an_excursion_shorter_than_a_minute_never_applies(
+            excursions in prop::collection::vec((1u64..300, 1u64..60, 61i64..40 * DAY), 1..20),
+        ) {
+            let mut machine = Machine::new();
+            for (pause, stay, ahead) in excursions {
+                prop_assert_eq!(machine.set(0).0, machine.unset());
+                for _ in 0..pause {
+                    prop_assert_eq!(machine.after(1), (machine.unset(), None));
+                }
+                prop_assert_eq!(machine.set(ahead).0, machine.unset());
+                for _ in 0..stay {
+                    prop_assert_eq!(machine.after(1), (machine.unset(), None));
+                }
+            }
+        }
+
+        /// Wherever the clock is set: a time that is more than a minute ahead of what applied before has been shown for a
+        /// whole minute, and the clock is followed after a minute at the latest.
+        #[test]
+        fn what_applies_was_shown_for_a_minute_or_follows_from_what_applied(
+            stays in prop::collection::vec((1u64..150, -3 * DAY..3 * DAY), 1..30),
+        ) {
+            let mut machine = Machine::new();
+            let (mut shown_for, mut last, mut applied) = (0u64, 0i64, 0i64);
+            for (stay, off) in stays {
+                machine.set(off);
+                shown_for = if (off - last).abs() <= 60 { shown_for } else { 0 };
+                last = off;
+                for _ in 0..stay {
+                    let (applies, _) = machine.after(1);
+                    shown_for += 1;
+                    let apart = offset(applies, machine.boot) - offset(machine.unset(), machine.boot);
+                    let now = i64::try_from(apart / 1_000_000_000).unwrap();
+                    prop_assert!(now == off || now == applied, "{now} is neither shown nor follows");
+                    if now > applied + 60 {
+                        prop_assert!(shown_for >= 60, "{now} applies after {shown_for} s");
+                    }
+                    prop_assert!(now == off || shown_for < 60, "{off} does not apply after {shown_for} s");
+                    applied = now;
+                }
+            }
+        }
+    }
+}

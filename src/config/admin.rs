@@ -1,0 +1,66 @@
+//! `admin.*` as read: the token of the side port, and the host names under which it is asked, each without its port.
+//!
+//! Not for: comparing them with what is sent (`admin::Access`).
+
+use crate::admin::Access;
+use crate::secret::Secret;
+
+use super::resolve::Reading;
+
+const PATH: &str = "admin.hosts";
+/// The most names: each request is compared with all.
+const MOST_HOSTS: usize = 64;
+const LONGEST_HOST: usize = 253;
+
+impl Reading<'_> {
+    pub(super) fn token(&mut self) -> Option<Secret> {
+        let token = self.secret("admin.token")?;
+        if let Err(error) = Access::over_tcp(Some(token.clone()), Vec::new()) {
+            self.problem("admin.token", None, error.to_string());
+        }
+        Some(token)
+    }
+
+    pub(super) fn admin_hosts(&mut self) -> Vec<String> {
+        let hosts = self.texts(PATH);
+        if hosts.len() > MOST_HOSTS {
+            self.problem(PATH, None, format!("there are {}; {MOST_HOSTS} are the most", hosts.len()));
+        }
+        for host in &hosts {
+            if !is_name(host) {
+                let remedy = "write a host name without a port, such as \"scoregate-side\"";
+                self.problem(PATH, Some(&host.as_str().into()), remedy);
+            }
+        }
+        hosts.into_iter().map(|host| host.trim_end_matches('.').to_owned()).collect()
+    }
+}
+
+fn is_name(host: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    host.len() <= LONGEST_HOST && host.strip_suffix('.').unwrap_or(host).split('.').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_environment, read_text, resolve};
+
+    #[test]
+    fn hosts_of_the_side_port_are_names_without_ports_in_a_list_or_with_commas_in_the_environment() {
+        let read = |text: &str| resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap());
+        assert_eq!(read("").unwrap().admin_hosts, [""; 0]);
+        assert_eq!(read("admin.hosts = [\"a\", \"b.example.\"]").unwrap().admin_hosts, ["a", "b.example"]);
+        let mut written = read_text("upstream = \"built-in\"").unwrap();
+        let variable = ("SCOREGATE_ADMIN_HOSTS".to_owned(), "a, b.example".to_owned());
+        written.overlay(read_environment([variable].into_iter()).unwrap());
+        assert_eq!(resolve(&written).unwrap().admin_hosts, ["a", "b.example"]);
+        for bad in
+            ["\"a\"", "[\"\"]", "[\"a:9464\"]", "[\"http://a\"]", "[\"a b\"]", "[\"*\"]", "[\"a..b\"]", "[1]"]
+        {
+            let refused = read(&format!("admin.hosts = {bad}")).unwrap_err().to_string();
+            assert!(refused.starts_with("admin.hosts") && refused.lines().count() == 1, "{bad}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The side port over TCP as a careless or a hostile client meets it: foreign hosts, bodies and heads without an end, tokens
+//! in other spellings.
+//!
+//! Not for: what its routes do (`keys_side`, `settings_side`).
+
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::client::{Answer, Connection};
+use crate::world::{World, good};
+
+const TOKEN: &str = "a-token-of-the-side-port";
+const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
+const LARGEST_BODY: usize = 65_536;
+const LARGEST_BATCH: usize = 4 << 20;
+
+/// The answer of the side port to these bytes, on a connection of its own.
+async fn told(world: &World, bytes: &str) -> Answer {
+    let mut connection = Connection::open(world.running.side).await;
+    connection.write(bytes.as_bytes()).await;
+    connection.read(false).await.unwrap()
+}
+
+fn error(answer: &Answer) -> String {
+    answer.json()["error"].as_str().unwrap_or_else(|| panic!("{}", answer.fingerprint)).to_owned()
+}
+
+#[tokio::test]
+async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
+    let mut world = World::with("admin.hosts = [\"gateway\", \"Scoregate-Side.example\"]\n", good).await;
+    let status = async |world: &World, path: &str, host: &str| {
+        let answer = told(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        if answer.status == 421 {
+            let error = error(&answer);
+            assert!(error.contains("admin.hosts") && !error.contains("evil"), "{error}");
+        }
+        answer.status
+    };
+    for path in ["/metrics", "/healthz", "/readyz"] {
+        for host in [
+            "127.0.0.1:9464",
+            "10.1.2.3",
+            "[::1]:9464",
+            "[fe80::1]",
+            "localhost",
+            "LocalHost.:9464",
+            "gateway:9464",
+            "GATEWAY",
+            "scoregate-side.example.:1",
+        ] {
+            assert_eq!(status(&world, path, host).await, 200, "{path} for {host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:9464",
+            "gateway.evil.example",
+            "evilgateway",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "gateway:",
+            "gateway:x",
+            "127.0.0.1\r\nHost: evil.example",
+            "evil.example\r\nHost: 127.0.0.1",
+            "",
+        ] {
+            assert_eq!(status(&world, path, host).await, 421, "{path} for {host:?}");
+        }
+        let absolute = format!("GET http://evil.example{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(told(&world, &absolute).await.status, 421, "{path}");
+        // A balancer that speaks HTTP/1.0 says no host; a browser always does.
+        let without = told(&world, &format!("GET {path} HTTP/1.0\r\n\r\n")).await;
+        assert_eq!(without.status, 200, "{path}");
+    }
+    assert_eq!(status(&world, "/v1/nothing", "evil.example").await, 421);
+    world.reloads("admin.hosts = [\"other\"]\n").await.unwrap();
+    assert_eq!(status(&world, "/metrics", "gateway").await, 421);
+    assert_eq!(status(&world, "/metrics", "other").await, 200);
+}
+
+#[tokio::test]
+async fn the_socket_of_the_side_port_asks_for_no_host() {
+    let world = World::new().await;
+    for host in ["Host: evil.example\r\n", ""] {
+        let socket = world.directory.path().join("scoregate.sock");
+        let mut stream = UnixStream::connect(socket).await.unwrap();
+        stream
+            .write_all(format!("GET /v1/settings HTTP/1.1\r\n{host}Connection: close\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_larger_than_a_command_is_told_413_with_the_limit() {
+    let world = World::with(WITH_TOKEN, good).await;
+    for (path, limit) in [
+        ("/v1/applications", LARGEST_BODY),
+        ("/v1/cache/purge", LARGEST_BODY),
+        ("/v1/applications/import", LARGEST_BATCH),
+    ] {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
+        let said = told(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
+        assert!(said.closes(), "what follows is not read");
+        let chunk = "a".repeat(1024);
+        let chunks = format!("400\r\n{chunk}\r\n").repeat(limit / 1024) + "1\r\nb\r\n0\r\n\r\n";
+        let streamed = told(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
+        for answer in [said, streamed] {
+            assert_eq!(answer.status, 413, "{path}: {}", answer.fingerprint);
+            assert!(error(&answer).contains(&limit.to_string()), "{}", error(&answer));
+        }
+        let whole =
+            told(&world, &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit))).await;
+        assert_eq!(whole.status, 400, "{path}: {}", whole.fingerprint);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_within_ten_seconds_is_told_408_and_cut_off() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let head =
+        format!("POST /v1/applications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let mut stream = TcpStream::connect(world.running.side).await.unwrap();
+    let asked = format!("{head}Expect: 100-continue\r\nContent-Length: 50\r\n\r\n");
+    stream.write_all(asked.as_bytes()).await.unwrap();
+    // The interim answer says that the body is being read.
+    let mut interim = [0; 25];
+    stream.read_exact(&mut interim).await.unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut connection = Connection::over(stream);
+    world.pass(Duration::from_millis(9_999));
+    connection.write(b"{\"name\":").await;
+    world.pass(Duration::from_millis(1));
+    let answer = connection.read(false).await.unwrap();
+    assert_eq!(answer.status, 408, "{}", answer.fingerprint);
+    assert!(error(&answer).contains("10 s") && answer.closes(), "{}", answer.fingerprint);
+    assert!(connection.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_within_ten_seconds_is_cut_off_on_the_side_port() {
+    let world = World::new().await;
+    for begun in ["", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"] {
+        let mut connection = Connection::open(world.running.side).await;
+        connection.write(begun.as_bytes()).await;
+        let mut cut = pin!(connection.is_closed());
+        // Its time begins when it is accepted, which is some time from now.
+        let cut = poll_fn(|cx| {
+            world.pass(Duration::from_secs(1));
+            cx.waker().wake_by_ref();
+            cut.as_mut().poll(cx)
+        });
+        assert!(cut.await, "{begun:?}");
+    }
+    assert_eq!(world.side("GET", "/readyz", "", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_scheme_of_the_token_may_be_written_in_any_case() {
+    let world = World::with(WITH_TOKEN, good).await;
+    for (header, status) in [
+        (format!("Bearer {TOKEN}"), 200),
+        (format!("bearer {TOKEN}"), 200),
+        (format!("BEARER   {TOKEN}"), 200),
+        (format!("Bearer {}", TOKEN.to_uppercase()), 401),
+        (format!("Bearer{TOKEN}"), 401),
+        (format!("Basic {TOKEN}"), 401),
+        (format!("Bearer {TOKEN} {TOKEN}"), 401),
+        (TOKEN.to_owned(), 401),
+        ("Bearer".to_owned(), 401),
+    ] {
+        let answer = world.side("GET", "/v1/settings", "", &[("Authorization", &header)]).await;
+        assert_eq!(answer.status, status, "{header}");
+    }
+}
+
+#[tokio::test]
+async fn two_authorization_headers_are_refused_on_the_side_port_whichever_is_right() {
+    let world = World::with(WITH_TOKEN, good).await;
+    let (right, wrong) = (format!("Bearer {TOKEN}"), "Bearer another-token-of-some-length".to_owned());
+    for (one, other) in [(&right, &wrong), (&wrong, &right), (&right, &right), (&wrong, &wrong)] {
+        let headers = [("Authorization", one.as_str()), ("Authorization", other.as_str())];
+        let answer = world.side("GET", "/v1/settings", "", &headers).await;
+        assert_eq!(answer.status, 400, "{one} {other}");
+        assert!(error(&answer).contains("Authorization"), "{}", error(&answer));
+    }
+}
