@@ -8,6 +8,7 @@ mod data_dir;
 mod open_files;
 mod reload;
 mod sockets;
+mod storage;
 mod tasks;
 
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ use reload::Reloading;
 pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
 pub use sockets::Sockets;
 use sockets::Stage;
+use storage::Storage;
 
 /// So long a stop waits for lines of the log that nobody reads.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -83,6 +85,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     config.server.connection.tls = certificates.tls();
     let open_files = OpenFiles::raise();
     config.server.most_connections = open_files.most_connections(config.server.most_connections);
+    reload::set_connections_limit(&registry, config.server.most_connections);
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: one that is taken is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
@@ -114,6 +117,8 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let background = TaskTracker::new();
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
+    let storage = Storage::new(data_dir.path().to_owned(), &registry);
+    background.spawn(storage.keep(clock.clone(), stop_side.clone()));
     tasks::spawn(&background, &gateway, &registrar, scoring, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");

@@ -57,6 +57,7 @@ impl Running {
         self.reloading.certificates.take(&config.certificates, certificates);
         let mut server = config.server.clone();
         server.most_connections = OpenFiles::raise().most_connections(server.most_connections);
+        set_connections_limit(&self.reloading.registry, server.most_connections);
         server.connection.tls = self.reloading.certificates.tls();
         self.grace = server.grace;
         self.reloading.manners.change(server);
@@ -110,6 +111,12 @@ impl Label for CameOf {
 pub(super) fn begin(registry: &Registry) {
     count(registry);
     registry.gauge("scoregate_settings_refused").set(0.0);
+}
+
+/// The metric of the limit in force: the setting, or fewer where the limit of open files is lower.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; no machine has 2^53 connections")]
+pub(super) fn set_connections_limit(registry: &Registry, most: usize) {
+    registry.gauge("scoregate_connections_limit").set(most as f64);
 }
 
 fn count(registry: &Registry) -> Family<Counter, CameOf> {

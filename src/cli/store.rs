@@ -14,6 +14,7 @@ use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
 use crate::store::upkeep::{
     self, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, export, file_in, import,
+    record_backup,
 };
 
 use super::control::operator;
@@ -104,10 +105,19 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
             Err(error) => failed(error),
         },
         Verb::Backup { file, force } => match back_up(&directory, file, *force) {
-            Ok(report) => hold(&report),
+            Ok(report) => {
+                record(&directory, now);
+                hold(&report)
+            }
             Err(error) => failed(error),
         },
-        Verb::Export { file, force, .. } => write_export(&file_in(&directory), false, file, *force, now),
+        Verb::Export { file, force, .. } => {
+            let exit = write_export(&file_in(&directory), false, file, *force, now);
+            if exit == Exit::Done {
+                record(&directory, now);
+            }
+            exit
+        }
         Verb::Import { file, replace, forfeit_today } => {
             let ask = ImportAsk { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
             // Holding it says that no server runs, and keeps one from starting meanwhile.
@@ -119,6 +129,17 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
                 },
             }
         }
+    }
+}
+
+/// For the metric of a running server. The backup itself is complete either way.
+fn record(directory: &Path, now: Wall) {
+    if let Err(error) = record_backup(directory, now) {
+        printer::say(&format!(
+            "the backup is complete, but its time could not be recorded in {}: {error}; \
+             scoregate_last_backup_timestamp_seconds does not count it",
+            directory.display()
+        ));
     }
 }
 

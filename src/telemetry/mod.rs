@@ -5,6 +5,7 @@
 
 pub mod heaviest;
 pub mod log;
+mod memory_limit;
 pub mod metrics;
 mod process;
 pub mod requests;

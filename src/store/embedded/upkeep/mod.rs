@@ -3,6 +3,7 @@
 //! Nothing here needs a store that is open; all but [`import()`] work while a server runs, and none writes to the file it
 //! reads. Not for: single keys (`scoregate keys`), nor for asking the operator anything.
 
+mod backed_up;
 mod carry;
 mod dump;
 mod import;
@@ -23,6 +24,7 @@ use super::file;
 use crate::store::StoreError;
 
 pub use super::beside::way_back;
+pub use backed_up::{last_backup, record_backup};
 pub use dump::{Exported, export};
 pub use import::{ImportAsk, Imported, import};
 pub use inspect::{Report, check};
