@@ -100,15 +100,20 @@ fn unknown_programs(all: &[File]) -> Vec<String> {
     findings
 }
 
-/// Where a script's line runs this program: at the start of a command, not as an argument or part of a word.
-fn runs(line: &str, program: &str) -> bool {
+/// Whether a script's line runs this program: at the start of a command, not as an argument or part of a word.
+fn runs(line: &str, program: &str, is_python: bool) -> bool {
     let begins = |at: usize| {
-        let before = line[..at].trim_end();
+        let before = line.split_at(at).0.trim_end();
+        if is_python {
+            return before.ends_with("[\"");
+        }
         before.is_empty()
             || ["|", "&", ";", "(", "then", "do", "else", "!", "exec"].iter().any(|end| before.ends_with(end))
-            || line[..at].ends_with("[\"")
     };
-    let ends = |at: usize| line[at..].starts_with([' ', '"', ')']) || line[at..].is_empty();
+    let ends = |at: usize| {
+        let rest = line.split_at(at).1;
+        rest.is_empty() || rest.starts_with([' ', '"', ')'])
+    };
     let places = line.match_indices(program).map(|(at, _)| Range { start: at, end: at + program.len() });
     places.into_iter().any(|place| begins(place.start) && ends(place.end))
 }
@@ -123,7 +128,7 @@ fn lacking_programs(all: &[File]) -> Vec<String> {
         for (number, line) in
             file.text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'))
         {
-            for program in LACKING.iter().filter(|program| runs(line, program)) {
+            for program in LACKING.iter().filter(|program| runs(line, program, file.path.ends_with(".py"))) {
                 if !check.contains(&format!("need {program} ")) {
                     let where_it_is = format!("{}:{}", file.path, number + 1);
                     findings.push(format!("{where_it_is}: `.ci/check` installs no `{program}`"));
@@ -164,7 +169,9 @@ fn the_program_test_fails_when_a_program_that_nobody_installs_is_planted() {
     none(&unknown_programs(&alone(File::planted("tests/t.rs", "Command::new(\"sqlite3\")"))));
     let script = |line: &str| alone(File::planted(".ci/s.sh", line));
     found(&lacking_programs(&script("# ps\n  x | ps -ef")), 1, ".ci/s.sh:2: `.ci/check` installs no `ps`");
-    found(&lacking_programs(&script("run([\"git\", 1])")), 1, "no `git`");
+    let python = |line: &str| alone(File::planted(".ci/s.py", line));
+    found(&lacking_programs(&python("run([\"git\", 1])")), 1, "no `git`");
+    none(&lacking_programs(&python("file = pathlib.Path(place)")));
     found(&lacking_programs(&script("unshare --mount --propagation private x")), 1, "mount point");
     none(&lacking_programs(&script(
         "echo ps; sqlite3 file; grep git x\nunshare --mount --propagation unchanged x",
