@@ -83,9 +83,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let registry = registry(&clock);
     let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
     config.server.connection.tls = certificates.tls();
-    let open_files = OpenFiles::raise();
-    config.server.most_connections = open_files.most_connections(config.server.most_connections);
-    reload::set_connections_limit(&registry, config.server.most_connections);
+    reload::limit_connections(&mut config.server, &registry);
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: one that is taken is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
@@ -117,8 +115,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let background = TaskTracker::new();
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
-    let storage = Storage::new(data_dir.path().to_owned(), &registry);
-    background.spawn(storage.keep(clock.clone(), stop_side.clone()));
+    background.spawn(Storage::new(data_dir.path(), &registry).keep(clock.clone(), stop_side.clone()));
     tasks::spawn(&background, &gateway, &registrar, scoring, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");

@@ -4,7 +4,7 @@
 //! (`gateway`).
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ pub(super) struct Storage {
 
 impl Storage {
     /// Measures for the first time.
-    pub(super) fn new(directory: PathBuf, registry: &Registry) -> Self {
+    pub(super) fn new(directory: &Path, registry: &Registry) -> Self {
         let storage = Self {
-            directory,
+            directory: directory.to_owned(),
             free: registry.gauge("scoregate_data_dir_free_bytes"),
             size: registry.gauge("scoregate_data_dir_size_bytes"),
             last_backup: registry.gauge("scoregate_last_backup_timestamp_seconds"),

@@ -12,11 +12,11 @@ const BACKUP: &str = "scoregate_last_backup_timestamp_seconds";
 const MEASURED: Duration = Duration::from_secs(15);
 
 /// Seconds since 1970, as the file system has them: a new file's.
-fn now(world: &World) -> f64 {
+fn now(world: &World) -> u32 {
     let file = world.directory.path().join("now");
     fs::write(&file, "").unwrap();
     let written = fs::metadata(&file).unwrap().modified().unwrap();
-    written.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64()
+    u32::try_from(written.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()).unwrap()
 }
 
 impl World {
@@ -26,10 +26,10 @@ impl World {
     }
 
     /// The time of the last backup, once the metric is later than this.
-    async fn backed_up_after(&self, before: f64) -> f64 {
+    async fn backed_up_after(&self, before: u32) -> u32 {
         loop {
             self.pass(MEASURED);
-            let at = self.metric(BACKUP).await;
+            let at = self.counted(BACKUP).await;
             if at > before {
                 return at;
             }
@@ -41,26 +41,26 @@ impl World {
 #[tokio::test]
 async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_server_and_after_a_restart() {
     let world = World::new().await;
-    assert_eq!(world.metric(BACKUP).await, 0.0);
+    assert_eq!(world.counted(BACKUP).await, 0);
     let [file, export] = ["backup.db", "keys.jsonl"]
         .map(|name| world.directory.path().join(name).to_str().unwrap().to_owned());
-    let begun = now(&world).floor();
+    let begun = now(&world);
     world.store(&["backup", &file]).with(0);
-    let at = world.backed_up_after(0.0).await;
+    let at = world.backed_up_after(0).await;
     assert!((begun..=now(&world)).contains(&at), "{begun} {at}");
 
     // What wrote no backup is none.
     world.store(&["backup", &file]).with(1);
     world.store(&["check"]).with(0);
     let world = world.restarted().await;
-    assert_eq!(world.metric(BACKUP).await, at);
+    assert_eq!(world.counted(BACKUP).await, at);
 
     // An export is one, too, also one to standard output, as out of a container.
     for target in [export.as_str(), "-"] {
         fs::write(world.directory.path().join("last-backup"), "2026-01-01T00:00:00Z\n").unwrap();
         let world = &world;
-        let long_ago = 1_767_225_600.0;
-        while world.metric(BACKUP).await > long_ago {
+        let long_ago = 1_767_225_600;
+        while world.counted(BACKUP).await > long_ago {
             world.pass(MEASURED);
         }
         world.store(&["export", target]).with(0);
@@ -76,18 +76,17 @@ async fn a_backup_whose_time_cannot_be_recorded_is_complete_and_says_so() {
     let ended = world.store(&["backup", file.to_str().unwrap()]).with(0);
     assert!(file.exists() && ended.err.contains("its time could not be recorded"), "{}", ended.err);
     world.pass(MEASURED);
-    assert_eq!(world.metric(BACKUP).await, 0.0);
+    assert_eq!(world.counted(BACKUP).await, 0);
 }
 
 #[tokio::test]
 async fn the_free_space_of_the_data_directory_is_reported() {
     let world = World::new().await;
-    let [free, size] = [
-        world.metric("scoregate_data_dir_free_bytes").await,
-        world.metric("scoregate_data_dir_size_bytes").await,
-    ];
     let found = rustix::fs::statvfs(world.directory.path()).unwrap();
-    assert_eq!(size, (found.f_blocks * found.f_frsize) as f64);
+    let size = format!("scoregate_data_dir_size_bytes {}\n", found.f_blocks * found.f_frsize);
+    assert!(world.scrape().await.contains(&size), "{size}");
+    let [free, size] = ["free", "size"].map(|what| format!("scoregate_data_dir_{what}_bytes"));
+    let (free, size) = (world.metric(&free).await, world.metric(&size).await);
     assert!(free > 0.0 && free <= size, "{free} of {size}");
 }
 
