@@ -34,7 +34,9 @@ MEANINGS = {
     "decided": (("grace", AMBER), ("refused", RED)),
     "closed": (("done", GREEN), ("head|idle|request|unread", AMBER), ("failed|displaced|refused", RED), ("tls", GREY)),
 }
-# A legend that begins with one of these is a limit: a dashed line.
+# Legends with a fixed beginning, by how they begin.
+PHRASES = (("queued", AMBER), ("refused", RED), ("left before", GREY))
+# A legend that begins with this word is a limit: a dashed line.
 LIMIT = "limit"
 
 
@@ -60,6 +62,9 @@ def coloured(queries):
             for pattern, colour in meanings:
                 mode = "shades" if "|" in pattern or "*" in pattern else "fixed"
                 yield override(pattern, ("color", {"mode": mode, "fixedColor": colour}))
+    for phrase, colour in PHRASES:
+        if any(legend.startswith(phrase) for _, legend in queries):
+            yield override(f"{phrase}.*", ("color", {"mode": "shades", "fixedColor": colour}))
     if any(legend.startswith(LIMIT) for _, legend in queries):
         dashes = {"fill": "dash", "dash": [10, 10]}
         yield override(f"{LIMIT}.*", ("color", {"mode": "fixed", "fixedColor": RED}), ("custom.lineStyle", dashes), ("custom.fillOpacity", 0))
@@ -259,7 +264,7 @@ UPSTREAM = [
     panel("Does its memory grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it. Runbook: ScoregateMemoryNearLimit.",
           (f"process_resident_memory_bytes{{{I}}}", "{{instance}}"), (f"scoregate_memory_limit_bytes{{{I}}}", "limit, {{instance}}")),
     panel("Is there space on the disk?", "bytes", "Free space where the data directory is; the dashed line is the size of that file system. Runbook: ScoregateDiskSpaceLow.",
-          (f"scoregate_data_dir_free_bytes{{{I}}}", "free, {{instance}}"), (f"scoregate_data_dir_size_bytes{{{I}}}", "limit, {{instance}}")),
+          (f"scoregate_data_dir_free_bytes{{{I}}}", "free, {{instance}}"), (f"scoregate_data_dir_size_bytes{{{I}}}", "limit: size, {{instance}}")),
     stat("How old is the last backup?", "s", "Older than two days, or nothing shown: look at the job that runs `scoregate store backup`. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
          (f"time() - (scoregate_last_backup_timestamp_seconds{{{I}}} > 0)", "{{instance}}"), bad=2 * 86400),
     panel("Are there files left to open?", "short", "Each connection is one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFiles.",

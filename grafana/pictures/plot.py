@@ -11,7 +11,8 @@ import urllib.parse
 import urllib.request
 
 COLUMN, ROW, GAP = 44, 24, 8
-COLOURS = ["#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#475569", "#92400e"]
+# Without green, amber and red: those have a meaning.
+COLOURS = ["#2563eb", "#7c3aed", "#0891b2", "#be185d", "#475569", "#60a5fa", "#c084fc", "#155e75", "#f472b6", "#94a3b8"]
 POINTS = 90
 
 
