@@ -128,7 +128,10 @@ fn lacking_programs(all: &[File]) -> Vec<String> {
         for (number, line) in
             file.text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'))
         {
-            for program in LACKING.iter().filter(|program| runs(line, program, file.path.ends_with(".py"))) {
+            for program in LACKING
+                .iter()
+                .filter(|program| runs(line, program, file.path.rsplit('.').next() == Some("py")))
+            {
                 if !check.contains(&format!("need {program} ")) {
                     let where_it_is = format!("{}:{}", file.path, number + 1);
                     findings.push(format!("{where_it_is}: `.ci/check` installs no `{program}`"));
