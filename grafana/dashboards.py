@@ -22,6 +22,23 @@ ASKED = 'endpoint!~"page|options|none"'
 YES_NO = {"0": "no", "1": "yes"}
 HEALTH = {"0": "works", "1": "on trial", "2": "rests"}
 
+# Colours by meaning, the same in every panel: green is good, amber is degraded or the caller's error, red is a failure.
+GREEN, BLUE, LIGHT_BLUE, AMBER, ORANGE, RED, GREY = "#16a34a", "#2563eb", "#38bdf8", "#d97706", "#c2410c", "#dc2626", "#64748b"
+# What the values of a label mean. Several values of one pattern get shades of its colour.
+MEANINGS = {
+    "class": (("2xx", GREEN), ("3xx", BLUE), ("4xx", AMBER), ("5xx", RED)),
+    "outcome": (("hit", GREEN), ("miss", BLUE), ("shared", LIGHT_BLUE), ("refreshed", GREY), ("stale", AMBER), ("stale_on_error", ORANGE)),
+    "code": (("upstream_.*|overloaded|internal_error", RED), ("quota_exceeded|rate_limit_exceeded|too_many_refusals", AMBER), ("(?!upstream_|overloaded|internal_error|quota_|rate_|too_many_).*", GREY)),
+    "fetched": (("good", GREEN), ("no_such_model", BLUE), ("unreachable|refused|late|invalid", RED), ("resting|crowded", AMBER)),
+    "use": (("delivered", GREEN), ("leased", BLUE), ("returned", AMBER), ("lost", RED)),
+    "decided": (("grace", AMBER), ("refused", RED)),
+    "closed": (("done", GREEN), ("head|idle|request|unread", AMBER), ("failed|displaced|refused", RED), ("tls", GREY)),
+}
+# Legends with a fixed beginning, by how they begin.
+PHRASES = (("queued", AMBER), ("refused", RED), ("left before", GREY))
+# A legend that begins with this word is a limit: a dashed line.
+LIMIT = "limit"
+
 
 def rate(metric, by="", labels=I):
     return f"sum by ({by}) (rate({metric}{{{labels}}}[$__rate_interval]))" if by else f"sum(rate({metric}{{{labels}}}[$__rate_interval]))"
@@ -30,6 +47,27 @@ def rate(metric, by="", labels=I):
 def quantiles(metric, labels=I, wanted=("0.5", "0.99")):
     inside = f"sum by (le) (rate({metric}_bucket{{{labels}}}[$__rate_interval]))"
     return [(f"histogram_quantile({q}, {inside})", f"{float(q) * 100:g} % within") for q in wanted]
+
+
+def override(pattern, *properties):
+    """Properties of every series whose whole name matches."""
+    return {"matcher": {"id": "byRegexp", "options": f"/^(?:{pattern})$/"}, "properties": [{"id": name, "value": value} for name, value in properties]}
+
+
+def coloured(queries):
+    """The overrides that give the series of these queries the colours of their meaning, and limits their line."""
+    legends = " ".join(legend for _, legend in queries)
+    for label, meanings in MEANINGS.items():
+        if f"{{{{{label}}}}}" in legends:
+            for pattern, colour in meanings:
+                mode = "shades" if "|" in pattern or "*" in pattern else "fixed"
+                yield override(pattern, ("color", {"mode": mode, "fixedColor": colour}))
+    for phrase, colour in PHRASES:
+        if any(legend.startswith(phrase) for _, legend in queries):
+            yield override(f"{phrase}.*", ("color", {"mode": "shades", "fixedColor": colour}))
+    if any(legend.startswith(LIMIT) for _, legend in queries):
+        dashes = {"fill": "dash", "dash": [10, 10]}
+        yield override(f"{LIMIT}.*", ("color", {"mode": "fixed", "fixedColor": RED}), ("custom.lineStyle", dashes), ("custom.fillOpacity", 0))
 
 
 def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, good=None, top=None):
@@ -54,7 +92,22 @@ def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, 
     ]
     return {
         "type": kind, "title": title, "description": todo, "datasource": DATASOURCE,
-        "fieldConfig": {"defaults": defaults, "overrides": []}, "options": options, "targets": targets,
+        "fieldConfig": {"defaults": defaults, "overrides": list(coloured(queries))}, "options": options, "targets": targets,
+    }
+
+
+def table(title, todo, expr, *columns):
+    """The labels of an instant query as rows: these columns in this order."""
+    urgency = {"type": "value", "options": {"page": {"color": RED, "index": 0}, "ticket": {"color": AMBER, "index": 1}}}
+    defaults = {"unit": "none", "mappings": [], "noValue": "none"}
+    organize = {"includeByName": {name: True for name in columns}, "indexByName": {name: place for place, name in enumerate(columns)}}
+    coloured_text = {"matcher": {"id": "byName", "options": "severity"}, "properties": [
+        {"id": "custom.cellOptions", "value": {"type": "color-text"}}, {"id": "mappings", "value": [urgency]}]}
+    return {
+        "type": "table", "title": title, "description": todo, "datasource": DATASOURCE,
+        "fieldConfig": {"defaults": defaults, "overrides": [coloured_text]}, "options": {"showHeader": True, "cellHeight": "sm"},
+        "targets": [{"refId": "A", "datasource": DATASOURCE, "expr": expr, "format": "table", "legendFormat": "", "instant": True, "range": False}],
+        "transformations": [{"id": "organize", "options": organize}],
     }
 
 
@@ -67,9 +120,17 @@ TRUSTED = stat(
     "If it rests or is on trial for minutes, ask it by hand at upstream.url: what is stored goes on being served, stale. Runbook: ScoregateBackendRests.",
     (f"max by (instance) (scoregate_upstream_health{{{I}}})", "{{instance}}"), words=HEALTH, bad=1)
 TIERS = panel(
-    "Which tier asks, and how is it answered?", "reqps",
-    "One tier alone with many 4xx: look which rule refuses it. 5xx in any tier are never the caller's fault: look at the upstream dashboard.",
-    (rate("scoregate_tier_requests_total", "tier, class", T), "{{tier}} {{class}}"))
+    "Which tier sends requests?", "reqps",
+    "A step in one tier is one customer or a release of theirs: `scoregate top` names them. Tier none has no known key.",
+    (rate("scoregate_tier_requests_total", "tier", T), "{{tier}}"))
+TIERS_4XX = panel(
+    "Which tier gets 4xx?", "reqps",
+    "One tier alone: look on the limits dashboard which rule refuses it. Tier none is requests without a known key.",
+    (rate("scoregate_tier_requests_total", "tier", f'{T}, class="4xx"'), "{{tier}}"))
+TIERS_5XX = panel(
+    "Which tier gets 5xx?", "reqps",
+    "Any of it: look at 'Why are requests refused?' on the on-call dashboard. Paid tiers go first wherever there is a queue.",
+    (rate("scoregate_tier_requests_total", "tier", f'{T}, class="5xx"'), "{{tier}}"))
 HITS = panel(
     "What share is served from memory?", "percentunit",
     "It falls after a purge, a start without a shelf, or when callers ask for what nobody asked for before. If it stays low, raise cache.max_bytes.",
@@ -80,15 +141,13 @@ ON_CALL = [
     stat("Are callers being served?", "percentunit",
          "Below 99.9 %: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnsFast. 4xx count neither way.",
          (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {SERVED_OR_OWED}}}[5m]))', "served"), good=0.999, top=1),
-    stat("How fast do the error budgets burn?", "suffix: ×",
+    stat("How fast do error budgets burn?", "suffix: ×",
          "1 spends the month's budget in the month. Above 14 somebody is paged. Each has a section in the runbook. All instances together.",
          ("job:scoregate_answers_failed:ratio_rate1h / 0.001", "availability"),
          ("job:scoregate_answers_slow:ratio_rate1h / 0.01", "latency"),
          ("job:scoregate_answers_old:ratio_rate1h / 0.01", "freshness"), bad=6),
     stat("Is every instance up?", "none", "If one is not, look at its service and the end of its log. Runbook: ScoregateDown.",
          (f'up{{job="scoregate", {I}}}', "{{instance}}"), words=YES_NO, good=1),
-    stat("How many alerts fire?", "short", "More than none: open Prometheus' page of alerts; each links to its section of the runbook.",
-         ('count(ALERTS{alertname=~"Scoregate.*", alertstate="firing"}) or vector(0)', "firing"), bad=1),
     TRUSTED,
     stat("Is something of ours broken?", "short", "Anything but 0 is in the log with its reason. Runbook: ScoregatePanics, ScoregateStoreDamaged, ScoregateLedgerAway, ScoregateSettingsRefused, ScoregateCertificateRefused.",
          (f"sum(increase(scoregate_panics_total{{{I}}}[1h]))", "panics in an hour"),
@@ -96,6 +155,8 @@ ON_CALL = [
          (f"max(scoregate_ledger_away{{{I}}})", "ledger away"),
          (f"max(scoregate_settings_refused{{{I}}})", "settings refused"),
          (f"max(scoregate_certificates_refused{{{I}}})", "certificates refused"), bad=1),
+    table("Which alerts are firing?", "Each has a section of its name in the runbook, RUNBOOK.md. `page` is for now, `ticket` for working hours. All instances.",
+          'ALERTS{alertname=~"Scoregate.*", alertstate="firing"}', "alertname", "severity", "instance"),
     panel("How many requests come, and how are they answered?", "reqps",
           "A step in 4xx is the callers' or a release of theirs; a step in 5xx is the backend's or ours; a fall of all is the network before us.",
           (rate("scoregate_requests_total", "class"), "{{class}}")),
@@ -109,9 +170,12 @@ ON_CALL = [
     panel("Which endpoint is slow?", "s", "99 % were answered within this, of all instances together. One alone is asked about with ever new parameters, or the backend takes long for it.",
           ("endpoint:scoregate_request_duration_seconds:p99_5m", "{{endpoint}}")),
     TIERS,
+    TIERS_4XX,
     HITS,
-    panel("Is there room for more?", "short", "Compare with overload.at_once and overload.waiting. `waiting` fills when the backend is slow, `at_hand` when processors are. Runbook: ScoregatePlacesExhausted.",
-          (f"sum by (room) (scoregate_places_taken{{{I}}})", "places taken, {{room}}"), (f"sum(scoregate_requests_in_progress{{{I}}})", "requests being handled")),
+    panel("Is there room for more?", "percentunit", "The share of overload.at_once and overload.waiting in use. `waiting` fills when the backend is slow, `at_hand` when processors are. Runbook: ScoregatePlacesExhausted.",
+          (f"max by (room) (scoregate_places_taken{{{I}}} / scoregate_places_limit{{{I}}})", "places taken, {{room}}"), ("vector(1)", "limit"), top=1),
+    panel("How many requests are being handled?", "short", "Compare with the usual for the hour. A rise without more requests: they take longer, look at the upstream dashboard.",
+          (f"scoregate_requests_in_progress{{{I}}}", "{{instance}}")),
     panel("Does anybody queue, go empty-handed or give up?", "reqps", "Refused for want of a place is a 503 of ours. Clients that leave early have a deadline shorter than the backend takes.",
           (rate("scoregate_overload_queued_total", "room"), "queued, {{room}}"), (rate("scoregate_overload_refused_total", "room"), "refused, {{room}}"),
           (rate("scoregate_clients_left_total"), "left before the answer")),
@@ -135,7 +199,7 @@ CACHE = [
           (f"scoregate_next_refresh_seconds{{{I}}}", "{{instance}}")),
     panel("Is the next refresh overdue?", "s", "A minute or two is usual. Longer: if the backend is trusted, its own pipeline stands still. Runbook: ScoregateRefreshOverdue.",
           (f"scoregate_refresh_overdue_seconds{{{I}}}", "{{instance}}"), bad=3600),
-    stat("How many refreshes were seen in a day?", "short", "Fewer than the backend makes: the gateway was away, or nobody asked. Instances should agree.",
+    stat("How many refreshes in a day?", "short", "Fewer than the backend makes: the gateway was away, or nobody asked. Instances should agree.",
          (f"increase(scoregate_refreshes_total{{{I}}}[1d])", "{{instance}}")),
     panel("How much room do documents take?", "bytes", "Near cache.max_bytes or cache.disk_max_bytes what is used least is dropped: raise them if there is memory.",
           (f"scoregate_cache_bytes{{{I}}}", "in memory, {{instance}}"), (f"scoregate_shelf_bytes{{{I}}}", "on disk, {{instance}}")),
@@ -153,12 +217,14 @@ CACHE = [
 
 LIMITS = [
     TIERS,
-    panel("Which rule refuses whom?", "reqps", "minute: that tier's bursts; day: quotas are spent, time to talk of a larger tier; guard with tier none: a stranger, see ScoregateGuardFlood.",
-          (rate("scoregate_limited_total", "rule, tier", T), "{{rule}} {{tier}}")),
+    TIERS_4XX,
+    TIERS_5XX,
+    panel("Which rule refuses requests?", "reqps", "minute: bursts; day: quotas are spent, time to talk of a larger tier; guard: repeated errors, see ScoregateGuardFlood.",
+          (rate("scoregate_limited_total", "rule", T), "{{rule}}")),
+    panel("Which tier do limits refuse?", "reqps", "Choose the tier at the top to see by which rule. Tier none is addresses without a known key.",
+          (rate("scoregate_limited_total", "tier", T), "{{tier}}")),
     panel("What share of a tier's requests is refused by a limit?", "percentunit", "A paid tier above a few per cent for a day: its customers need a larger one, or one of them has a loop.",
           (rate("scoregate_limited_total", "tier", T) + " / " + rate("scoregate_tier_requests_total", "tier", T), "{{tier}}"), top=1),
-    panel("Which tier do we fail?", "reqps", "Any of it: look at 'Why are requests refused?' on the on-call dashboard. Paid tiers go first wherever there is a line.",
-          (rate("scoregate_tier_requests_total", "tier", f'{T}, class="5xx"'), "{{tier}}")),
     panel("Does anybody flood us?", "reqps", "Requests refused by the guard. Above 10/s for minutes: `scoregate top` names the addresses and applications; block them at the proxy before us. Runbook: ScoregateGuardFlood.",
           (f"instance:scoregate_guarded:rate5m{{{I}}}", "{{instance}}"), bad=10),
     panel("What becomes of quota units?", "cps", "leased runs ahead of delivered a little and both go together. Much returned: requests fail after they were admitted.",
@@ -193,10 +259,14 @@ UPSTREAM = [
           (f"scoregate_upstream_waiting{{{I}}}", "{{instance}}")),
     panel("Are questions asked twice?", "cps", "The backend closes connections that we still hold: set upstream.idle below its own limit.",
           (rate("scoregate_upstream_retries_total", "instance"), "{{instance}}")),
-    panel("Is the processor the limit?", "short", "Cores in use. Near all of them: add an instance; latency rises from there on.",
-          (rate("process_cpu_seconds_total", "instance"), "{{instance}}")),
-    panel("Does its memory grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it.",
-          (f"process_resident_memory_bytes{{{I}}}", "{{instance}}")),
+    panel("Is the processor the limit?", "short", "Cores in use. Near the limit latency rises: give it more cores, see the runbook's ScoregateLatencyBurnsFast.",
+          (rate("process_cpu_seconds_total", "instance"), "{{instance}}"), (f"scoregate_cpu_limit_cores{{{I}}}", "limit, {{instance}}")),
+    panel("Does its memory grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it. Runbook: ScoregateMemoryNearLimit.",
+          (f"process_resident_memory_bytes{{{I}}}", "{{instance}}"), (f"scoregate_memory_limit_bytes{{{I}}}", "limit, {{instance}}")),
+    panel("Is there space on the disk?", "bytes", "Free space where the data directory is; the dashed line is the size of that file system. Runbook: ScoregateDiskSpaceLow.",
+          (f"scoregate_data_dir_free_bytes{{{I}}}", "free, {{instance}}"), (f"scoregate_data_dir_size_bytes{{{I}}}", "limit: size, {{instance}}")),
+    stat("How old is the last backup?", "s", "Older than two days, or nothing shown: look at the job that runs `scoregate store backup`. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
+         (f"time() - (scoregate_last_backup_timestamp_seconds{{{I}}} > 0)", "{{instance}}"), bad=2 * 86400),
     panel("Are there files left to open?", "short", "Each connection is one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFiles.",
           (f"process_open_fds{{{I}}}", "open, {{instance}}"), (f"process_max_fds{{{I}}}", "limit, {{instance}}")),
     panel("What share of its files is open?", "percentunit", "Above 80 % somebody is paged. Runbook: ScoregateOpenFiles.",
@@ -204,18 +274,18 @@ UPSTREAM = [
     panel("How many threads are there?", "short", "A few more than server.workers. A rise that stays is work that blocks: look at the disk.",
           (f"process_threads{{{I}}}", "{{instance}}")),
     panel("How many connections are open?", "short", "Near server.max_connections the one that is idle for longest is cut for a new one. Raise it together with the limit of files.",
-          (f"scoregate_connections{{{I}}}", "{{instance}}")),
+          (f"scoregate_connections{{{I}}}", "{{instance}}"), (f"scoregate_connections_limit{{{I}}}", "limit, {{instance}}")),
     panel("How do connections end?", "cps", "done is usual. displaced: no place left; head, idle, request, unread: a deadline, many at once are slow or hostile clients; tls: they do not speak it or do not trust us.",
           (rate("scoregate_connections_total", "closed"), "{{closed}}")),
     stat("Are log lines lost?", "short", "In a day. Above 0: the reader of standard output (access) or standard error (events) is too slow or stopped, or its disk is full. Requests are not affected. Runbook: ScoregateLogLinesLost.",
-         (f"sum by (instance, log) (increase(scoregate_log_lines_lost_total{{{I}}}[1d]))", "{{log}}, {{instance}}"), bad=1),
+         (f"sum by (log) (increase(scoregate_log_lines_lost_total{{{I}}}[1d]))", "{{log}}"), bad=1),
     panel("Does the public port's runtime run?", "s", "Time since its heartbeat task ran, twice a second. Above 5 s it is not ready, above 20 s not alive and a supervisor restarts it. Runbook: ScoregateRuntimeStalled.",
           (f"scoregate_heartbeat_age_seconds{{{I}}}", "{{instance}}"), bad=5),
-    stat("Could connections not be accepted?", "short", "In a day. Above 0: no file or memory was left. Runbook: ScoregateAcceptFails.",
+    stat("Does accepting connections fail?", "short", "In a day. Above 0: no file or memory was left. Runbook: ScoregateAcceptFails.",
          (f"increase(scoregate_accept_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
     stat("When does a certificate end?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateEnds. Empty without TLS.",
          (f"(scoregate_certificate_ends_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}"), good=14 * 86400),
-    stat("Are settings or certificates refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is mended. Runbook: ScoregateSettingsRefused, ScoregateCertificateRefused.",
+    stat("Is new configuration refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is mended. Runbook: ScoregateSettingsRefused, ScoregateCertificateRefused.",
          (f"scoregate_settings_refused{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_refused{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
 ]
 
@@ -244,11 +314,20 @@ def variables(panels):
         yield query_variable("tier", "Tier", "scoregate_tier_requests_total")
 
 
+def annotations():
+    """Deploys and restarts, in every graph."""
+    new = f"sum by (version) (scoregate_build_info{{{I}}})"
+    deploys = {"expr": f"{new} unless {new.replace('})', '} offset 5m)')}", "titleFormat": "Deploy: version {{version}}", "iconColor": BLUE, "useValueForTime": False}
+    restarts = {"expr": f"process_start_time_seconds{{{I}}} * 1000", "titleFormat": "Restart", "textFormat": "{{instance}}", "iconColor": AMBER, "useValueForTime": True}
+    for name, one in (("Deploys", deploys), ("Restarts", restarts)):
+        yield {"name": name, "datasource": DATASOURCE, "enable": True, "step": "60s", **one}
+
+
 def placed(panels):
     """With their numbers and places: stats are small, and a line is full before the next begins."""
     x, y, height = 0, 0, 0
     for number, one in enumerate(panels, start=1):
-        w, h = (4, 4) if one["type"] == "stat" else (12, 8)
+        w, h = (6, 4) if one["type"] == "stat" else (12, 8)
         if x + w > WIDTH or (x and h != height):
             x, y = 0, y + height
         yield {"id": number, **one, "gridPos": {"x": x, "y": y, "w": w, "h": h}}
@@ -261,7 +340,7 @@ def dashboard(uid, title, meaning, panels):
     return {
         "uid": f"scoregate-{uid}", "title": title, "description": meaning, "tags": ["scoregate"], "schemaVersion": SCHEMA, "version": 1,
         "editable": True, "refresh": "30s", "time": {"from": "now-6h", "to": "now"}, "timezone": "utc", "graphTooltip": 1,
-        "links": [link], "templating": {"list": list(variables(panels))}, "annotations": {"list": []}, "panels": panels,
+        "links": [link], "templating": {"list": list(variables(panels))}, "annotations": {"list": list(annotations())}, "panels": panels,
     }
 
 

@@ -9,6 +9,8 @@ mod image;
 mod layers;
 #[path = "tidy/pages.rs"]
 mod pages;
+#[path = "tidy/programs.rs"]
+mod programs;
 #[path = "tidy/readme.rs"]
 mod readme;
 #[path = "tidy/shape.rs"]

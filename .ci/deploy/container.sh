@@ -8,7 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
 if [[ -z ${SCOREGATE_OWN_MOUNTS:-} ]]; then
-    exec unshare --mount --propagation private env SCOREGATE_OWN_MOUNTS=1 "$0" "$@"
+    # `unchanged`: changing the propagation of / fails where it is no mount point, as in a plain chroot.
+    exec unshare --mount --propagation unchanged env SCOREGATE_OWN_MOUNTS=1 "$0" "$@"
 fi
 unset SCOREGATE_OWN_MOUNTS
 readonly user=65532 binary=$1
@@ -19,10 +20,13 @@ clean() {
     for running in "${server:-}" "${backend:-}"; do
         [[ -z $running ]] || { kill -KILL "$running" && wait "$running"; } 2>/dev/null || true
     done
-    umount "$root/var/lib/scoregate" "$root" 2>/dev/null || true
+    umount --recursive "$state" || true
     rm -rf "$state"
 }
 trap clean EXIT
+# Mounts below a private mount stay in this namespace.
+mount --bind "$state" "$state"
+mount --make-private "$state"
 
 fail() {
     echo "$1" >&2

@@ -148,6 +148,7 @@ def main():
 
         keys = [(key(tier, f"{tier.title()} caller {number + 1}"), every) for tier, count, every in CALLERS for number in range(count)]
         greedy = key("pro", "Somebody's loop")
+        subprocess.run([binary, "store", "backup", place / "backup.db", "--config", settings], check=True, capture_output=True)
         (place / "prometheus.yml").write_text(
             f'global: {{scrape_interval: 1s, evaluation_interval: 5s}}\nrule_files: ["{TREE}/deploy/prometheus/rules/*.yml"]\n'
             f'scrape_configs: [{{job_name: scoregate, static_configs: [{{targets: ["{side}"]}}]}}]\n')

@@ -11,7 +11,8 @@ import urllib.parse
 import urllib.request
 
 COLUMN, ROW, GAP = 44, 24, 8
-COLOURS = ["#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#475569", "#92400e"]
+# Without green, amber and red: those have a meaning.
+COLOURS = ["#2563eb", "#7c3aed", "#0891b2", "#be185d", "#475569", "#60a5fa", "#c084fc", "#155e75", "#f472b6", "#94a3b8"]
 POINTS = 90
 
 
@@ -72,6 +73,29 @@ def text(x, y, words, size=11, colour="#334155", anchor="start", weight="normal"
     return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" font-weight="{weight}">{words}</text>'
 
 
+def colour_of(panel, name, place):
+    """The colour of a series and whether it is a limit, as the panel's overrides say."""
+    for one in panel["fieldConfig"]["overrides"]:
+        wanted = {item["id"]: item["value"] for item in one["properties"]}
+        if one["matcher"]["id"] == "byRegexp" and "color" in wanted and re.search(one["matcher"]["options"].strip("/"), name):
+            return wanted["color"]["fixedColor"], wanted["color"]["mode"] == "shades", "custom.lineStyle" in wanted
+    return COLOURS[place % len(COLOURS)], False, False
+
+
+def table(panel, prometheus, end, height):
+    """The rows of an instant query."""
+    columns = list(panel["transformations"][0]["options"]["indexByName"])
+    question = urllib.parse.urlencode({"query": panel["targets"][0]["expr"], "time": end})
+    with urllib.request.urlopen(f"{prometheus}/api/v1/query?{question}", timeout=30) as answer:
+        rows = sorted([series["metric"].get(name, "") for name in columns] for series in json.load(answer)["data"]["result"])
+    for number, row in enumerate([columns, *rows][: (height - 40) // 18]):
+        for place, words in enumerate(row):
+            colour = {"page": "#dc2626", "ticket": "#d97706"}.get(words, "#334155") if number else "#64748b"
+            yield text(10 + 190 * place, 42 + 18 * number, words, 11, colour)
+    if not rows:
+        yield text(10, 60, "none", 11)
+
+
 def stat(panel, lines, width, height):
     """The last value of each line, in the colour that its thresholds give it."""
     defaults = panel["fieldConfig"]["defaults"]
@@ -102,11 +126,14 @@ def graph(panel, lines, width, height, begin, end):
     for minute in range(int((end - begin) // 60) + 1):
         x = left + wide * minute * 60 / (end - begin)
         yield text(x, above + high + 14, f"{minute} min", 10, "#94a3b8", "middle")
-    x = 10
+    x, shades = 10, {}
     for place, (name, points) in enumerate(lines):
-        colour = COLOURS[place % len(COLOURS)]
+        colour, is_shaded, is_limit = colour_of(panel, name, place)
+        # Several series of one meaning: each is lighter than the one before.
+        shade = shades[colour] = shades.get(colour, -1) + 1 if is_shaded else 0
+        style = f' stroke-opacity="{max(0.25, 1 - 0.22 * shade):.2f}"' + (' stroke-dasharray="6 5"' if is_limit else "")
         at = " ".join(f"{left + wide * (when - begin) / (end - begin):.1f},{above + high * (1 - value / top):.1f}" for when, value in points)
-        yield f'<polyline points="{at}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+        yield f'<polyline points="{at}" fill="none" stroke="{colour}" stroke-width="1.6"{style}/>'
         length = 18 + 6.2 * len(name)
         if x + length > width - 30:
             if x < width:
@@ -129,9 +156,10 @@ def draw(prometheus, dashboard, begin, end, window):
         # The highest first: where there is no room for all names, those are told that can be seen.
         lines = sorted(lines_of(prometheus, panel, begin, end, window), key=lambda line: -max(value for _, value in line[1]))
         inside = [f'<rect width="{width}" height="{height}" rx="4" fill="#ffffff" stroke="#cbd5e1"/>']
-        title = panel["title"] if place["w"] > 4 or len(panel["title"]) < 27 else panel["title"][:25] + "…"
-        inside.append(text(10, 18, title, 12 if place["w"] > 4 else 10.5, "#0f172a", weight="bold"))
-        if not lines:
+        inside.append(text(10, 18, panel["title"], 12, "#0f172a", weight="bold"))
+        if panel["type"] == "table":
+            inside += table(panel, prometheus, end, height)
+        elif not lines:
             empty.append(panel["title"])
             inside.append(text(10, 40, "nothing, which is well", 10, "#94a3b8"))
         elif panel["type"] == "stat":

@@ -10,6 +10,7 @@ mod open_files;
 mod opened_days;
 mod reload;
 mod sockets;
+mod storage;
 mod supervisor;
 mod tasks;
 
@@ -36,6 +37,7 @@ use reload::Reloading;
 
 pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
 pub use sockets::Sockets;
+use storage::Storage;
 use supervisor::{Stage, Supervisor};
 
 /// How long a stop waits for the access log's last lines. The event log has the same time after it (`cli`).
@@ -85,7 +87,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let registry = registry(&clock);
     let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
     config.server.connection.tls = certificates.tls();
-    config.server.most_connections = OpenFiles::raise().most_connections(config.server.most_connections);
+    reload::limit_connections(&mut config.server, &registry);
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: one that is taken is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
@@ -118,6 +120,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let manners = server.manners();
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
+    background.spawn(Storage::new(data_dir.path(), &registry).keep(clock.clone(), stop_side.clone()));
     tasks::spawn(&background, &gateway, &registrar, scoring, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use crate::admin::{Access, BadToken, InForce, Reloaded};
 use crate::config::{Config, Problem, Problems, read_certificates};
 use crate::gateway::TermsByTier;
-use crate::server::Manners;
+use crate::server::{Manners, ServerConfig};
 use crate::telemetry::log;
 use crate::telemetry::metrics::{Counter, Family, Label, Registry};
 
@@ -56,7 +56,7 @@ impl Running {
         self.gateway.store(Arc::new(gateway));
         self.reloading.certificates.take(&config.certificates, certificates);
         let mut server = config.server.clone();
-        server.most_connections = OpenFiles::raise().most_connections(server.most_connections);
+        limit_connections(&mut server, &self.reloading.registry);
         server.connection.tls = self.reloading.certificates.tls();
         self.grace = server.grace;
         self.reloading.manners.change(server);
@@ -110,6 +110,13 @@ impl Label for CameOf {
 pub(super) fn begin(registry: &Registry) {
     count(registry);
     registry.gauge("scoregate_settings_refused").set(0.0);
+}
+
+/// Lowers the limit of connections to what the limit of open files allows, and reports it.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; no machine has 2^53 connections")]
+pub(super) fn limit_connections(server: &mut ServerConfig, registry: &Registry) {
+    server.most_connections = OpenFiles::raise().most_connections(server.most_connections);
+    registry.gauge("scoregate_connections_limit").set(server.most_connections as f64);
 }
 
 fn count(registry: &Registry) -> Family<Counter, CameOf> {

@@ -14,7 +14,7 @@ use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
 use crate::store::upkeep::{
     self, Closed, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, close_command,
-    close_future_days, export, file_in, import,
+    close_future_days, export, file_in, import, record_backup,
 };
 
 use super::control::operator;
@@ -118,10 +118,19 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
             Err(error) => failed(error),
         },
         Verb::Backup { file, force } => match back_up(&directory, file, *force) {
-            Ok(report) => hold(&report),
+            Ok(report) => {
+                record(&directory, now);
+                hold(&report)
+            }
             Err(error) => failed(error),
         },
-        Verb::Export { file, force, .. } => write_export(&file_in(&directory), false, file, *force, now),
+        Verb::Export { file, force, .. } => {
+            let exit = write_export(&file_in(&directory), false, file, *force, now);
+            if exit == Exit::Done {
+                record(&directory, now);
+            }
+            exit
+        }
         Verb::CloseFutureDays { today } => match DataDir::open(&directory) {
             Err(error) => printer::input(&format!("{error:#}")),
             Ok(held) => match close_future_days(held.path(), &operator(), *today, now) {
@@ -140,6 +149,17 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
                 },
             }
         }
+    }
+}
+
+/// For the metric of a running server. The backup itself is complete either way.
+fn record(directory: &Path, now: Wall) {
+    if let Err(error) = record_backup(directory, now) {
+        printer::say(&format!(
+            "the backup is complete, but its time could not be recorded in {}: {error}; \
+             scoregate_last_backup_timestamp_seconds does not count it",
+            directory.display()
+        ));
     }
 }
 

@@ -59,6 +59,8 @@ pub(super) struct Place<'c> {
 impl Capacity {
     /// Empty rooms of these sizes.
     pub fn new(config: CapacityConfig, instruments: Arc<Instruments>) -> Self {
+        instruments.places_limit(Room::AtHand, config.at_hand);
+        instruments.places_limit(Room::Waiting, config.waiting);
         Self {
             at_hand: Space::new(config.at_hand, config.queue),
             waiting: Space::new(config.waiting, config.queue),

@@ -26,6 +26,7 @@ pub struct Instruments {
     panics: Counter,
     in_progress: Level,
     places: Family<Gauge, Room>,
+    places_limit: Family<Gauge, Room>,
     queued: Family<Counter, Room>,
     overloaded: Family<Counter, Room>,
     served: Family<Counter, Outcome>,
@@ -99,6 +100,7 @@ impl Instruments {
             panics: registry.counter("scoregate_panics_total"),
             in_progress: registry.level("scoregate_requests_in_progress"),
             places: registry.gauges("scoregate_places_taken", &rooms),
+            places_limit: registry.gauges("scoregate_places_limit", &rooms),
             queued: registry.counters("scoregate_overload_queued_total", &rooms),
             overloaded: registry.counters("scoregate_overload_refused_total", &rooms),
             served: registry.counters("scoregate_documents_served_total", &outcomes),
@@ -172,6 +174,13 @@ impl Instruments {
     pub(super) fn places(&self, room: Room, taken: usize) {
         if let Some(gauge) = self.places.of(room) {
             gauge.set(f64::from(u32::try_from(taken).unwrap_or(u32::MAX)));
+        }
+    }
+
+    /// How many requests can run in a room at once.
+    pub(super) fn places_limit(&self, room: Room, most: usize) {
+        if let Some(gauge) = self.places_limit.of(room) {
+            gauge.set(f64::from(u32::try_from(most).unwrap_or(u32::MAX)));
         }
     }
 

@@ -7,6 +7,7 @@ mod event_limits;
 pub mod heaviest;
 mod line_writer;
 pub mod log;
+mod memory_limit;
 pub mod metrics;
 mod process;
 pub mod requests;

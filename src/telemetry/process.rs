@@ -8,6 +8,8 @@ use metrics::Gauge;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::memory_limit::memory_limit;
+
 /// The one metric that the recorder cannot hold: a counter with a fraction.
 pub(super) const CPU: &str = "process_cpu_seconds_total";
 
@@ -18,10 +20,13 @@ pub(super) struct Process {
     pub(super) open_fds: Gauge,
     pub(super) max_fds: Gauge,
     pub(super) threads: Gauge,
+    pub(super) memory_limit: Gauge,
+    pub(super) cores: Gauge,
 }
 
 impl Process {
     /// Looks again.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; sizes of memory are far below 2^53")]
     pub(super) fn look(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name: &str| -> Option<u32> {
@@ -37,6 +42,12 @@ impl Process {
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
             // The directory itself is open meanwhile.
             self.open_fds.set(open.map(|_| 1.0).sum::<f64>() - 1.0);
+        }
+        if let Some(limit) = memory_limit() {
+            self.memory_limit.set(limit as f64);
+        }
+        if let Ok(cores) = std::thread::available_parallelism() {
+            self.cores.set(cores.get() as f64);
         }
         // None is no limit.
         let most = getrlimit(Resource::Nofile).current;

@@ -86,6 +86,7 @@ mod raw_bytes;
 mod refreshing;
 mod reloading;
 mod request_ids;
+mod resources;
 mod retirement;
 mod sample;
 mod saturated;

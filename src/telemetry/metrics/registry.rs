@@ -121,6 +121,8 @@ impl Registry {
             open_fds: self.gauge("process_open_fds"),
             max_fds: self.gauge("process_max_fds"),
             threads: self.gauge("process_threads"),
+            memory_limit: self.gauge("scoregate_memory_limit_bytes"),
+            cores: self.gauge("scoregate_cpu_limit_cores"),
         };
         Scrape { recorded: self.recorder.handle(), counted: Arc::clone(&self.counted), process }
     }

@@ -73,12 +73,45 @@ pub fn variables() -> BTreeSet<(String, String)> {
     variables.filter(|variable| variable["type"] == "query").map(|variable| of(variable).unwrap()).collect()
 }
 
+/// The queries of all annotations, each with the dashboard's name.
+pub fn annotations() -> Vec<(String, String)> {
+    let of = |(name, json): (String, Json)| {
+        let all = list(&json["annotations"]["list"]).iter();
+        all.map(move |one| (name.clone(), text(&one["expr"]))).collect::<Vec<_>>()
+    };
+    dashboards().into_iter().flat_map(of).collect()
+}
+
 fn list(json: &Json) -> &[Json] {
     json.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn text(json: &Json) -> String {
     json.as_str().unwrap_or_default().to_owned()
+}
+
+impl Panel {
+    /// The legends of its queries, as they are written.
+    fn legends(&self) -> Vec<String> {
+        list(&self.json["targets"]).iter().map(|target| text(&target["legendFormat"])).collect()
+    }
+
+    /// A property of the series of this name, as the first override that matches it says.
+    fn property(&self, series: &str, property: &str) -> Option<&Json> {
+        let overrides = list(&self.json["fieldConfig"]["overrides"]);
+        let properties = overrides.iter().filter(|one| matches(&text(&one["matcher"]["options"]), series));
+        let mut found = properties.flat_map(|one| list(&one["properties"]));
+        found.find(|one| one["id"] == property).map(|one| &one["value"])
+    }
+}
+
+/// Whether a pattern of an override, such as `/^(?:one|two_.*)$/`, matches a name. Knows as much as our own patterns use.
+fn matches(pattern: &str, name: &str) -> bool {
+    let inside = pattern.strip_prefix("/^(?:").and_then(|rest| rest.strip_suffix(")$/")).unwrap_or("");
+    inside.split('|').any(|word| match word.strip_suffix(".*") {
+        Some(begin) => name.starts_with(begin),
+        None => name == word,
+    })
 }
 
 /// The uids of all data sources that are named anywhere inside.
@@ -178,4 +211,111 @@ fn every_query_heeds_the_instance_and_every_variable_is_there_and_used() {
         }
         assert!(variables.contains("datasource") && variables.contains("instance"), "{name}: {variables:?}");
     }
+}
+
+const GREEN: &str = "#16a34a";
+const AMBER: &str = "#d97706";
+const RED: &str = "#dc2626";
+
+/// Values of labels that have the same colour in every panel.
+const COLOURS: [(&str, &str, &str); 11] = [
+    ("class", "2xx", GREEN),
+    ("class", "4xx", AMBER),
+    ("class", "5xx", RED),
+    ("outcome", "hit", GREEN),
+    ("outcome", "stale", AMBER),
+    ("code", "upstream_unavailable", RED),
+    ("code", "overloaded", RED),
+    ("code", "quota_exceeded", AMBER),
+    ("fetched", "good", GREEN),
+    ("fetched", "late", RED),
+    ("use", "lost", RED),
+];
+
+#[test]
+fn what_is_good_is_green_what_is_degraded_amber_and_what_fails_red_in_every_panel() {
+    for (label, value, colour) in COLOURS {
+        let legend = format!("{{{{{label}}}}}");
+        let all = panels();
+        let shown: Vec<&Panel> = all.iter().filter(|panel| panel.legends().contains(&legend)).collect();
+        assert!(!shown.is_empty(), "no panel shows {label}");
+        for panel in shown {
+            let found = panel.property(value, "color").map(|found| text(&found["fixedColor"]));
+            assert_eq!(found.as_deref(), Some(colour), "{}: {}: {value}", panel.dashboard, panel.title);
+        }
+    }
+}
+
+/// Gauges, and the limits that they are drawn with.
+const LIMITED: [(&str, &str); 6] = [
+    ("scoregate_connections", "scoregate_connections_limit"),
+    ("scoregate_places_taken", "scoregate_places_limit"),
+    ("scoregate_data_dir_free_bytes", "scoregate_data_dir_size_bytes"),
+    ("process_cpu_seconds_total", "scoregate_cpu_limit_cores"),
+    ("process_resident_memory_bytes", "scoregate_memory_limit_bytes"),
+    ("process_open_fds", "process_max_fds"),
+];
+
+#[test]
+fn what_has_a_limit_is_drawn_with_a_dashed_red_line_at_the_limit() {
+    for (gauge, limit) in LIMITED {
+        let asks =
+            |panel: &Panel, name: &str| panel.queries.iter().any(|query| metrics(query).contains(name));
+        let all = panels();
+        let shown: Vec<&Panel> = all.iter().filter(|panel| asks(panel, gauge)).collect();
+        assert!(!shown.is_empty(), "no panel shows {gauge}");
+        for panel in shown {
+            assert!(asks(panel, limit), "{}: no {limit}", panel.title);
+            let legends = panel.legends();
+            let line = legends.iter().find(|legend| legend.starts_with("limit"));
+            let line = line.unwrap_or_else(|| panic!("{}: no line at the limit", panel.title));
+            assert_eq!(panel.property(line, "color").unwrap()["fixedColor"], RED, "{}", panel.title);
+            assert_eq!(panel.property(line, "custom.lineStyle").unwrap()["fill"], "dash", "{}", panel.title);
+        }
+    }
+}
+
+#[test]
+fn a_panel_tells_series_apart_by_one_label() {
+    for panel in panels() {
+        for legend in panel.legends() {
+            assert!(legend.matches("{{").count() <= 1, "{}: {}: {legend}", panel.dashboard, panel.title);
+        }
+    }
+}
+
+#[test]
+fn no_title_of_a_stat_is_cut_off_in_a_window_of_1280_pixels() {
+    // A letter of Grafana's titles is at most 8 pixels wide on average; the rest is the menu and the padding.
+    const WINDOW: u64 = 1_248;
+    const REST: u64 = 40;
+    const LETTER: u64 = 8;
+    for panel in panels().iter().filter(|panel| panel.json["type"] == "stat") {
+        let width = panel.json["gridPos"]["w"].as_u64().unwrap() * WINDOW / 24 - REST;
+        let title = panel.title.chars().count() as u64 * LETTER;
+        assert!(title <= width, "{}: {} needs {title} of {width} pixels", panel.dashboard, panel.title);
+    }
+}
+
+#[test]
+fn deploys_and_restarts_are_annotated_on_every_dashboard() {
+    let all = annotations();
+    for (name, json) in dashboards() {
+        let named: Vec<String> =
+            list(&json["annotations"]["list"]).iter().map(|one| text(&one["name"])).collect();
+        assert_eq!(named, ["Deploys", "Restarts"], "{name}");
+        for (_, query) in all.iter().filter(|(dashboard, _)| *dashboard == name) {
+            assert!(query.contains("instance=~\"$instance\""), "{name}: {query}");
+        }
+    }
+}
+
+#[test]
+fn the_firing_alerts_are_listed_with_their_urgency() {
+    let all = panels();
+    let list = all.iter().find(|panel| panel.dashboard == "on-call" && panel.json["type"] == "table");
+    let list = list.expect("on-call has a list of alerts");
+    assert_eq!(list.queries, ["ALERTS{alertname=~\"Scoregate.*\", alertstate=\"firing\"}"]);
+    let columns = &list.json["transformations"][0]["options"]["indexByName"];
+    assert_eq!([&columns["alertname"], &columns["severity"], &columns["instance"]], [0, 1, 2]);
 }

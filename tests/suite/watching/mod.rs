@@ -33,6 +33,11 @@ async fn findings(prometheus: &Prometheus) -> Vec<String> {
             }
         }
     }
+    for (dashboard, query) in dashboards::annotations() {
+        if let Err(why) = returns_data(prometheus, &as_asked(&query)).await {
+            findings.push(format!("{dashboard}: an annotation: {query}: {why}"));
+        }
+    }
     for (metric, label) in dashboards::variables() {
         if prometheus.values(&metric, &label).await == 0 {
             findings.push(format!("the variable {label} of {metric} is empty"));

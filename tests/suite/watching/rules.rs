@@ -160,3 +160,12 @@ fn the_runbook_names_only_alerts_and_panels_that_there_are() {
         }
     }
 }
+
+#[test]
+fn nothing_advises_to_add_an_instance_where_one_process_holds_the_data_directory() {
+    let advice = panels().into_iter().map(|panel| panel.description);
+    for text in advice.chain([runbook().split_whitespace().collect::<Vec<_>>().join(" ")]) {
+        let text = text.to_lowercase();
+        assert!(!text.contains("add an instance") && !text.contains("add instances"), "{text}");
+    }
+}

@@ -11,6 +11,7 @@ use crate::backend::{Act, answer, json};
 use crate::balances::own;
 use crate::client::Connection;
 use crate::protection::waits_in_line;
+use crate::shell::run;
 use crate::world::{Customer, World, good};
 
 /// Three may wait for the backend, and one may queue for that; nobody waits for longer than five seconds.
@@ -117,6 +118,7 @@ impl Traffic {
         self.a_backend_that_fails().await;
         self.a_ledger_that_is_away().await;
         self.settings().await;
+        self.a_backup().await;
         self.world.settled().await;
         let scrape = self.world.scrape().await;
         for (series, words) in TOUCHED {
@@ -279,6 +281,16 @@ impl Traffic {
         world.ledger_works();
         world.pass(A_MOMENT);
         assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    }
+
+    async fn a_backup(&self) {
+        let directory = self.world.directory.path();
+        let file = directory.join("backup.db");
+        let places = [file.to_str().unwrap(), "--data-dir", directory.to_str().unwrap()];
+        run(&[&["store", "backup"], &places[..]].concat()).with(0);
+        while self.world.metric("scoregate_last_backup_timestamp_seconds").await == 0.0 {
+            self.world.pass(Duration::from_secs(15));
+        }
     }
 
     async fn settings(&mut self) {

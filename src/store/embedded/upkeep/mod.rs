@@ -3,6 +3,7 @@
 //! Nothing here needs a store that is open; all but [`import()`] and [`close_future_days`] work while a server runs, and none writes to the file it
 //! reads, but [`close_future_days`]. Not for: single keys (`scoregate keys`), nor for asking the operator anything.
 
+mod backed_up;
 mod carry;
 mod dump;
 mod future;
@@ -25,6 +26,7 @@ use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 
 pub use super::beside::way_back;
+pub use backed_up::{last_backup, record_backup};
 pub use dump::{Exported, export};
 pub use future::{Closed, close_command, close_future_days};
 pub use import::{ImportAsk, Imported, import};

@@ -1,0 +1,83 @@
+//! Metrics of the data directory: free space of its file system, and when its store was last backed up.
+//!
+//! Measured in the background: a disk that hangs delays neither a request nor a scrape. Not for: whether the store works
+//! (`gateway`).
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::Gauge;
+use rustix::fs::statvfs;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, Wall};
+use crate::store::upkeep::last_backup;
+use crate::telemetry::metrics::Registry;
+
+const MEASURE_EVERY: Duration = Duration::from_secs(15);
+
+/// The gauges and what they measure.
+pub(super) struct Storage {
+    directory: PathBuf,
+    free: Gauge,
+    size: Gauge,
+    last_backup: Gauge,
+}
+
+impl Storage {
+    /// Measures for the first time.
+    pub(super) fn new(directory: &Path, registry: &Registry) -> Self {
+        let storage = Self {
+            directory: directory.to_owned(),
+            free: registry.gauge("scoregate_data_dir_free_bytes"),
+            size: registry.gauge("scoregate_data_dir_size_bytes"),
+            last_backup: registry.gauge("scoregate_last_backup_timestamp_seconds"),
+        };
+        if let Err(error) = storage.measure() {
+            storage.report(&error);
+        }
+        storage
+    }
+
+    /// Measures for as long as the program runs. A failure is logged when it begins.
+    pub(super) async fn keep(self, clock: Clock, stop: CancellationToken) {
+        let storage = Arc::new(self);
+        let mut is_failing = false;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep(MEASURE_EVERY) => {}
+            }
+            let measured = Arc::clone(&storage);
+            match tokio::task::spawn_blocking(move || measured.measure()).await {
+                Ok(Ok(())) => is_failing = false,
+                Ok(Err(error)) => {
+                    if !std::mem::replace(&mut is_failing, true) {
+                        storage.report(&error);
+                    }
+                }
+                Err(_) => tracing::error!("measuring the data directory panicked"),
+            }
+        }
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge is a float; sizes and instants are far below 2^53"
+    )]
+    fn measure(&self) -> io::Result<()> {
+        let file_system = statvfs(&self.directory)?;
+        self.free.set(file_system.f_bavail.saturating_mul(file_system.f_frsize) as f64);
+        self.size.set(file_system.f_blocks.saturating_mul(file_system.f_frsize) as f64);
+        let at = last_backup(&self.directory)?;
+        self.last_backup.set(at.map_or(0, Wall::seconds) as f64);
+        Ok(())
+    }
+
+    fn report(&self, error: &io::Error) {
+        let directory = self.directory.display();
+        tracing::warn!(%error, %directory, "the data directory cannot be measured: its metrics keep their last values");
+    }
+}

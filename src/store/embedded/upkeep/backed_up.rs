@@ -1,0 +1,41 @@
+//! When the store was last backed up, in a file of its own beside it, so that a running server can report it.
+//!
+//! Not for: whether that backup can still be found.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::super::beside::{HALF, beside, remove, sync_directory};
+use crate::clock::Wall;
+
+/// The file in the data directory. It holds one line: the instant, as RFC 3339.
+const FILE: &str = "last-backup";
+/// An operator may run the backup as another user than the server's. The directory itself is private.
+const MODE: u32 = 0o644;
+
+/// Records that a complete backup or export was written at this instant.
+pub fn record_backup(directory: &Path, now: Wall) -> io::Result<()> {
+    let path = directory.join(FILE);
+    let half = beside(&path, HALF);
+    remove(&half)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&half)?;
+    writeln!(file, "{}", now.rfc3339())?;
+    file.sync_all()?;
+    fs::rename(&half, &path)?;
+    sync_directory(&path)
+}
+
+/// When the last complete backup or export was written; `None` if none ever was.
+pub fn last_backup(directory: &Path) -> io::Result<Option<Wall>> {
+    match fs::read_to_string(directory.join(FILE)) {
+        Ok(text) => {
+            let instant = Wall::parse_rfc3339(text.trim());
+            let unreadable = || io::Error::new(ErrorKind::InvalidData, format!("{FILE} holds no instant"));
+            instant.ok_or_else(unreadable).map(Some)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,113 @@
+//! Metrics of what the process can run out of: disk space, memory, processor cores, places; and the age of the last
+//! backup.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::shell::run;
+use crate::world::World;
+
+const BACKUP: &str = "scoregate_last_backup_timestamp_seconds";
+/// How often the data directory is measured.
+const MEASURED: Duration = Duration::from_secs(15);
+
+/// Seconds since 1970, as the file system has them: a new file's.
+fn now(world: &World) -> u32 {
+    let file = world.directory.path().join("now");
+    fs::write(&file, "").unwrap();
+    let written = fs::metadata(&file).unwrap().modified().unwrap();
+    u32::try_from(written.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()).unwrap()
+}
+
+impl World {
+    fn store(&self, arguments: &[&str]) -> crate::shell::Ended {
+        let directory = self.directory.path().to_str().unwrap();
+        run(&[&["store"], arguments, &["--data-dir", directory]].concat())
+    }
+
+    /// The time of the last backup, once the metric is later than this.
+    async fn backed_up_after(&self, before: u32) -> u32 {
+        loop {
+            self.pass(MEASURED);
+            let at = self.counted(BACKUP).await;
+            if at > before {
+                return at;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_server_and_after_a_restart() {
+    let world = World::new().await;
+    assert_eq!(world.counted(BACKUP).await, 0);
+    let [file, export] = ["backup.db", "keys.jsonl"]
+        .map(|name| world.directory.path().join(name).to_str().unwrap().to_owned());
+    let begun = now(&world);
+    world.store(&["backup", &file]).with(0);
+    let at = world.backed_up_after(0).await;
+    assert!((begun..=now(&world)).contains(&at), "{begun} {at}");
+
+    // What wrote no backup is none.
+    world.store(&["backup", &file]).with(1);
+    world.store(&["check"]).with(0);
+    let world = world.restarted().await;
+    assert_eq!(world.counted(BACKUP).await, at);
+
+    // An export is one, too, also one to standard output, as out of a container.
+    for target in [export.as_str(), "-"] {
+        fs::write(world.directory.path().join("last-backup"), "2026-01-01T00:00:00Z\n").unwrap();
+        let world = &world;
+        let long_ago = 1_767_225_600;
+        while world.counted(BACKUP).await > long_ago {
+            world.pass(MEASURED);
+        }
+        world.store(&["export", target]).with(0);
+        assert!(world.backed_up_after(long_ago).await >= begun);
+    }
+}
+
+#[tokio::test]
+async fn a_backup_whose_time_cannot_be_recorded_is_complete_and_says_so() {
+    let world = World::new().await;
+    fs::create_dir(world.directory.path().join("last-backup.half")).unwrap();
+    let file = world.directory.path().join("backup.db");
+    let ended = world.store(&["backup", file.to_str().unwrap()]).with(0);
+    assert!(file.exists() && ended.err.contains("its time could not be recorded"), "{}", ended.err);
+    world.pass(MEASURED);
+    assert_eq!(world.counted(BACKUP).await, 0);
+}
+
+#[tokio::test]
+async fn the_free_space_of_the_data_directory_is_reported() {
+    let world = World::new().await;
+    let found = rustix::fs::statvfs(world.directory.path()).unwrap();
+    let size = format!("scoregate_data_dir_size_bytes {}\n", found.f_blocks * found.f_frsize);
+    assert!(world.scrape().await.contains(&size), "{size}");
+    let [free, size] = ["free", "size"].map(|what| format!("scoregate_data_dir_{what}_bytes"));
+    let (free, size) = (world.metric(&free).await, world.metric(&size).await);
+    assert!(free > 0.0 && free <= size, "{free} of {size}");
+}
+
+#[tokio::test]
+async fn the_limits_of_memory_cores_connections_and_places_are_reported_and_follow_a_reload() {
+    let limits = "server.max_connections = 40\noverload.at_once = 8\noverload.waiting = 9\n";
+    let mut world = World::with(limits, crate::world::good).await;
+    let resident = world.metric("process_resident_memory_bytes").await;
+    let limit = world.metric("scoregate_memory_limit_bytes").await;
+    assert!(resident > 0.0 && limit > resident && limit < 1e15, "{resident} of {limit}");
+    assert!((1.0..10_000.0).contains(&world.metric("scoregate_cpu_limit_cores").await));
+    let places = [
+        "scoregate_connections_limit",
+        "scoregate_places_limit{room=\"at_hand\"}",
+        "scoregate_places_limit{room=\"waiting\"}",
+    ];
+    for (series, most) in places.into_iter().zip([40, 8, 9]) {
+        assert_eq!(world.counted(series).await, most, "{series}");
+    }
+    world.reloads("server.max_connections = 41\noverload.at_once = 7\noverload.waiting = 6\n").await.unwrap();
+    for (series, most) in places.into_iter().zip([41, 7, 6]) {
+        assert_eq!(world.counted(series).await, most, "{series}");
+    }
+}
