@@ -27,7 +27,7 @@ use writing::Described;
 pub use writing::Taken;
 
 /// The layout of a stored sum.
-const SUMS: u32 = 1;
+const SUMS: u32 = 2;
 const HOURS_OF_A_DAY: u64 = 24;
 /// Days are numbered `model * DAYS + day`, so that the days of a model lie together. Enough for 2,700 years.
 const DAYS: i64 = 1_000_000;
