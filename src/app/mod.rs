@@ -112,8 +112,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let side_thread = tasks::side_thread(shown, side_config, stop_side.clone())?;
 
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
-    let manners = server.manners();
-    let background = TaskTracker::new();
+    let (manners, background) = (server.manners(), TaskTracker::new());
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
     tasks::spawn(&background, &gateway, &registrar, keeper, &config, &clock, &stop_side);

@@ -74,7 +74,7 @@ async fn an_unlisted_model_that_may_not_be_asked_about_yet_is_a_free_404_that_sa
         assert_eq!(calls, self::calls(&world).await, "the backend was not asked");
     }
     // It is no failure to whoever watches.
-    let of_failures = |text: &str| -> Vec<String> {
+    let of_failures = |text: &str| -> BTreeSet<String> {
         let is_failure =
             |line: &&str| line.contains("class=\"5xx\"") || line.contains("upstream_unavailable");
         text.lines().filter(is_failure).map(str::to_owned).collect()
