@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::archive::{Archive, ArchiveError};
+use super::archive::{Archive, ArchiveError, Newest};
 use super::hour::{Hour, Stretch};
 use super::method;
 use super::portrait::Portrait;
@@ -40,7 +40,7 @@ const CLOCKS_APART: Duration = Duration::from_mins(1);
 pub(super) struct Snapshot {
     /// The hour before whose beginning runs count.
     pub hour: Hour,
-    /// The hour in which it was made: that one, or, after an import in its course, the one before.
+    /// The hour in which it was made: that one, or, where runs of it are in already, the one before.
     pub made_in: Hour,
     /// Its date, which changes with every import.
     pub at: Wall,
@@ -68,18 +68,19 @@ impl Source {
         self
     }
 
-    /// What is known at `now`: when its hour began, or, if runs were imported since, of the running hour as well. Runs must
+    /// What is known at `now`: when its hour began, or, if runs of the running hour were imported, of that as well. Runs must
     /// be in order.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
-        let (window, synthetic) = (|at| window(end(now, at).0), matches!(self, Self::Simulated { .. }));
-        let (mut portraits, imported) = match self {
-            Self::Simulated { seed } => (simulated(*seed, window(None)), None),
-            Self::Runs(runs) => (measured(runs, window(None)), None),
+        let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
+        let (none, synthetic) = (Newest::default(), matches!(self, Self::Simulated { .. }));
+        let (mut portraits, newest) = match self {
+            Self::Simulated { seed } => (simulated(*seed, window(none)), none),
+            Self::Runs(runs) => (measured(runs, window(none)), none),
             Self::Archive(archive) => archived(archive, &window)?,
         };
         portraits.sort_by(|a, b| a.model.id().cmp(b.model.id()));
-        let (hour, at) = end(now, imported);
-        Ok(Snapshot { hour, made_in: Hour::of(now), at, imported, portraits, synthetic })
+        let (hour, at) = end(now, newest);
+        Ok(Snapshot { hour, made_in: Hour::of(now), at, imported: newest.import, portraits, synthetic })
     }
 
     /// When runs were last imported. Runs that are not in an archive never change.
@@ -95,28 +96,24 @@ impl Source {
 ///
 /// An import shows its runs at once, those of the running hour too. Both depend on the archive and the hour alone, so that
 /// all servers on one archive agree, and a restart changes nothing.
-fn end(now: Wall, imported: Option<Wall>) -> (Hour, Wall) {
+fn end(now: Wall, newest: Newest) -> (Hour, Wall) {
     let hour = Hour::of(now);
-    match imported.filter(|at| *at >= hour.start()) {
-        None => (hour, hour.start()),
-        Some(at) if at <= now.plus(CLOCKS_APART) => (hour.plus(1), at),
-        Some(_) => (hour.plus(1), Wall::from_seconds(now.seconds())),
-    }
-}
-
-fn window(end: Hour) -> Stretch {
-    end.last(method::WINDOW_HOURS)
+    let since = |at: &Wall| *at >= hour.start();
+    let Some(import) = newest.import.filter(since) else { return (hour, hour.start()) };
+    let at = if import <= now.plus(CLOCKS_APART) { import } else { Wall::from_seconds(now.seconds()) };
+    // An hour without runs would only push out the oldest.
+    (if newest.run.is_some_and(|run| since(&run)) { hour.plus(1) } else { hour }, at)
 }
 
 fn archived(
     archive: &Archive,
-    window: &dyn Fn(Option<Wall>) -> Stretch,
-) -> Result<(Vec<Portrait>, Option<Wall>), ArchiveError> {
+    window: &dyn Fn(Newest) -> Stretch,
+) -> Result<(Vec<Portrait>, Newest), ArchiveError> {
     let mut portraits = Vec::new();
-    let imported = archive.each_series(window, &mut |model, series, window| {
+    let newest = archive.each_series(window, &mut |model, series, window| {
         portraits.push(Portrait::draw(model, series, window.to));
     })?;
-    Ok((portraits, imported))
+    Ok((portraits, newest))
 }
 
 /// One model after the other, so that only one series is in memory at a time.

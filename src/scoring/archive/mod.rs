@@ -24,6 +24,7 @@ use super::hour::Hour;
 use super::method;
 use writing::Described;
 
+pub(super) use reading::Newest;
 pub use writing::Taken;
 
 /// The layout of a stored sum.

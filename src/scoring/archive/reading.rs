@@ -14,14 +14,23 @@ use super::super::series::Series;
 use super::rows::{self, Stored};
 use super::{Archive, ArchiveError, Trouble, day_number, summed_by, sums};
 
+/// The newest things in an archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Newest {
+    /// The end of the last import.
+    pub import: Option<Wall>,
+    /// The newest run.
+    pub run: Option<Wall>,
+}
+
 impl Archive {
     /// Hands over the series of every model that has runs in a window, one at a time, by identifier. The window is chosen
-    /// by the time of the last import, which is returned.
+    /// by the last import and the newest run, which are returned.
     pub(in super::super) fn each_series(
         &self,
-        window: &dyn Fn(Option<Wall>) -> Stretch,
+        window: &dyn Fn(Newest) -> Stretch,
         each: &mut dyn FnMut(Arc<Model>, &Series, Stretch),
-    ) -> Result<Option<Wall>, ArchiveError> {
+    ) -> Result<Newest, ArchiveError> {
         let inside = &mut *self.inside();
         each_series(&mut inside.connection, window, each).map_err(|trouble| self.told(trouble))
     }
@@ -43,15 +52,22 @@ fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
     Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
 }
 
+/// Each model's newest run is found at the end of its part of the table.
+fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
+    let ask = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
+    let at: Option<i64> = file.query_row(ask, [], |row| row.get(0))?;
+    Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
+}
+
 fn each_series(
     connection: &mut Connection,
-    window: &dyn Fn(Option<Wall>) -> Stretch,
+    window: &dyn Fn(Newest) -> Stretch,
     each: &mut dyn FnMut(Arc<Model>, &Series, Stretch),
-) -> Result<Option<Wall>, Trouble> {
+) -> Result<Newest, Trouble> {
     // One view of the file: an import that ends meanwhile is seen by the next refresh.
     let view = connection.transaction()?;
-    let imported = last_import(&view)?;
-    let window = window(imported);
+    let newest = Newest { import: last_import(&view)?, run: newest_run(&view)? };
+    let window = window(newest);
     let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
     if by != summed_by() {
         return Err(Trouble::OtherMethod);
@@ -89,7 +105,7 @@ fn each_series(
             series.clear();
         }
     }
-    Ok(imported)
+    Ok(newest)
 }
 
 fn each_run(file: &Connection, each: &mut dyn FnMut(Record) -> bool) -> Result<(), Trouble> {

@@ -2,6 +2,7 @@
 //!
 //! Not for: kills of the process (the suite).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -134,17 +135,41 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let archived = Scoring::open(Source::Archive(archive), now()).unwrap();
     let runs = records.into_iter().map(|record| record.run).collect();
     let in_memory = Scoring::open(Source::Runs(runs), now()).unwrap();
+    // They differ in their dates: only an archive knows of imports.
+    let data = |scoring: &Scoring, question| scoring.answer(question).map(|answer| answer.data);
     for id in in_memory.model_ids() {
         for question in [
             Question::Model(id.clone()),
             Question::Drift(id.clone()),
             Question::History { id, period: Period::Month },
         ] {
-            assert_eq!(archived.answer(&question), in_memory.answer(&question));
+            assert_eq!(data(&archived, &question), data(&in_memory, &question));
         }
     }
     assert_eq!(archived.model_ids(), in_memory.model_ids());
-    assert_eq!(archived.answer(&Question::Index), in_memory.answer(&Question::Index));
+    assert_eq!(data(&archived, &Question::Index), data(&in_memory, &Question::Index));
+}
+
+#[test]
+fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_before() {
+    let place = TempDir::new().unwrap();
+    let (archive, all) = (in_(&place), records(24));
+    archive.take(&all).unwrap();
+    archive.sum_up(now()).unwrap();
+    let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
+    let id = scoring.model_ids().remove(0);
+    let runs = || {
+        let detail = scoring.answer(&Question::Model(id.clone())).unwrap().data;
+        serde_json::from_slice::<serde_json::Value>(&detail).unwrap()[0]["runs"].as_u64().unwrap()
+    };
+    assert_eq!(runs(), 72, "a run of each suite in each of 24 hours");
+    let model = Arc::clone(all.iter().find(|record| *record.run.model().id() == id).unwrap().run.model());
+    let at = Hour::of(now()).start().plus(Duration::from_mins(5));
+    let late = Run::new(model, Suite::Coding, at, Outcome::Failed(Failure::Timeout)).unwrap();
+    archive.take(&[record("late", late)]).unwrap();
+    archive.sum_up(now()).unwrap();
+    assert_eq!(scoring.look(now()).unwrap(), Change::ByAnImport);
+    assert_eq!(runs(), 70, "23 whole hours, and what is there of the running one");
 }
 
 #[test]
