@@ -164,6 +164,9 @@ fn by_run(of_trials: &Marks<Sums>, trials: u32) -> Marks<Sums> {
 
 fn marks(axes: &[f64; 7]) -> Marks<f64> {
     let combined = method::AXIS_WEIGHTS.iter().zip(axes).map(|((_, weight), score)| weight * score).sum();
-    let [a, b, c, d, e, f, g] = *axes;
-    [combined, a, b, c, d, e, f, g, (a + b + c + d + e + f + g) / 7.0]
+    let mut marks = [combined; 9];
+    let [_, of_axes @ .., mean] = &mut marks;
+    *of_axes = *axes;
+    *mean = axes.iter().sum::<f64>() / 7.0;
+    marks
 }

@@ -136,7 +136,7 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let runs = records.into_iter().map(|record| record.run).collect();
     let in_memory = Scoring::open(Source::Runs(runs), now()).unwrap();
     // They differ in their dates: only an archive knows of imports.
-    let data = |scoring: &Scoring, question| scoring.answer(question).map(|answer| answer.data);
+    let data = |scoring: &Scoring, question: &Question| scoring.answer(question).map(|answer| answer.data);
     for id in in_memory.model_ids() {
         for question in [
             Question::Model(id.clone()),
