@@ -98,15 +98,15 @@ async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_car
     let customer = world.paid().await;
     let mut numbers: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
     for sort_by in SortBy::ALL {
-        let word = sort_by.word();
-        let list = world.asks(&customer, &format!("/api/v1/models?period=24h&sortBy={word}")).await.json();
-        assert_eq!(list["sort_by"], word);
+        let order = sort_by.word();
+        let list = world.asks(&customer, &format!("/api/v1/models?period=24h&sortBy={order}")).await.json();
+        assert_eq!(list["sort_by"], order);
         let items = list["data"].as_array().unwrap().clone();
         // Models without a score come last, by identifier.
         let (scored, rest): (Vec<_>, Vec<_>) =
             items.iter().partition(|item| item.get("currentScore").is_some());
-        assert_eq!(items.iter().take(scored.len()).collect::<Vec<_>>(), scored, "{word}");
-        assert!(!rest.is_empty() && rest.iter().map(|item| item["id"].as_str()).is_sorted(), "{word}");
+        assert_eq!(items.iter().take(scored.len()).collect::<Vec<_>>(), scored, "{order}");
+        assert!(!rest.is_empty() && rest.iter().map(|item| item["id"].as_str()).is_sorted(), "{order}");
         let by = |name: &str| scored.iter().map(|item| item[name].as_f64().unwrap()).collect::<Vec<_>>();
         let (latency, cost) = (sort_by == SortBy::Speed, sort_by == SortBy::Price);
         for item in &items {
@@ -117,9 +117,11 @@ async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_car
             assert_eq!(item.get("costUsd").is_some_and(Value::is_number), cost && scored.contains(&item));
         }
         match sort_by {
-            SortBy::Speed => assert!(by("latencyMs").is_sorted(), "{word}"),
-            SortBy::Price => assert!(by("costUsd").is_sorted(), "{word}"),
-            _ => assert!(by("currentScore").is_sorted_by(|a, b| a >= b), "{word}: {:?}", by("currentScore")),
+            SortBy::Speed => assert!(by("latencyMs").is_sorted(), "{order}"),
+            SortBy::Price => assert!(by("costUsd").is_sorted(), "{order}"),
+            SortBy::Combined | SortBy::Reasoning | SortBy::Coding | SortBy::SevenAxis | SortBy::Tooling => {
+                assert!(by("currentScore").is_sorted_by(|a, b| a >= b), "{order}: {:?}", by("currentScore"));
+            }
         }
         for item in &scored {
             let target = format!("/api/v1/models/{}", item["id"].as_str().unwrap());
@@ -128,7 +130,7 @@ async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_car
             match sort_by {
                 SortBy::Combined | SortBy::Speed | SortBy::Price => {
                     for name in ["currentScore", "confidenceLower", "confidenceUpper", "status", "trend"] {
-                        assert_eq!(item.get(name), detail.get(name), "{word}: {name}");
+                        assert_eq!(item.get(name), detail.get(name), "{order}: {name}");
                     }
                 }
                 SortBy::Coding => assert_eq!(item["currentScore"], suite(0)),
@@ -142,8 +144,8 @@ async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_car
             }
             let [lower, score, upper] = ["confidenceLower", "currentScore", "confidenceUpper"]
                 .map(|name| item[name].as_f64().unwrap());
-            assert!(lower <= score && score <= upper, "{word}: {item}");
-            let of_model = numbers.entry(word).or_default();
+            assert!(lower <= score && score <= upper, "{order}: {item}");
+            let of_model = numbers.entry(order).or_default();
             of_model.insert(item["id"].to_string(), item["currentScore"].clone());
         }
     }
