@@ -177,8 +177,12 @@ impl Larder {
         let deadline = self.clock.now().mono.plus(self.keeping.load().patience);
         match self.wait_until(deadline, key, sake).await {
             // It may be in a list that is not at hand.
-            Err(InVain::Without(NoDocument::Unlisted)) if self.lists_anew(deadline, sake).await => {
-                self.wait_until(deadline, key, sake).await
+            Err(InVain::Without(NoDocument::Unlisted)) => {
+                if self.lists_anew(deadline, sake).await? {
+                    self.wait_until(deadline, key, sake).await
+                } else {
+                    Err(InVain::Without(NoDocument::Unlisted))
+                }
             }
             ended => ended,
         }

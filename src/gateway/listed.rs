@@ -12,7 +12,7 @@ use crate::clock::Mono;
 use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
 
-use super::larder::{Larder, NoDocument};
+use super::larder::{InVain, Larder, NoDocument};
 use super::sake::Sake;
 
 /// At most one unlisted model in this time is asked about.
@@ -97,15 +97,21 @@ impl Larder {
         key.id.as_ref().and_then(is_listed).unwrap_or(was_there)
     }
 
-    /// Waits for a list that is newer than the one at hand, if the backend may be asked for it. Whether it came.
-    pub(super) async fn lists_anew(self: &Arc<Self>, deadline: Mono, sake: Sake) -> bool {
+    /// Waits for a list that is newer than the one at hand, if the backend may be asked for it. Whether it came; and why
+    /// there is none, where there was none before: nothing can be said of a model without any list.
+    pub(super) async fn lists_anew(self: &Arc<Self>, deadline: Mono, sake: Sake) -> Result<bool, InVain> {
         let now = self.clock.now().mono;
-        let wanted = match self.list() {
-            Some((key, list)) if self.may_be_asked_about(&key, &list, now) => key,
-            Some(_) => return false,
-            None => DocumentKey::list_of_models(),
-        };
-        self.wait_until(deadline, &wanted, sake).await.is_ok()
+        match self.list() {
+            Some((key, list)) if self.may_be_asked_about(&key, &list, now) => {
+                Ok(self.wait_until(deadline, &key, sake).await.is_ok())
+            }
+            Some(_) => Ok(false),
+            None => match self.wait_until(deadline, &DocumentKey::list_of_models(), sake).await {
+                Ok(_) => Ok(true),
+                Err(InVain::Without(NoDocument::NoSuchModel | NoDocument::Unlisted)) => Ok(false),
+                Err(why) => Err(why),
+            },
+        }
     }
 
     /// The list of models that was confirmed last. Whatever it is sorted by, it names the same models.
