@@ -17,6 +17,8 @@ pub(super) const SETTINGS: &str = "/v1/settings";
 pub(super) const LOG: &str = "/v1/log";
 /// The settings are to be read again.
 pub const RELOAD: &str = "/v1/reload";
+/// The built-in backend takes up runs that were imported.
+pub const SCORING_REFRESH: &str = "/v1/scoring/refresh";
 
 /// A part of the side port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +43,11 @@ pub(super) enum Part {
     Log,
     /// The settings are to be read again.
     Reload,
+    /// The built-in backend.
+    Scoring,
 }
 
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 12] = [
     ("/metrics", Part::Metrics),
     ("/healthz", Part::Alive),
     ("/readyz", Part::Ready),
@@ -55,6 +59,7 @@ const PARTS: [(&str, Part); 11] = [
     (SETTINGS, Part::Settings),
     (LOG, Part::Log),
     (RELOAD, Part::Reload),
+    (SCORING_REFRESH, Part::Scoring),
 ];
 
 impl Part {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Registrar};
+use crate::scoring::Looks;
 use crate::telemetry::metrics::Scrape;
 
 use super::access::Access;
@@ -31,7 +32,7 @@ use super::paths::Part;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
 use super::timer::ClockTimer;
-use super::{body, cache, log_level, upstream, usage};
+use super::{body, cache, log_level, scoring, upstream, usage};
 
 /// The longest name of an operator, for the audit trail.
 const LONGEST_OPERATOR: usize = 64;
@@ -59,6 +60,8 @@ pub struct Side {
     pub in_force: Arc<ArcSwap<InForce>>,
     /// Where it is asked that the settings be read again.
     pub reloads: Reloads,
+    /// Where the built-in backend is asked to take up an import, if it is that one.
+    pub looks: Option<Looks>,
 }
 
 /// Settings in force.
@@ -220,6 +223,9 @@ impl Side {
             Some(Part::Settings) => settings::answer(&self.in_force.load().settings, &head.method, path)?,
             Some(Part::Log) => log_level::answer(&head.method, path, &body, &who)?,
             Some(Part::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
+            Some(Part::Scoring) => {
+                scoring::answer(self.looks.as_ref(), &gateway.clock, &head.method, path, &who).await?
+            }
             Some(Part::Metrics | Part::Alive | Part::Ready) | None => return Err(Problem::not_found()),
         };
         Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))

@@ -97,10 +97,11 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let build::Built { gateway, registrar, scoring } =
         build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
     let gateway = Arc::new(ArcSwap::from(gateway));
+    let (keeper, looks) = scoring.map(|scoring| tasks::keeper(scoring, &clock)).unzip();
 
-    let (stop_public, stop_side) = (CancellationToken::new(), CancellationToken::new());
+    let (stop_public, stop_side, ready) =
+        (CancellationToken::new(), CancellationToken::new(), Arc::default());
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
-    let ready = Arc::new(AtomicBool::new(false));
     let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
     let (asks, reloads) = mpsc::channel(1);
     let shown = Side {
@@ -112,6 +113,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
         changes: TaskTracker::new(),
         in_force: Arc::clone(&in_force),
         reloads: asks,
+        looks,
     };
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
     let side_thread = tasks::side_thread(shown, side_config, stop_side.clone())?;
@@ -121,7 +123,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let serving = background.spawn(server.run(stop_public.clone()));
     background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
     background.spawn(Storage::new(data_dir.path(), &registry).keep(clock.clone(), stop_side.clone()));
-    tasks::spawn(&background, &gateway, &registrar, scoring, &config, &clock, &stop_side);
+    tasks::spawn(&background, &gateway, &registrar, keeper, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");
     supervisor.tell(Stage::Ready);

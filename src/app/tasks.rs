@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 use crate::admin::{self, Heartbeat, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::gateway::{Gateway, Leases, Registrar};
-use crate::scoring::{Scoring, keep_current};
+use crate::gateway::{Gateway, Larder, Leases, Registrar};
+use crate::scoring::{Change, Keeper, Looks, Scoring};
 use crate::telemetry::metrics::Registry;
 
 use super::clock_steps;
@@ -27,7 +27,7 @@ pub(super) fn spawn(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
     registrar: &Arc<Registrar>,
-    scoring: Option<Arc<Scoring>>,
+    keeper: Option<Keeper>,
     config: &Config,
     clock: &Clock,
     stop: &CancellationToken,
@@ -36,8 +36,8 @@ pub(super) fn spawn(
         let gateway = gateway.load();
         (Arc::clone(&gateway.larder), Arc::clone(&gateway.leases))
     };
-    if let Some(scoring) = scoring {
-        background.spawn(keep_scores(scoring, clock.clone(), stop.clone()));
+    if let Some(keeper) = keeper {
+        background.spawn(keep_scores(keeper, Arc::clone(&larder), stop.clone()));
     }
     background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
     background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
@@ -48,10 +48,28 @@ pub(super) fn spawn(
     background.spawn(keep_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
 }
 
-/// The built-in backend makes its next snapshot when it is due, and not when somebody asks.
-async fn keep_scores(scoring: Arc<Scoring>, clock: Clock, stop: CancellationToken) {
-    let due = Arc::clone(&scoring);
-    keep_current(scoring, Arc::new(move |now| due.refresh(now)), clock, stop).await;
+/// What keeps the built-in backend current, and where it is asked to look for an import.
+pub(super) fn keeper(scoring: Arc<Scoring>, clock: &Clock) -> (Keeper, Looks) {
+    let looking = Arc::clone(&scoring);
+    Keeper::new(scoring, Arc::new(move |now| looking.look(now)), clock.clone())
+}
+
+/// The built-in backend makes its next snapshot when it is due, and not when somebody asks. After an import, which comes at
+/// no expected time, the documents are refreshed before the import is answered.
+async fn keep_scores(mut keeper: Keeper, larder: Arc<Larder>, stop: CancellationToken) {
+    let keep = async {
+        loop {
+            let (change, asked) = keeper.next().await;
+            if change == Change::ByAnImport {
+                larder.follow_an_early_refresh().await;
+            }
+            if let Some((asked, outcome)) = asked {
+                // Whoever asked may have left.
+                drop(asked.send(outcome));
+            }
+        }
+    };
+    stop.run_until_cancelled(keep).await;
 }
 
 /// The owner of the tasks beside the requests, with the first of them: the heartbeat of the runtime that this is called on.

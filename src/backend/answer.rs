@@ -14,7 +14,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use crate::cache::is_current;
 use crate::clock::{Clock, Wall};
 use crate::routes::{DocumentKey, ModelId, Period, decode_query, find};
-use crate::scoring::{ArchiveError, Question, Scoring};
+use crate::scoring::{ArchiveError, Change, Question, Scoring};
 
 use super::refusal::Refusal;
 use super::sheet::{Parts, Sheet, Sheets};
@@ -49,13 +49,14 @@ impl Backend {
         &self.scoring
     }
 
-    /// Makes the snapshot of `now`; true if there was none yet. Computes for a while: not on a thread that serves.
-    pub(super) fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
-        let is_new = self.scoring.refresh(now)?;
-        if is_new {
+    /// Makes a new snapshot if there is an hour or an import that the present one does not know. Computes for a while: not on
+    /// a thread that serves.
+    pub(super) fn look(&self, now: Wall) -> Result<Change, ArchiveError> {
+        let change = self.scoring.look(now)?;
+        if change != Change::Nothing {
             self.sheets.keep_current(|key| self.scoring.answer(&Question::of(key)?));
         }
-        Ok(is_new)
+        Ok(change)
     }
 
     /// The answer to a request.

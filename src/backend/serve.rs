@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Mono;
-use crate::scoring::{Refresh, keep_current};
+use crate::scoring::{Keeper, Look};
 
 use super::answer::Backend;
 
@@ -48,9 +48,10 @@ pub async fn serve(
 ) {
     let tasks = TaskTracker::new();
     let keeping = Arc::clone(&backend);
-    let refresh: Refresh = Arc::new(move |now| keeping.refresh(now));
-    let (scoring, clock) = (Arc::clone(backend.scoring()), backend.clock().clone());
-    tasks.spawn(keep_current(scoring, refresh, clock, stop.clone()));
+    let look: Look = Arc::new(move |now| keeping.look(now));
+    // Nobody can tell it of an import, so that it looks for itself.
+    let (keeper, _) = Keeper::new(Arc::clone(backend.scoring()), look, backend.clock().clone());
+    tasks.spawn(keep_current(keeper, stop.clone()));
     tokio::select! {
         () = stop.cancelled() => {}
         () = accept(&listener, &backend, most_connections, &tasks, &stop) => {}
@@ -59,6 +60,11 @@ pub async fn serve(
     tasks.close();
     // Each connection sees to its own end, so this does end.
     tasks.wait().await;
+}
+
+/// Makes every snapshot when it is due.
+async fn keep_current(mut keeper: Keeper, stop: CancellationToken) {
+    while stop.run_until_cancelled(keeper.next()).await.is_some() {}
 }
 
 /// Accepts for ever.

@@ -1,9 +1,10 @@
 //! Carries commands out where that has to be. About keys: through the Unix socket of a running server, or on the store
 //! of a stopped one; either way it is the same command, performed by the same code. About documents: through the socket.
 
+use std::fmt;
 use std::future::Future;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,15 @@ pub(super) enum Undone {
     Input(String),
     /// We or the machine failed.
     Fault(anyhow::Error),
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(problem) => f.write_str(problem),
+            Self::Fault(error) => write!(f, "{error:#}"),
+        }
+    }
 }
 
 impl From<anyhow::Error> for Undone {
@@ -164,6 +174,17 @@ pub(super) async fn ask_running(config: &Config, asked: Asked, without: &str) ->
             let shown = config.data_dir.display();
             Err(Undone::Input(format!("no server answers in {shown} ({error}): {without}")))
         }
+    }
+}
+
+/// Asks the server of a data directory for what it alone can do; `None` where none runs.
+pub(super) async fn ask_if_running(data_dir: &Path, asked: Asked) -> Option<Result<Value, Undone>> {
+    match UnixStream::connect(data_dir.join(SOCKET)).await {
+        Ok(stream) => Some(ask(stream, asked).await),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Some(Err(Undone::Input("only the user it runs as may open its socket".into())))
+        }
+        Err(_) => None,
     }
 }
 

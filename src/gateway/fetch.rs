@@ -100,7 +100,9 @@ fn refusal(why: &InVain) -> Refusal {
         InVain::Without(NoDocument::NoSuchModel) => return Refusal::ModelNotFound,
         InVain::NotInTime => return Refusal::UpstreamTimeout,
         InVain::Died => return Refusal::UpstreamInvalid,
-        InVain::Without(NoDocument::Unlisted) => return unavailable(Some(PROBES_APART)),
+        InVain::Without(NoDocument::Unlisted) => {
+            return Refusal::ModelUnlisted { retry_after: PROBES_APART };
+        }
         InVain::Without(NoDocument::Failed(failure)) => failure,
     };
     match failure {

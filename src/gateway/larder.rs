@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::cache::freshness::verdict;
 use crate::cache::{Absences, Cache, Flights, Landed, Seat, Stored, Verdict};
 use crate::clock::{Clock, Mono, Wall};
+use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Protected};
 
@@ -176,8 +177,12 @@ impl Larder {
         let deadline = self.clock.now().mono.plus(self.keeping.load().patience);
         match self.wait_until(deadline, key, sake).await {
             // It may be in a list that is not at hand.
-            Err(InVain::Without(NoDocument::Unlisted)) if self.lists_anew(deadline, sake).await => {
-                self.wait_until(deadline, key, sake).await
+            Err(InVain::Without(NoDocument::Unlisted)) => {
+                if self.lists_anew(deadline, sake).await? {
+                    self.wait_until(deadline, key, sake).await
+                } else {
+                    Err(InVain::Without(NoDocument::Unlisted))
+                }
             }
             ended => ended,
         }
@@ -213,7 +218,7 @@ impl Larder {
                 (landed, Outcome::Shared)
             }
             Seat::First(ticket, landed) => {
-                if let Some(instead) = self.instead_of_a_fetch(key, is_current) {
+                if let Some(instead) = self.instead_of_a_fetch(key, sake.caller, is_current) {
                     ticket.land(instead);
                     return (landed, Outcome::Shared);
                 }
@@ -225,7 +230,12 @@ impl Larder {
     }
 
     /// What a flight brings at once, without a fetch.
-    fn instead_of_a_fetch(&self, key: &DocumentKey, is_current: impl Fn(&Stored) -> bool) -> Option<Landing> {
+    fn instead_of_a_fetch(
+        &self,
+        key: &DocumentKey,
+        caller: Option<ApplicationId>,
+        is_current: impl Fn(&Stored) -> bool,
+    ) -> Option<Landing> {
         let now = self.clock.now().mono;
         // It was asked for and could not be had, a moment ago.
         if let Some(why) = self.absences.get(key, now) {
@@ -233,7 +243,7 @@ impl Larder {
         }
         match self.cache.get(key) {
             Some(stored) => is_current(&stored).then_some(Ok(stored)),
-            None => self.turned_away(key, now).map(Err),
+            None => self.turned_away(key, caller, now).map(Err),
         }
     }
 }

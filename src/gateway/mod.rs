@@ -206,8 +206,13 @@ impl Gateway {
         let admitted = admit(&self.leases, caller, target.conditional, x.started).await?;
         match admitted {
             Admitted::ToFetch(hold) => {
-                let sake = Sake::caller(caller.rights.is_paid(), x.trace);
-                let served = fetch(&self.larder, target, found, sake, x.started).await?;
+                let sake = Sake::caller(caller.account.id, caller.rights.is_paid(), x.trace);
+                let served = fetch(&self.larder, target, found, sake, x.started).await;
+                let served = served.inspect_err(|refusal| {
+                    if refusal.costs_nothing() {
+                        hold.give_token_back();
+                    }
+                })?;
                 let now = self.clock.later_than(x.started);
                 let again;
                 let caller = if served.outcome == Outcome::Hit {

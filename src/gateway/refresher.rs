@@ -75,10 +75,7 @@ impl Larder {
     /// The backend was seen to have refreshed: everything that was confirmed before is outdated, and what is in use is
     /// refreshed.
     async fn follow(self: &Arc<Self>, Met { document, stored, at }: Met) {
-        self.refreshes.saw_one(at);
-        self.instruments.refreshed();
-        // A model that was not there may be there now.
-        self.absences.forget(|_| true);
+        self.outdate(at);
         let expected = if stored.due > at { stored.due } else { at.plus(self.keeping.load().cadence) };
         self.refreshes.step(|rhythm| rhythm.refreshed(expected, at));
         // It was asked about, and dated, before anybody knew. Its label tells the next process of the refresh.
@@ -86,6 +83,22 @@ impl Larder {
         self.keepsakes.note(&document);
         tracing::debug!(%document, "the backend has refreshed");
         self.refresh_what_is_in_use(at).await;
+    }
+
+    /// The backend has refreshed before its time, and said so itself: what is in use is refreshed. When its next refresh is
+    /// expected stays as it is.
+    pub async fn follow_an_early_refresh(self: &Arc<Self>) {
+        let at = self.clock.now().mono;
+        self.outdate(at);
+        self.refresh_what_is_in_use(at).await;
+    }
+
+    /// Everything that was confirmed before is outdated.
+    fn outdate(&self, at: Mono) {
+        self.refreshes.saw_one(at);
+        self.instruments.refreshed();
+        // A model that was not there may be there now.
+        self.absences.forget(|_| true);
     }
 
     async fn refresh_what_is_in_use(self: &Arc<Self>, refreshed_at: Mono) {

@@ -39,6 +39,11 @@ pub enum Refusal {
     TooManyRefusals,
     /// The model does not exist.
     ModelNotFound,
+    /// The model is in no list, and the backend may not be asked about it yet.
+    ModelUnlisted {
+        /// When it may be asked about such a model again.
+        retry_after: Duration,
+    },
     /// The backend's answer cannot be used, and there is no older one.
     UpstreamInvalid,
     /// The backend cannot be reached or refuses, and there is no older answer.
@@ -116,7 +121,8 @@ impl Refusal {
             Self::Limited(Rule::Minute)      => nature(Code::RateLimitExceeded,   Fault::Caller,   false, false),
             Self::Limited(Rule::Guard)
             | Self::TooManyRefusals          => nature(Code::TooManyRefusals,     Fault::Caller,   false, true),
-            Self::ModelNotFound              => nature(Code::ModelNotFound,       Fault::Caller,   false, false),
+            Self::ModelNotFound
+            | Self::ModelUnlisted { .. }     => nature(Code::ModelNotFound,       Fault::Caller,   false, false),
             Self::UpstreamInvalid            => nature(Code::UpstreamInvalid,     Fault::Upstream, false, false),
             Self::UpstreamUnavailable { .. } => nature(Code::UpstreamUnavailable, Fault::Upstream, false, false),
             Self::UpstreamTimeout            => nature(Code::UpstreamTimeout,     Fault::Upstream, false, false),
@@ -155,14 +161,23 @@ impl Refusal {
         (*self == Self::TooManyRefusals).then_some(Rule::Guard)
     }
 
+    /// Whether a minute token that was taken before it is given back.
+    pub(super) fn costs_nothing(&self) -> bool {
+        matches!(self, Self::ModelUnlisted { .. })
+    }
+
     /// How long to wait before a 503 is tried again: as long as the backend asked for, and never less than the
-    /// caller's own next token, since that one was spent.
+    /// caller's own next token, since that one was spent. An unlisted model can be asked for again when the backend may
+    /// be.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
         if let Self::UpstreamUnavailable { retry_after } = self {
             return Some(retry_after.unwrap_or(TRY_AGAIN).max(next_token));
         }
         if *self == Self::Overloaded {
             return Some(ROOM_AGAIN);
+        }
+        if let Self::ModelUnlisted { retry_after } = self {
+            return Some(*retry_after);
         }
         (*self == Self::LedgerUnavailable).then_some(TRY_AGAIN)
     }
@@ -204,6 +219,7 @@ impl Refusal {
             | Self::NotFound
             | Self::LatestRequiresPlan
             | Self::ModelNotFound
+            | Self::ModelUnlisted { .. }
             | Self::UpstreamInvalid
             | Self::UpstreamUnavailable { .. }
             | Self::UpstreamTimeout

@@ -3,6 +3,7 @@
 //! A fetch belongs to its flight and to no client, so the flight is a part of the trace of the request that began it; who
 //! boards later can make it more urgent, but not change its trace. Not for: whose turn it is (`upstream`).
 
+use crate::keys::ApplicationId;
 use crate::telemetry::trace::Trace;
 use crate::upstream::{Urgency, Urgent};
 
@@ -13,6 +14,8 @@ pub(super) struct Sake {
     pub(super) urgency: Urgency,
     /// The trace of the request.
     pub(super) trace: Option<Trace>,
+    /// The application that asks.
+    pub(super) caller: Option<ApplicationId>,
 }
 
 /// What a flight has with it: by whom it was begun, and how urgent it is by now.
@@ -26,11 +29,12 @@ pub(super) struct Note {
 
 impl Sake {
     /// Of our own accord.
-    pub(super) const NOBODY: Self = Self { urgency: Urgency::Refresh, trace: None };
+    pub(super) const NOBODY: Self = Self { urgency: Urgency::Refresh, trace: None, caller: None };
 
     /// A caller's.
-    pub(super) fn caller(is_paid: bool, trace: Option<Trace>) -> Self {
-        Self { urgency: if is_paid { Urgency::Paid } else { Urgency::Free }, trace }
+    pub(super) fn caller(application: ApplicationId, is_paid: bool, trace: Option<Trace>) -> Self {
+        let urgency = if is_paid { Urgency::Paid } else { Urgency::Free };
+        Self { urgency, trace, caller: Some(application) }
     }
 
     /// The same where the caller has set something off and does not wait for it.

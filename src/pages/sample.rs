@@ -4,7 +4,7 @@
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-use crate::routes::shapes::{Field, Shape};
+use crate::routes::shapes::{Field, Presence, Shape};
 use crate::routes::{Endpoint, Param, Period, SortBy};
 
 /// An instant in the examples.
@@ -12,15 +12,16 @@ pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
 /// A model's identifier in the examples.
 pub(super) const MODEL: &str = "atlas-2";
 
-/// An item with all of its fields, in the order of the table.
+/// An item with the fields that need no parameter, in the order of the table.
 pub(super) struct Item(pub(super) &'static [Field]);
 
 struct Sample<'a>(&'a Field);
 
 impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for field in self.0 {
+        let mut map = serializer.serialize_map(None)?;
+        // The example is the answer to a request without parameters.
+        for field in self.0.iter().filter(|field| field.presence != Presence::IfAsked) {
             map.serialize_entry(field.name, &Sample(field))?;
         }
         map.end()

@@ -3,8 +3,9 @@
 //! The API description and the docs page are printed from these. Not for: writing bodies; documents and errors are
 //! rendered where they are made, and tests hold them against the API description.
 
-use super::shapes::Shape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
-use super::shapes::{Field, field, maybe};
+use super::field::Field;
+use super::field::Shape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
+use super::field::{field, nullable};
 
 /// The fields of every successful answer, in their order. All of them are always present.
 pub const ENVELOPE: &[Field] = &[
@@ -16,8 +17,8 @@ pub const ENVELOPE: &[Field] = &[
         "When the data was generated, as its source states it. It changes only when the data does.",
     ),
     field("license", Text, "Attribution notice: citing the service as the source is required."),
-    maybe("period", Text, "The period applied; `null` where the endpoint takes none."),
-    maybe("sort_by", Text, "The sort key applied; `null` where the endpoint takes none."),
+    nullable("period", Text, "The period applied; `null` where the endpoint takes none."),
+    nullable("sort_by", Text, "The sort key applied; `null` where the endpoint takes none."),
     field("count", Integer, "How many items `data` holds."),
     field("data", Objects(&[]), "The items. An endpoint about one thing has an array of one."),
 ];

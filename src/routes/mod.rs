@@ -7,6 +7,7 @@ mod answers;
 pub mod bodies;
 pub mod codes;
 mod error_body;
+mod field;
 pub mod headers;
 mod key;
 mod params;

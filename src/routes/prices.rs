@@ -18,6 +18,8 @@ pub enum Ending {
     Options,
     /// A page that needs no key.
     Page,
+    /// A 404 `model_not_found` that is to be tried again: the model is in no list, and could not be looked up yet.
+    Unlisted,
     /// An error with this code.
     Error(Code),
 }
@@ -51,9 +53,9 @@ pub static PRICES: [Price; 5] = [
             Ending::Error(Code::InvalidApiKey), Ending::Error(Code::LatestRequiresPlan), Ending::Error(Code::NotFound),
             Ending::Error(Code::MethodNotAllowed), Ending::Error(Code::UriTooLong), Ending::Error(Code::HeadersTooLarge)] },
     // The guard's own 429 finds an empty bucket, so there is nothing left to take.
-    Price { outcome: "429; 503 `overloaded`; OPTIONS; the pages that need no key", minute: 0, day: 0, guard: 0,
+    Price { outcome: "429; 503 `overloaded`; 404 `model_not_found` with `Retry-After`; OPTIONS; the pages that need no key", minute: 0, day: 0, guard: 0,
         endings: &[Ending::Error(Code::QuotaExceeded), Ending::Error(Code::RateLimitExceeded), Ending::Error(Code::TooManyRefusals),
-            Ending::Error(Code::Overloaded), Ending::Options, Ending::Page] },
+            Ending::Error(Code::Overloaded), Ending::Unlisted, Ending::Options, Ending::Page] },
     Price { outcome: "`/me`", minute: 0, day: 0, guard: 1,
         endings: &[Ending::Me] },
 ];
@@ -74,7 +76,8 @@ mod tests {
     #[test]
     fn every_way_a_request_can_end_has_exactly_one_price() {
         let codes = CODES.iter().map(|row| Ending::Error(row.code));
-        let others = [Ending::Data, Ending::NotModified, Ending::Me, Ending::Options, Ending::Page];
+        let others =
+            [Ending::Data, Ending::NotModified, Ending::Me, Ending::Options, Ending::Page, Ending::Unlisted];
         for ending in codes.chain(others) {
             assert_eq!(PRICES.iter().filter(|row| row.endings.contains(&ending)).count(), 1, "{ending:?}");
         }

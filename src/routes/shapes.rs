@@ -4,59 +4,10 @@
 //! A foreign backend may leave fields out or send more: the gateway passes items through untouched and never fails
 //! because of a field. Not for: checking answers at run time.
 
-/// A field of an item.
-#[derive(Debug)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds.
-    pub shape: Shape,
-    /// Whether it may be `null`.
-    pub nullable: bool,
-    /// Whether only paid keys see it: it is then absent from a Free key's answer.
-    pub paid_only: bool,
-    /// What it means.
-    pub meaning: &'static str,
-}
+use super::field::Shape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
+use super::field::{asked, field, maybe, nullable, paid};
 
-/// What a field holds.
-#[derive(Debug)]
-pub enum Shape {
-    /// Any text.
-    Text,
-    /// An RFC 3339 instant in UTC.
-    Instant,
-    /// A number.
-    Number,
-    /// A score from 0 to 100; a foreign backend may send the text `unavailable`.
-    Score,
-    /// A whole number.
-    Integer,
-    /// True or false.
-    Flag,
-    /// One of these words.
-    Words(&'static [&'static str]),
-    /// An object of these fields.
-    Object(&'static [Field]),
-    /// A list of objects of these fields.
-    Objects(&'static [Field]),
-    /// A list of texts.
-    Texts,
-}
-
-use Shape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
-
-pub(super) const fn field(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, nullable: false, paid_only: false, meaning }
-}
-
-pub(super) const fn maybe(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, nullable: true, paid_only: false, meaning }
-}
-
-const fn paid(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, nullable: true, paid_only: true, meaning }
-}
+pub use super::field::{Field, Presence, Shape};
 
 /// The words of `trend`.
 pub const TREND: &[&str] = &["up", "down", "stable", "unavailable"];
@@ -70,17 +21,34 @@ pub const SUITES: &[&str] = &["coding", "reasoning", "tooling"];
 /// The words of `severity`.
 pub const SEVERITY: &[&str] = &["warning", "critical"];
 
-/// An item of `/models`: exactly the fields of the specification.
+const LAST_UPDATED: &str =
+    "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
+
+/// An item of `/models`: the fields of the specification, and what `speed` and `price` order by.
 pub const RANKING: &[Field] = &[
     field("id", Text, "Model identifier, used in paths."),
     field("name", Text, "The model's name."),
     field("provider", Text, "Provider identifier."),
-    maybe("currentScore", Score, "The score of the period, from 0 to 100."),
-    field("trend", Words(TREND), "Direction of movement against the stretch before."),
-    field("status", Words(STATUS), "Health label of the score."),
-    maybe("confidenceLower", Number, "Lower bound of the 95 % confidence interval."),
-    maybe("confidenceUpper", Number, "Upper bound of the 95 % confidence interval."),
-    maybe("lastUpdated", Instant, "When the model's score was last updated."),
+    maybe(
+        "currentScore",
+        Score,
+        "The score of the period that `sortBy` names, from 0 to 100. With `speed` and `price` it is the combined score.",
+    ),
+    field("trend", Words(TREND), "Direction of movement of this score against the stretch before."),
+    field("status", Words(STATUS), "Health label of this score."),
+    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
+    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
+    field("lastUpdated", Instant, LAST_UPDATED),
+    asked(
+        "latencyMs",
+        Number,
+        "With `sortBy=speed`: median latency of a trial in the period, in milliseconds. The list is in this order.",
+    ),
+    asked(
+        "costUsd",
+        Number,
+        "With `sortBy=price`: mean cost of a trial in the period, in US dollars. The list is in this order.",
+    ),
 ];
 
 const AXIS: &[Field] = &[
@@ -120,7 +88,7 @@ pub const MODEL: &[Field] = &[
     maybe("latencyMs", Number, "Median latency of a trial over the last 24 hours, in milliseconds."),
     field("runs", Integer, "Runs over the last 24 hours."),
     field("failedRuns", Integer, "Runs over the last 24 hours that failed; they carry no score."),
-    maybe("lastUpdated", Instant, "When the model's score was last updated."),
+    field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
 /// An item of `/models/:id/history`, oldest first.
@@ -179,8 +147,8 @@ pub const INCIDENT: &[Field] = &[
     field("kind", Words(&["degradation", "outage"]), "What happened."),
     field("severity", Words(SEVERITY), "How bad it was."),
     field("openedAt", Instant, "When it began."),
-    maybe("resolvedAt", Instant, "When it ended; null while it lasts."),
-    maybe("lowestScore", Number, "The lowest score during it; null for an outage."),
+    maybe("resolvedAt", Instant, "When it ended; absent while it lasts."),
+    maybe("lowestScore", Number, "The lowest score during it; absent for an outage."),
     maybe("baselineScore", Number, "The model's score before it."),
     field("message", Text, "One sentence for people."),
 ];
@@ -190,7 +158,7 @@ pub const PROVIDER: &[Field] = &[
     field("provider", Text, "Provider identifier."),
     field(
         "status",
-        Words(&["operational", "degraded", "outage", "unknown"]),
+        Words(&["operational", "degraded", "outage", "unavailable"]),
         "From the runs of the last 24 hours.",
     ),
     maybe("availability", Number, "Share of runs that did not fail over the last 24 hours, from 0 to 1."),
@@ -200,7 +168,11 @@ pub const PROVIDER: &[Field] = &[
     field("failedRuns", Integer, "Those that failed."),
     maybe("averageScore", Number, "Mean score of its models."),
     maybe("latencyMs", Number, "Median latency of a trial, in milliseconds."),
-    maybe("lastUpdated", Instant, "Its newest run."),
+    field(
+        "lastUpdated",
+        Instant,
+        "Time of the newest run with a score of any of its models; without one, the time one was first seen.",
+    ),
 ];
 
 /// An item of `/analytics/degradations`, the largest first.
@@ -331,7 +303,7 @@ pub const DRIFT: &[Field] = &[
     field("axes", Objects(AXIS_TREND), "The trend of each axis."),
     maybe("baselineScore", Number, "Mean score of the 7 days before the last 24 hours."),
     maybe("currentScore", Number, "Score over the last 24 hours."),
-    maybe("lastUpdated", Instant, "The newest run looked at."),
+    field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
 const APPLICATION: &[Field] =
@@ -352,8 +324,8 @@ pub const ME: &[Field] = &[
     field("key_prefix", Text, "The first characters of the key, to tell keys apart. Never the key."),
     field("tier", Text, "The application's tier."),
     field("limits", Objects(ALLOWANCE), "The limits and what is left of them."),
-    maybe("key_expires_at", Instant, "When the key expires; null if it does not."),
-    maybe("next_refresh_at", Instant, "When the data is next expected to change."),
+    nullable("key_expires_at", Instant, "When the key expires; null if it does not."),
+    nullable("next_refresh_at", Instant, "When the data is next expected to change."),
     field(
         "suggested_poll_seconds",
         Integer,

@@ -9,6 +9,7 @@ use crate::routes::Period;
 
 use super::figures::{Trend, chance};
 use super::hour::of_period;
+use super::measure::Measure;
 use super::method;
 use super::portrait::Portrait;
 use super::statistics::{Line, chance_of_change, holm};
@@ -22,7 +23,8 @@ pub(super) struct Changes<'a> {
 /// What changed about one model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
-    trends: [Trend; 4],
+    /// Of each measure, in the order of `Measure::ALL`.
+    trends: [[Trend; 4]; 5],
     movements: [Trend; 4],
     /// Where each axis moves, in the order of `Axis::ALL`.
     pub axes: [Trend; 7],
@@ -33,13 +35,13 @@ pub(super) struct Change {
 impl<'a> Changes<'a> {
     /// The changes among all models there are.
     pub(super) fn among(portraits: &'a [Portrait]) -> Self {
-        let trends = Period::ALL.map(|period| trends(portraits, period));
+        let trends = Measure::ALL.map(|measure| Period::ALL.map(|period| trends(portraits, period, measure)));
         let movements = Period::ALL.map(|period| movements(portraits, period));
         let (axes, drifts) = (axes(portraits), drifts(portraits));
         let models = portraits.iter().enumerate().map(|(place, portrait)| {
             let told = |trends: &Vec<Trend>| trends.get(place).copied().unwrap_or(Trend::Unavailable);
             let change = Change {
-                trends: trends.each_ref().map(told),
+                trends: trends.each_ref().map(|periods| periods.each_ref().map(told)),
                 movements: movements.each_ref().map(told),
                 axes: axes.get(place).copied().unwrap_or([Trend::Unavailable; 7]),
                 drift: drifts.get(place).copied().flatten(),
@@ -59,9 +61,9 @@ impl<'a> Changes<'a> {
 }
 
 impl Change {
-    /// Where the score of a period moved against the stretch before.
-    pub(super) fn trend(&self, period: Period) -> Trend {
-        *of_period(period, &self.trends)
+    /// Where a score of a period moved against the stretch before.
+    pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
+        *of_period(period, measure.of(&self.trends))
     }
 
     /// Where the score moves now: along the newest part of the period.
@@ -75,14 +77,13 @@ impl Change {
     }
 }
 
-fn trends(portraits: &[Portrait], period: Period) -> Vec<Trend> {
-    let estimates = || portraits.iter().map(|portrait| portrait.over(period).estimates);
+fn trends(portraits: &[Portrait], period: Period, measure: Measure) -> Vec<Trend> {
+    let estimates = || portraits.iter().map(|portrait| portrait.over(period).estimates(measure));
     let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
     let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| match (now, before, chance) {
-        (None, ..) => Trend::Unavailable,
         (Some(now), Some(before), Some(chance)) => Trend::between(before, now, chance),
-        // There is nothing to tell it from.
-        (Some(_), ..) => Trend::Stable,
+        // Nothing was compared, so nothing was shown to be stable.
+        (Some(_) | None, ..) => Trend::Unavailable,
     };
     estimates().zip(chances).map(trend).collect()
 }

@@ -9,8 +9,8 @@ use super::method;
 use super::run::{Outcome, Run};
 use super::statistics::{Estimate, Tally};
 
-/// The combined score of a trial, then its axes in the order of `Axis::ALL`.
-pub(super) type Marks<T> = [T; 8];
+/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean.
+pub(super) type Marks<T> = [T; 9];
 
 /// The sum of samples, and that of their squares.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -57,7 +57,7 @@ impl Count {
         failed_trials: 0,
         last_scored: None,
         cost: 0.0,
-        marks: [Sums { sum: 0.0, squares: 0.0 }; 8],
+        marks: [Sums { sum: 0.0, squares: 0.0 }; 9],
     };
 
     /// Counts a run.
@@ -164,7 +164,9 @@ fn by_run(of_trials: &Marks<Sums>, trials: u32) -> Marks<Sums> {
 
 fn marks(axes: &[f64; 7]) -> Marks<f64> {
     let combined = method::AXIS_WEIGHTS.iter().zip(axes).map(|((_, weight), score)| weight * score).sum();
-    let mut marks = [combined; 8];
-    marks.iter_mut().skip(1).zip(axes).for_each(|(mark, score)| *mark = *score);
+    let mut marks = [combined; 9];
+    let [_, of_axes @ .., mean] = &mut marks;
+    *of_axes = *axes;
+    *mean = axes.iter().sum::<f64>() / 7.0;
     marks
 }

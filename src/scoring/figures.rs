@@ -137,6 +137,11 @@ pub(super) fn chance(number: f64) -> f64 {
     digits.parse().expect("what a number is written as is a number")
 }
 
+/// US dollars, as published: a trial can cost less than a cent by far.
+pub(super) fn dollars(number: f64) -> f64 {
+    rounded(number, 1e6)
+}
+
 fn rounded(number: f64, steps: f64) -> f64 {
     // Adding zero turns a negative zero into zero.
     (number * steps).round() / steps + 0.0

@@ -1,61 +1,97 @@
-//! Makes the next snapshot when it is due, in a task of its own.
+//! Makes the next snapshot when it is due, at the top of the hour or after an import, in a task of its own.
 //!
 //! Not for: questions, which are answered from the snapshot before until the new one is there.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::{Clock, Wall};
 
-use super::{ArchiveError, Scoring};
+use super::{ArchiveError, Change, Scoring};
 
-/// The longest sleep. The wall can step, and running time stands still while a machine is asleep: whoever slept until
-/// the expected instant in one go would wake late by as much. As long is waited after a refresh that came to nothing.
+/// The longest sleep. The wall can step, and running time stands still while a machine is asleep: a sleep until the
+/// expected instant in one go would end late by as much. It is also how often the archive is looked at for an import that
+/// we were not told of, and the pause after a refresh that came to nothing.
 const SLICE: Duration = Duration::from_secs(10);
 
-/// What is done when a snapshot is due: [`Scoring::refresh`], and what depends on it.
-pub type Refresh = Arc<dyn Fn(Wall) -> Result<bool, ArchiveError> + Send + Sync>;
+/// How a snapshot is made: [`Scoring::look`], and what depends on it.
+pub type Look = Arc<dyn Fn(Wall) -> Result<Change, ArchiveError> + Send + Sync>;
 
-/// Keeps the snapshot current until `stop`.
-pub async fn keep_current(scoring: Arc<Scoring>, refresh: Refresh, clock: Clock, stop: CancellationToken) {
-    let keep = async {
-        loop {
-            let (due, now) = (scoring.next_refresh(), clock.now().wall);
-            if now < due {
-                clock.sleep(due.since(now).min(SLICE)).await;
-            } else if !is_refreshed(&scoring, &refresh, &clock).await {
-                clock.sleep(SLICE).await;
-            }
-        }
-    };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = keep => {}
-    }
+/// A request to look for an import now. It is answered when all that follows from it is done: whether there was one.
+pub type LookAsked = oneshot::Sender<Result<bool, String>>;
+
+/// Where such looks are asked for.
+pub type Looks = mpsc::Sender<LookAsked>;
+
+/// Keeps a snapshot current.
+pub struct Keeper {
+    scoring: Arc<Scoring>,
+    look: Look,
+    clock: Clock,
+    asked: mpsc::Receiver<LookAsked>,
+    /// Whether the last refresh came to nothing.
+    in_vain: bool,
 }
 
-/// Makes a snapshot, and tells whether there is a newer one now.
-async fn is_refreshed(scoring: &Scoring, refresh: &Refresh, clock: &Clock) -> bool {
-    let begun = clock.now();
-    let refresh = Arc::clone(refresh);
-    // It computes for a while, so it must not sit on a thread that serves.
-    let worked = tokio::task::spawn_blocking(move || refresh(begun.wall)).await;
-    let took = clock.mono().since(begun.mono);
-    match worked {
-        Ok(Ok(is_new)) => {
-            let next = scoring.next_refresh();
-            if is_new {
-                tracing::info!(took_ms = took.as_millis(), next = next.rfc3339(), "there is a new snapshot");
-            }
-            // A question may have asked for it a moment before.
-            return begun.wall < next;
-        }
-        Ok(Err(error)) => {
-            tracing::error!(%error, "the scores could not be refreshed; the old ones are served");
-        }
-        Err(error) => tracing::error!(%error, "the refresh broke off; the old scores are served"),
+impl Keeper {
+    /// Keeps the snapshot of `scoring` current by `look`; and a way to ask it for a look at once.
+    pub fn new(scoring: Arc<Scoring>, look: Look, clock: Clock) -> (Self, Looks) {
+        let (looks, asked) = mpsc::channel(1);
+        (Self { scoring, look, clock, asked, in_vain: false }, looks)
     }
-    false
+
+    /// Waits until there is a new snapshot, or a look that was asked for is done; that one is to be answered by the caller.
+    pub async fn next(&mut self) -> (Change, Option<(LookAsked, Result<bool, String>)>) {
+        loop {
+            let (due, now) = (self.scoring.next_refresh(), self.clock.now().wall);
+            let asked = if now < due || self.in_vain {
+                let pause = if now < due { due.since(now).min(SLICE) } else { SLICE };
+                tokio::select! {
+                    biased;
+                    Some(asked) = self.asked.recv() => Some(asked),
+                    () = self.clock.sleep(pause) => None,
+                }
+            } else {
+                None
+            };
+            let looked = self.look().await;
+            let change = *looked.as_ref().unwrap_or(&Change::Nothing);
+            if change != Change::Nothing || asked.is_some() {
+                let outcome = looked.map(|change| change != Change::Nothing);
+                return (change, asked.map(|asked| (asked, outcome)));
+            }
+        }
+    }
+
+    /// Looks once.
+    async fn look(&mut self) -> Result<Change, String> {
+        let begun = self.clock.now();
+        let look = Arc::clone(&self.look);
+        // It computes for a while, so it must not sit on a thread that serves.
+        let looked = tokio::task::spawn_blocking(move || look(begun.wall)).await;
+        let took = self.clock.mono().since(begun.mono);
+        // A question may have asked for the hour's snapshot a moment before.
+        let next = self.scoring.next_refresh();
+        self.in_vain = next <= begun.wall;
+        match looked {
+            Ok(Ok(change)) => {
+                if change != Change::Nothing {
+                    let by_an_import = change == Change::ByAnImport;
+                    let next = next.rfc3339();
+                    tracing::info!(by_an_import, took_ms = took.as_millis(), next, "there is a new snapshot");
+                }
+                Ok(change)
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the scores could not be refreshed; the old ones are served");
+                Err(error.to_string())
+            }
+            Err(error) => {
+                tracing::error!(%error, "the refresh broke off; the old scores are served");
+                Err(error.to_string())
+            }
+        }
+    }
 }

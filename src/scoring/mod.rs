@@ -1,7 +1,7 @@
 //! The backend that is built in: it scores models from benchmark runs, so that the gateway runs whole on one machine.
 //!
-//! The results of one instant are a snapshot, computed by pure functions from the runs before the top of an hour and
-//! swapped whole, so that lists and details agree. Answers are rendered when the snapshot is made; a question costs a
+//! The results of one instant are a snapshot, computed by pure functions from the runs before the top of an hour, and again
+//! at the end of an import, and swapped whole, so that lists and details agree. Answers are rendered when the snapshot is made; a question costs a
 //! look-up. It speaks the vocabulary of [`crate::routes`] and knows nothing of gateways. Not for: keys, tiers, envelopes
 //! and HTTP, and not for leaving `latestScore` out: who may see what is the gateway's business.
 
@@ -17,6 +17,7 @@ mod hour;
 mod incidents;
 mod keeping;
 mod losses;
+mod measure;
 mod method;
 mod page_hinkley;
 mod portrait;
@@ -43,7 +44,7 @@ use endpoints::Answers;
 use hour::Hour;
 
 pub use archive::{Archive, ArchiveError, Taken};
-pub use keeping::{Refresh, keep_current};
+pub use keeping::{Keeper, Look, LookAsked, Looks};
 pub use method::METHOD_VERSION;
 pub use run::{
     Axis, BadRun, Failure, LONGEST_RUN, MOST_TRIALS, Model, Outcome, Record, Run, RunId, Suite, Trial,
@@ -79,12 +80,23 @@ pub struct Answer {
     pub data: Bytes,
     /// How many items these are.
     pub count: usize,
-    /// The snapshot's instant: the top of the hour whose beginning it describes.
+    /// The snapshot's instant: the top of the hour whose beginning it describes, or the last import since.
     pub generated_at: Wall,
     /// When there will be a newer one.
     pub next_refresh: Wall,
     /// A strong entity tag of the data, quotes included. It changes exactly if the data does.
     pub etag: Arc<str>,
+}
+
+/// Why there is a new snapshot, if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// There is none.
+    Nothing,
+    /// An hour has begun.
+    ByTheHour,
+    /// Runs were imported.
+    ByAnImport,
 }
 
 /// The built-in backend. Share it by `Arc`; any number of threads may ask while one refreshes.
@@ -100,7 +112,7 @@ impl Scoring {
     /// Opens a source and computes the snapshot of the hour that `now` lies in.
     pub fn open(source: Source, now: Wall) -> Result<Self, ArchiveError> {
         let source = source.in_order();
-        let answers = Answers::render(&source.snapshot(Hour::of(now))?);
+        let answers = Answers::render(&source.snapshot(now)?);
         Ok(Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(None) })
     }
 
@@ -120,23 +132,40 @@ impl Scoring {
         if hour <= self.answers.load().hour() {
             return Ok(false);
         }
+        self.renew(now, |answers| Ok(hour > answers.hour()))
+    }
+
+    /// As [`Scoring::refresh`], and makes a new snapshot after an import too. It looks at the archive, which is cheap where
+    /// there is nothing new.
+    pub fn look(&self, now: Wall) -> Result<Change, ArchiveError> {
+        if self.refresh(now)? {
+            return Ok(Change::ByTheHour);
+        }
+        // A clock that went back does not take the snapshot back with it.
+        let now = now.max(self.answers.load().hour().start());
+        let is_new = self.renew(now, |answers| Ok(self.source.last_import()? != answers.imported()))?;
+        Ok(if is_new { Change::ByAnImport } else { Change::Nothing })
+    }
+
+    /// Makes a new snapshot if one is wanted; true if it did.
+    fn renew(
+        &self,
+        now: Wall,
+        is_wanted: impl Fn(&Answers) -> Result<bool, ArchiveError>,
+    ) -> Result<bool, ArchiveError> {
         // What the lock guards is whole at any time: a panic under it leaves nothing behind that could be wrong.
         let mut again = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_pause = again.is_some_and(|again| now < again && again.since(now) <= RETRY_AFTER);
-        if hour <= self.answers.load().hour() || is_pause {
+        if again.is_some_and(|again| now < again && again.since(now) <= RETRY_AFTER) {
             return Ok(false);
         }
-        match self.source.snapshot(hour) {
-            Ok(snapshot) => {
-                self.answers.store(Arc::new(Answers::render(&snapshot)));
-                *again = None;
-                Ok(true)
-            }
-            Err(error) => {
-                *again = Some(now.plus(RETRY_AFTER));
-                Err(error)
-            }
-        }
+        let snapshot = match is_wanted(&self.answers.load()) {
+            Ok(false) => return Ok(false),
+            Ok(true) => self.source.snapshot(now),
+            Err(error) => Err(error),
+        };
+        *again = snapshot.is_err().then(|| now.plus(RETRY_AFTER));
+        self.answers.store(Arc::new(Answers::render(&snapshot?)));
+        Ok(true)
     }
 
     /// The answer to a question; `None` if it names a model that there is not.

@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use crate::clock::Wall;
-use crate::routes::{Period, SortBy};
+use crate::routes::Period;
 
 use super::drift::{self, Drift};
-use super::figures::{Score, points};
+use super::figures::{Score, dollars};
 use super::hour::{Hour, Stretch, hours_of, of_period};
 use super::incidents::{self, Incident};
+use super::measure::Measure;
 use super::method;
-use super::run::{Model, Suite};
+use super::run::Model;
 use super::series::{Reading, Round, Series};
 use super::statistics::{self, Estimate, Line, Tally};
 
@@ -24,6 +25,8 @@ pub(super) struct Portrait {
     pub model: Arc<Model>,
     /// What each period says, in the order of [`Period::ALL`].
     pub summaries: [Summary; 4],
+    /// When it was last updated, whatever the period.
+    last_updated: Wall,
     /// Its own baseline, and how many runs are behind it.
     pub baseline: (Option<Estimate>, u32),
     /// Its complete rounds since the baseline began, oldest first.
@@ -42,6 +45,9 @@ pub(super) struct Portrait {
     pub movements: [Option<Line>; 4],
 }
 
+/// A score as estimated, and that of the stretch before.
+pub(super) type Estimates = (Option<Estimate>, Option<Estimate>);
+
 /// What one period says of a model.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
@@ -51,8 +57,8 @@ pub(super) struct Summary {
     pub runs: (u32, u32),
     /// The score as published.
     pub score: Option<Score>,
-    /// The score as estimated, and that of the stretch before.
-    pub estimates: (Option<Estimate>, Option<Estimate>),
+    /// What models are ranked by, as estimated, in the order of [`Measure::ALL`].
+    measures: [Estimates; 5],
     /// The axes, and those of the stretch before.
     pub axes: ([Option<Estimate>; 7], [Option<Estimate>; 7]),
     /// The median latency of a trial, in milliseconds.
@@ -85,6 +91,7 @@ impl Portrait {
             summaries: Period::ALL.map(|period| Summary::of(series, period, hour)),
             baseline: (score(&baseline), baseline.scored()),
             rounds: series.rounds(since_baseline).collect(),
+            last_updated: series.last_updated(),
             history: Period::ALL.map(|period| history(series, period, hour)),
             incidents: incidents::find(series, hour.last(method::WINDOW_HOURS)),
             latencies: series.latencies_of(current),
@@ -97,6 +104,11 @@ impl Portrait {
     /// Its identifier.
     pub(super) fn id(&self) -> &str {
         self.model.id().as_str()
+    }
+
+    /// When its score of a period was last updated; without a score, when the model was.
+    pub(super) fn last_updated(&self, period: Period) -> Wall {
+        self.over(period).reading.last_scored().unwrap_or(self.last_updated)
     }
 
     /// What a period says.
@@ -114,42 +126,39 @@ impl Summary {
         };
         let reading = series.over(now);
         let before = before.map(|stretch| series.over(stretch));
-        let estimates = (score(&reading), before.as_ref().and_then(score));
+        let measures =
+            Measure::ALL.map(|of| (measured(&reading, of), before.as_ref().and_then(|it| measured(it, of))));
+        let [(combined, _), ..] = measures;
         let deviation = series.rounds(clock).map(|round| round.score).collect::<Tally>().variance();
         Self {
             runs: series.over(clock).runs(),
-            score: estimates.0.as_ref().map(Score::of),
+            score: combined.as_ref().map(Score::of),
             axes: (axes(&reading), before.map_or([None; 7], |before| axes(&before))),
             latency: series.latency(now),
             deviation: deviation.map(f64::sqrt),
-            estimates,
+            measures,
             reading,
         }
     }
 
-    /// How well it does by a sort key: higher is better. `None` without a score, whatever the key.
-    pub(super) fn merit(&self, key: SortBy) -> Option<f64> {
-        let score = self.score?.score;
-        let suite = |suite: Suite| suite.of(&self.reading.suites).score().map(|e| points(e.mean));
-        match key {
-            SortBy::Combined => Some(score),
-            SortBy::Coding => suite(Suite::Coding),
-            SortBy::Reasoning => suite(Suite::Reasoning),
-            SortBy::Tooling => suite(Suite::Tooling),
-            SortBy::Speed => self.latency.map(|latency| -latency),
-            // What costs nothing is beyond all comparison, and first.
-            SortBy::Price => {
-                self.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
-            }
-            SortBy::SevenAxis => {
-                self.axes.0.iter().flatten().map(|e| points(e.mean)).collect::<Tally>().mean()
-            }
-        }
+    /// A score as estimated, and that of the stretch before.
+    pub(super) fn estimates(&self, measure: Measure) -> Estimates {
+        *measure.of(&self.measures)
     }
 
-    /// When its score was last updated; `None` without a score.
-    pub(super) fn last_updated(&self) -> Option<Wall> {
-        self.score.and_then(|_| self.reading.last_scored())
+    /// A score as published.
+    pub(super) fn published(&self, measure: Measure) -> Option<Score> {
+        self.estimates(measure).0.as_ref().map(Score::of)
+    }
+
+    /// The median latency of a trial, as published: whole milliseconds.
+    pub(super) fn latency_ms(&self) -> Option<f64> {
+        self.latency.map(f64::round)
+    }
+
+    /// The mean cost of a trial, as published: US dollars.
+    pub(super) fn cost_usd(&self) -> Option<f64> {
+        self.reading.cost().map(dollars)
     }
 }
 
@@ -162,9 +171,14 @@ fn newest_rounds(series: &Series, hour: Hour) -> (Stretch, Option<Stretch>) {
     }
 }
 
-/// The score of a stretch, with the certainty that runs of our resolution can give.
+/// A score of a stretch, with the certainty that runs of our resolution can give.
+fn measured(reading: &Reading, measure: Measure) -> Option<Estimate> {
+    reading.measured(measure).map(|score| score.no_finer(method::RESOLUTION))
+}
+
+/// The combined one.
 fn score(reading: &Reading) -> Option<Estimate> {
-    reading.score().map(|score| score.no_finer(method::RESOLUTION))
+    measured(reading, Measure::Combined)
 }
 
 /// The axes, likewise.

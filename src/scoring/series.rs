@@ -6,8 +6,9 @@ use std::cell::OnceCell;
 
 use crate::clock::Wall;
 
-use super::count::Count;
+use super::count::{Count, Marks};
 use super::hour::{Hour, Stretch};
+use super::measure::Measure;
 use super::method;
 use super::run::{Outcome, Run, Suite, Trial};
 use super::statistics::{Estimate, median};
@@ -45,6 +46,8 @@ pub(super) struct Series {
     rounds: OnceCell<Vec<Round>>,
     /// The sums of whole days counted back from the window's end, the newest first, likewise.
     days: OnceCell<Vec<Reading>>,
+    /// The first run there was, also before the window.
+    first_seen: Option<Wall>,
 }
 
 impl Series {
@@ -52,7 +55,8 @@ impl Series {
     pub(super) fn new(window: Stretch) -> Self {
         let hours = window.hours().map(|_| Reading::EMPTY).collect();
         let (latencies, ends) = (Vec::new(), Vec::new());
-        Self { window, hours, latencies, ends, rounds: OnceCell::new(), days: OnceCell::new() }
+        let (rounds, days) = (OnceCell::new(), OnceCell::new());
+        Self { window, hours, latencies, ends, rounds, days, first_seen: None }
     }
 
     /// Forgets every run, and keeps the room for the next.
@@ -62,11 +66,24 @@ impl Series {
         }
         self.latencies.clear();
         self.ends.clear();
+        self.first_seen = None;
         self.work_out_again();
     }
 
-    /// Counts a run. One that lies outside the window is not counted.
+    /// There was a run then.
+    pub(super) fn saw(&mut self, at: Wall) {
+        self.first_seen = Some(self.first_seen.map_or(at, |first| first.min(at)));
+    }
+
+    /// When the model was last updated: the newest run with a score, else the first run there was.
+    pub(super) fn last_updated(&self) -> Wall {
+        let scored = self.hours.iter().rev().find_map(Reading::last_scored);
+        scored.or(self.first_seen).unwrap_or(self.window.from.start())
+    }
+
+    /// Counts a run. One that lies outside the window is seen and not counted.
     pub(super) fn add(&mut self, run: &Run) {
+        self.saw(run.at());
         let mut count = Count::default();
         count.add(run);
         let latencies: Vec<f64> = match run.outcome() {
@@ -177,6 +194,19 @@ impl Reading {
         [1, 2, 3, 4, 5, 6, 7].map(|mark| self.weighted(mark))
     }
 
+    /// A score that models can be ranked by, in points.
+    pub(super) fn measured(&self, measure: Measure) -> Option<Estimate> {
+        let of_suite = |suite: Suite| suite.of(&self.suites).score();
+        match measure {
+            Measure::Combined => self.score(),
+            Measure::Coding => of_suite(Suite::Coding),
+            Measure::Reasoning => of_suite(Suite::Reasoning),
+            Measure::Tooling => of_suite(Suite::Tooling),
+            // Sums of its own: the axes of a trial share its luck, so their intervals do not add up to that of their mean.
+            Measure::SevenAxis => self.weighted(8),
+        }
+    }
+
     /// Runs made, and those that failed.
     pub(super) fn runs(&self) -> (u32, u32) {
         (self.suites.iter().map(|suite| suite.runs).sum(), self.suites.iter().map(|suite| suite.failed).sum())
@@ -213,14 +243,14 @@ impl Reading {
 
     /// The round that an hour's readings are, if they are complete.
     fn round(&self, hour: Hour) -> Option<Round> {
-        let mut marks = [0.0; 8];
+        let mut marks = Marks::default();
         for (suite, weight) in &method::SUITE_WEIGHTS {
             let means = suite.of(&self.suites).means()?;
             for (mark, mean) in marks.iter_mut().zip(means) {
                 *mark += weight * mean * 100.0;
             }
         }
-        let [score, axes @ ..] = marks;
+        let [score, axes @ .., _] = marks;
         Some(Round { hour, score, axes })
     }
 

@@ -1,14 +1,16 @@
-//! The snapshot: everything that is known when an hour begins, computed from the runs before it.
+//! The snapshot: everything that is known when an hour begins, computed from the runs before it, and again after an import.
 //!
-//! A pure function of the source and the hour, so that every process that asks gets the same. Not for: who asks, and not
+//! A pure function of the source and the time, so that every process that asks gets the same. Not for: who asks, and not
 //! for JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::archive::{Archive, ArchiveError};
+use super::archive::{Archive, ArchiveError, Newest};
 use super::hour::{Hour, Stretch};
 use super::method;
 use super::portrait::Portrait;
@@ -30,11 +32,20 @@ pub enum Source {
     Archive(Archive),
 }
 
+/// An import this far ahead of our clock was made by a clock that is wrong.
+const CLOCKS_APART: Duration = Duration::from_mins(1);
+
 /// All models as they stand when an hour begins.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
-    /// The hour.
+    /// The hour before whose beginning runs count.
     pub hour: Hour,
+    /// The hour in which it was made: that one, or, where runs of it are in already, the one before.
+    pub made_in: Hour,
+    /// Its date, which changes with every import.
+    pub at: Wall,
+    /// The last import it knows of.
+    pub imported: Option<Wall>,
     /// The models, by identifier.
     pub portraits: Vec<Portrait>,
     /// Whether the runs were simulated.
@@ -57,25 +68,52 @@ impl Source {
         self
     }
 
-    /// What is known when `hour` begins. Runs must be in order.
-    pub(super) fn snapshot(&self, hour: Hour) -> Result<Snapshot, ArchiveError> {
-        let window = hour.last(method::WINDOW_HOURS);
-        let (mut portraits, synthetic) = match self {
-            Self::Simulated { seed } => (simulated(*seed, window), true),
-            Self::Runs(runs) => (measured(runs, window), false),
-            Self::Archive(archive) => (archived(archive, window)?, false),
+    /// What is known at `now`: when its hour began, or, if runs of the running hour were imported, of that as well. Runs must
+    /// be in order.
+    pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
+        let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
+        let (none, synthetic) = (Newest::default(), matches!(self, Self::Simulated { .. }));
+        let (mut portraits, newest) = match self {
+            Self::Simulated { seed } => (simulated(*seed, window(none)), none),
+            Self::Runs(runs) => (measured(runs, window(none)), none),
+            Self::Archive(archive) => archived(archive, &window)?,
         };
         portraits.sort_by(|a, b| a.model.id().cmp(b.model.id()));
-        Ok(Snapshot { hour, portraits, synthetic })
+        let (hour, at) = end(now, newest);
+        Ok(Snapshot { hour, made_in: Hour::of(now), at, imported: newest.import, portraits, synthetic })
+    }
+
+    /// When runs were last imported. Runs that are not in an archive never change.
+    pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
+        match self {
+            Self::Simulated { .. } | Self::Runs(_) => Ok(None),
+            Self::Archive(archive) => archive.last_import(),
+        }
     }
 }
 
-fn archived(archive: &Archive, window: Stretch) -> Result<Vec<Portrait>, ArchiveError> {
+/// The hour before which runs count at `now`, and the date of what they come to.
+///
+/// An import shows its runs at once, those of the running hour too. Both depend on the archive and the hour alone, so that
+/// all servers on one archive agree, and a restart changes nothing.
+fn end(now: Wall, newest: Newest) -> (Hour, Wall) {
+    let hour = Hour::of(now);
+    let since = |at: &Wall| *at >= hour.start();
+    let Some(import) = newest.import.filter(since) else { return (hour, hour.start()) };
+    let at = if import <= now.plus(CLOCKS_APART) { import } else { Wall::from_seconds(now.seconds()) };
+    // An hour without runs would only push out the oldest.
+    (if newest.run.is_some_and(|run| since(&run)) { hour.plus(1) } else { hour }, at)
+}
+
+fn archived(
+    archive: &Archive,
+    window: &dyn Fn(Newest) -> Stretch,
+) -> Result<(Vec<Portrait>, Newest), ArchiveError> {
     let mut portraits = Vec::new();
-    archive.each_series(window, &mut |model, series| {
+    let newest = archive.each_series(window, &mut |model, series, window| {
         portraits.push(Portrait::draw(model, series, window.to));
     })?;
-    Ok(portraits)
+    Ok((portraits, newest))
 }
 
 /// One model after the other, so that only one series is in memory at a time.
@@ -90,7 +128,7 @@ fn simulated(seed: u64, window: Stretch) -> Vec<Portrait> {
 
 fn measured(runs: &[Run], window: Stretch) -> Vec<Portrait> {
     let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| window.holds(run.at())) {
+    for run in runs.iter().filter(|run| run.at() < window.to.start()) {
         by_model.entry(run.model().id()).or_default().push(run);
     }
     let draw = |runs: Vec<&Run>| {
@@ -99,7 +137,7 @@ fn measured(runs: &[Run], window: Stretch) -> Vec<Portrait> {
             series.add(run);
         }
         // Names and prices change; the newest run knows best.
-        let model: &Arc<Model> = runs.last()?.model();
+        let model: &Arc<Model> = runs.last().filter(|run| window.holds(run.at()))?.model();
         Some(Portrait::draw(Arc::clone(model), &series, window.to))
     };
     by_model.into_values().filter_map(draw).collect()

@@ -1,16 +1,20 @@
 //! The whole of it with the backend that is built in: real answers of all endpoints, as the documents describe them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use scoregate::routes::{ENDPOINTS, Endpoint};
+use scoregate::routes::shapes::Field;
+use scoregate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
+use serde_json::Value;
 
 use crate::client::Answer;
 use crate::world::World;
 
-/// The fields that an item of an endpoint has to have for a caller who sees everything, or not.
-fn documented(endpoint: &Endpoint, sees_everything: bool) -> BTreeSet<String> {
-    let seen = endpoint.item.iter().filter(|field| sees_everything || !field.paid_only);
-    seen.map(|field| field.name.to_owned()).collect()
+/// The fields that an item of an endpoint has to have for a caller who sees everything, or not; and those it may have.
+fn documented(endpoint: &Endpoint, sees_everything: bool) -> [BTreeSet<String>; 2] {
+    let seen = || endpoint.item.iter().filter(|field| sees_everything || !field.paid_only);
+    let names =
+        |fields: &mut dyn Iterator<Item = &Field>| fields.map(|field| field.name.to_owned()).collect();
+    [names(&mut seen().filter(|field| !field.presence.may_be_absent())), names(&mut seen())]
 }
 
 fn fields_of_the_items(answer: &Answer) -> BTreeSet<BTreeSet<String>> {
@@ -19,7 +23,7 @@ fn fields_of_the_items(answer: &Answer) -> BTreeSet<BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn built_in_every_endpoint_answers_every_tier_with_exactly_the_documented_fields() {
+async fn built_in_every_endpoint_answers_every_tier_with_the_documented_fields() {
     let world = World::built_in().await;
     for tier in ["pro", "free"] {
         for endpoint in &ENDPOINTS {
@@ -29,12 +33,124 @@ async fn built_in_every_endpoint_answers_every_tier_with_exactly_the_documented_
             let answer = world.get(&path).key(&customer.key).send().await;
             assert_eq!(answer.status, 200, "{tier} {path}");
             assert_eq!(answer.json()["count"], answer.json()["data"].as_array().unwrap().len(), "{path}");
-            let expected = documented(endpoint, tier == "pro");
+            let [needed, allowed] = documented(endpoint, tier == "pro");
             for fields in fields_of_the_items(&answer) {
-                assert_eq!(fields, expected, "{tier} {path}");
+                assert!(needed.is_subset(&fields) && fields.is_subset(&allowed), "{tier} {path}: {fields:?}");
             }
         }
     }
+}
+
+/// The places of every null in a value.
+fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Null => found.push(at.to_owned()),
+        Value::Array(items) => items.iter().for_each(|item| nulls(item, &format!("{at}[]"), found)),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| nulls(value, &format!("{at}.{name}"), found));
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[tokio::test]
+async fn built_in_a_field_without_a_value_is_absent_and_never_null() {
+    let world = World::built_in().await;
+    let customer = world.paid().await;
+    let (mut found, mut without_a_score) = (Vec::new(), 0);
+    let listed = world.asks(&customer, "/api/v1/models?period=24h").await.json();
+    let has_no_score = |item: &&Value| item["status"] == "unavailable";
+    let away = listed["data"].as_array().unwrap().iter().find(has_no_score).unwrap()["id"].as_str().unwrap();
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
+        let mut targets = vec![endpoint.documented_path()];
+        for period in Period::ALL.iter().filter(|_| endpoint.takes.contains(&Param::Period)) {
+            targets.push(format!("{}?period={}", endpoint.documented_path(), period.word()));
+        }
+        for target in targets {
+            for id in ["atlas-4-large", away].into_iter().take(if target.contains("{id}") { 2 } else { 1 }) {
+                let target = target.replace("{id}", id);
+                let answer = world.asks(&customer, &target).await;
+                assert_eq!(answer.status, 200, "{target}");
+                let data = &answer.json()["data"];
+                nulls(data, &target, &mut found);
+                for item in data.as_array().unwrap().iter().filter(|_| !target.contains("analytics")) {
+                    if item.get("status").is_some_and(|status| status == "unavailable") {
+                        without_a_score += 1;
+                        for name in ["currentScore", "confidenceLower", "confidenceUpper"] {
+                            assert!(item.get(name).is_none(), "{target}: {name} of {item}");
+                        }
+                    }
+                    let is_a_model = item.get("currentScore").is_some() || item.get("trend").is_some();
+                    if is_a_model && item.get("bestModel").is_none() && item.get("modelId").is_none() {
+                        assert!(item["lastUpdated"].is_string(), "{target}: {item}");
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+    assert!(without_a_score > 0);
+}
+
+#[tokio::test]
+async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_carry_what_orders_them() {
+    let world = World::built_in().await;
+    let customer = world.paid().await;
+    let mut numbers: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
+    for sort_by in SortBy::ALL {
+        let order = sort_by.word();
+        let list = world.asks(&customer, &format!("/api/v1/models?period=24h&sortBy={order}")).await.json();
+        assert_eq!(list["sort_by"], order);
+        let items = list["data"].as_array().unwrap().clone();
+        // Models without a score come last, by identifier.
+        let (scored, rest): (Vec<_>, Vec<_>) =
+            items.iter().partition(|item| item.get("currentScore").is_some());
+        assert_eq!(items.iter().take(scored.len()).collect::<Vec<_>>(), scored, "{order}");
+        assert!(!rest.is_empty() && rest.iter().map(|item| item["id"].as_str()).is_sorted(), "{order}");
+        let by = |name: &str| scored.iter().map(|item| item[name].as_f64().unwrap()).collect::<Vec<_>>();
+        let (latency, cost) = (sort_by == SortBy::Speed, sort_by == SortBy::Price);
+        for item in &items {
+            assert_eq!(
+                item.get("latencyMs").is_some_and(Value::is_number),
+                latency && scored.contains(&item)
+            );
+            assert_eq!(item.get("costUsd").is_some_and(Value::is_number), cost && scored.contains(&item));
+        }
+        match sort_by {
+            SortBy::Speed => assert!(by("latencyMs").is_sorted(), "{order}"),
+            SortBy::Price => assert!(by("costUsd").is_sorted(), "{order}"),
+            SortBy::Combined | SortBy::Reasoning | SortBy::Coding | SortBy::SevenAxis | SortBy::Tooling => {
+                assert!(by("currentScore").is_sorted_by(|a, b| a >= b), "{order}: {:?}", by("currentScore"));
+            }
+        }
+        for item in &scored {
+            let target = format!("/api/v1/models/{}", item["id"].as_str().unwrap());
+            let detail = world.asks(&customer, &target).await.json()["data"][0].clone();
+            let suite = |place: usize| detail["suites"][place]["score"].clone();
+            match sort_by {
+                SortBy::Combined | SortBy::Speed | SortBy::Price => {
+                    for name in ["currentScore", "confidenceLower", "confidenceUpper", "status", "trend"] {
+                        assert_eq!(item.get(name), detail.get(name), "{order}: {name}");
+                    }
+                }
+                SortBy::Coding => assert_eq!(item["currentScore"], suite(0)),
+                SortBy::Reasoning => assert_eq!(item["currentScore"], suite(1)),
+                SortBy::Tooling => assert_eq!(item["currentScore"], suite(2)),
+                SortBy::SevenAxis => {
+                    let axes = detail["axes"].as_array().unwrap();
+                    let mean = axes.iter().map(|axis| axis["score"].as_f64().unwrap()).sum::<f64>() / 7.0;
+                    assert!((item["currentScore"].as_f64().unwrap() - mean).abs() < 0.02, "{item} {mean}");
+                }
+            }
+            let [lower, score, upper] = ["confidenceLower", "currentScore", "confidenceUpper"]
+                .map(|name| item[name].as_f64().unwrap());
+            assert!(lower <= score && score <= upper, "{order}: {item}");
+            let of_model = numbers.entry(order).or_default();
+            of_model.insert(item["id"].to_string(), item["currentScore"].clone());
+        }
+    }
+    assert!(numbers["coding"] != numbers["combined"] && numbers["7axis"] != numbers["combined"]);
+    assert_eq!((&numbers["speed"], &numbers["price"]), (&numbers["combined"], &numbers["combined"]));
 }
 
 #[tokio::test]

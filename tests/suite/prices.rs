@@ -42,12 +42,17 @@ fn status_of(ending: Ending) -> u16 {
         Ending::Data | Ending::Me | Ending::Page => 200,
         Ending::NotModified => 304,
         Ending::Options => 204,
+        Ending::Unlisted => Code::ModelNotFound.row().status.as_u16(),
         Ending::Error(code) => code.row().status.as_u16(),
     }
 }
 
 async fn refusals(world: &World, ending: Ending) -> u32 {
-    let Ending::Error(code) = ending else { return 0 };
+    let code = match ending {
+        Ending::Error(code) => code,
+        Ending::Unlisted => Code::ModelNotFound,
+        Ending::Data | Ending::NotModified | Ending::Me | Ending::Options | Ending::Page => return 0,
+    };
     world.refused(code.row().word).await
 }
 
@@ -75,6 +80,13 @@ async fn prepared(world: &World, ending: Ending, method: &str, customer: &Custom
         Ending::Me => ask("/api/v1/me"),
         Ending::Options => world.ask("OPTIONS", MODELS).key(&customer.key),
         Ending::Page => ask("/docs"),
+        Ending::Unlisted => {
+            // The turn of a caller who was turned away before is kept for a while.
+            world.pass(Duration::from_secs(3));
+            let other = world.free().await;
+            assert_eq!(world.asks(&other, &format!("{MODELS}/{method}-made-up")).await.status, 200);
+            ask(&format!("{MODELS}/{method}-made-up-too"))
+        }
         Ending::Error(code) => prepared_error(world, code, method, customer).await,
     }
 }

@@ -138,24 +138,106 @@ fn scoring_import_that_cannot_read_or_write_says_so_and_keeps_what_it_had() {
     assert!(nothing.err.contains("there is no archive"), "{}", nothing.err);
 }
 
-#[tokio::test]
-async fn scoring_import_is_taken_up_by_a_running_server_at_its_next_refresh() {
-    let place = TempDir::new().unwrap();
+/// A world before the built-in backend on the archive of a directory.
+async fn on_archive(place: &TempDir) -> World {
     let settings = format!("upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n", archive(place.path()));
-    let world = World::with(&settings, good).await;
+    World::with(&settings, good).await
+}
+
+/// An import by the real program, beside the server.
+async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> Ended {
+    let (file, archive) = (file(place, name, text), archive(place.path()));
+    let arguments: Vec<String> = ["scoring", "import", "--archive", &archive, &file]
+        .iter()
+        .chain(more)
+        .map(|argument| (*argument).to_owned())
+        .collect();
+    let import = move || run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    tokio::task::spawn_blocking(import).await.unwrap().with(0)
+}
+
+/// A run of each suite of one model.
+fn round_of(model: &str, time: &str) -> String {
+    let scores = r#"{"correctness":0.9,"spec":0.8,"codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4}"#;
+    let run = |suite: &&str| {
+        format!(
+            r#"{{"id":"{model}-{suite}-{time}","model":{{"id":"{model}","name":"{model}","provider":"meridian"}},"suite":"{suite}","time":"{time}","trials":[{{"scores":{scores},"latencyMs":4200,"cost":0.031}}]}}"#
+        ) + "\n"
+    };
+    ["coding", "reasoning", "tooling"].iter().map(run).collect()
+}
+
+#[tokio::test]
+async fn scoring_import_is_shown_by_a_running_server_at_once() {
+    let place = TempDir::new().unwrap();
+    let world = on_archive(&place).await;
+    let pro = world.customer("pro").await;
+    let models = async || world.get("/api/v1/models").key(&pro.key).send().await;
+    assert_eq!(models().await.json()["count"], 0);
+    let missing = world.get("/api/v1/models/newcomer").key(&pro.key).send().await;
+    assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
+    world.pass(Duration::from_mins(20));
+    let data_dir = world.directory.path().to_str().unwrap().to_owned();
+    let told = imported(&place, "runs.jsonl", &lines(3, 30), &["--data-dir", &data_dir]).await;
+    assert!(told.err.contains("the running server"), "{}", told.err);
+    let after = models().await;
+    let body = after.json();
+    assert_eq!((&body["count"], &body["generated_at"]), (&3.into(), &"2026-11-21T12:20:00Z".into()));
+    assert!(!after.header("cache-status").contains("stale"), "{}", after.header("cache-status"));
+    // The next refresh is still expected at the top of the hour.
+    let max_age = after.header("cache-control").strip_prefix("private, max-age=").unwrap().parse::<u32>();
+    assert!((2_400..=2_520).contains(&max_age.unwrap()), "{}", after.header("cache-control"));
+    let me = world.get("/api/v1/me").key(&pro.key).send().await.json();
+    assert_eq!(me["data"][0]["next_refresh_at"], "2026-11-21T13:00:00Z");
+    let transparency = world.get("/api/v1/analytics/transparency").key(&pro.key).send().await.json();
+    assert_eq!(transparency["data"][0]["synthetic"], false);
+    assert!(!body["license"].as_str().unwrap().contains("ynthetic"));
+
+    // Runs of the hour that is not over yet are there too, and a model that was asked for in vain.
+    world.pass(Duration::from_mins(5));
+    let newcomer = round_of("newcomer", "2026-11-21T12:10:00Z");
+    imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
+    let body = models().await.json();
+    assert_eq!((&body["count"], &body["generated_at"]), (&4.into(), &"2026-11-21T12:25:00Z".into()));
+    assert_eq!(world.get("/api/v1/models/newcomer").key(&pro.key).send().await.status, 200);
+    // The same file again brings nothing, and nothing changes.
+    let etag = models().await.header("etag").to_owned();
+    world.pass(Duration::from_mins(1));
+    imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
+    assert_eq!(models().await.header("etag"), etag);
+}
+
+#[tokio::test]
+async fn scoring_import_is_shown_within_a_minute_by_a_server_that_cannot_be_told() {
+    let place = TempDir::new().unwrap();
+    let world = on_archive(&place).await;
     let pro = world.customer("pro").await;
     let models = async || world.get("/api/v1/models").key(&pro.key).send().await.json();
     assert_eq!(models().await["count"], 0);
-    let name = file(&place, "runs.jsonl", lines(3, 30));
-    let imported = tokio::task::spawn_blocking(move || import(&place, &[&name]).with(0));
-    imported.await.unwrap();
-    assert_eq!(models().await["count"], 0, "it is the snapshot of the hour");
-    world.pass(Duration::from_secs(3_601));
-    assert_eq!(models().await["count"], 0, "overdue, and being refreshed");
-    world.settled().await;
-    let after = models().await;
-    assert_eq!((&after["count"], &after["generated_at"]), (&3.into(), &"2026-11-21T13:00:00Z".into()));
-    assert!(!after["license"].as_str().unwrap().contains("ynthetic"));
-    let transparency = world.get("/api/v1/analytics/transparency").key(&pro.key).send().await.json();
-    assert_eq!(transparency["data"][0]["synthetic"], false);
+    world.pass(Duration::from_secs(1));
+    let ended = imported(&place, "runs.jsonl", &lines(3, 30), &[]).await;
+    assert_eq!(ended.err, "", "there is no server in that directory");
+    assert_eq!(models().await["count"], 0);
+    for _ in 0..20_000 {
+        // A minute in all, in steps that the server has the time to notice.
+        if world.clock.now().wall < Wall::parse_rfc3339("2026-11-21T12:01:00Z").unwrap() {
+            world.pass(Duration::from_millis(500));
+        }
+        if models().await["count"] == 3 {
+            return;
+        }
+    }
+    panic!("the import is not noticed");
+}
+
+#[tokio::test]
+async fn scoring_import_that_a_restarted_server_finds_counts_as_before() {
+    let place = TempDir::new().unwrap();
+    let world = on_archive(&place).await;
+    let pro = world.customer("pro").await;
+    world.pass(Duration::from_mins(20));
+    imported(&place, "newcomer.jsonl", &round_of("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
+    let world = world.restarted().await;
+    let models = world.get("/api/v1/models").key(&pro.key).send().await.json();
+    assert_eq!((&models["count"], &models["generated_at"]), (&1.into(), &"2026-11-21T12:20:00Z".into()));
 }

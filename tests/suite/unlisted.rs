@@ -37,14 +37,90 @@ async fn of_made_up_models_one_a_second_is_asked_about() {
     let customer = world.paid().await;
     for round in 0..3 {
         let answers = made_up(&world, &customer, round).await;
-        assert_eq!((count(&answers, 200), count(&answers, 503)), (1, 199), "this backend knows every name");
-        let refused = answers.iter().find(|answer| answer.status == 503).unwrap();
-        assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("upstream_unavailable", "1"));
+        assert_eq!((count(&answers, 200), count(&answers, 404)), (1, 199), "this backend knows every name");
+        let refused = answers.iter().find(|answer| answer.status == 404).unwrap();
+        assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("model_not_found", "1"));
         world.pass(SECOND);
     }
     assert_eq!(world.backend.count("/api/v1/models/made-up"), 3);
     assert_eq!(world.backend.count("/api/v1/models?"), 1, "the list, to know who is in it");
     assert_eq!(world.running.gateway().larder.documents(), 4);
+}
+
+#[tokio::test]
+async fn an_unlisted_model_that_may_not_be_asked_about_yet_is_a_free_404_that_says_when() {
+    let world = World::new().await;
+    let customer = world.paid().await;
+    // The list is there, and so is a first lease.
+    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    world.pass(SECOND);
+    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.status, 404);
+    let failures = world.scrape().await;
+    for id in ["made-up-1", "made-up-2", "made-up-3"] {
+        world.pass(Duration::from_millis(300));
+        let (left, calls) = (world.left(&customer), calls(&world).await);
+        for method in ["GET", "HEAD"] {
+            for path in ["/api/v1/models/ID", "/api/v1/models/ID/history", "/api/v1/drift/ID"] {
+                let target = path.replace("ID", id);
+                let answer = world.ask(method, &target).key(&customer.key).send().await;
+                assert_eq!((answer.status, answer.header("retry-after")), (404, "1"), "{method} {target}");
+                assert_eq!(answer.header("cache-control"), "no-store");
+                if method == "GET" {
+                    assert_eq!(answer.code(), "model_not_found", "{target}");
+                }
+            }
+        }
+        assert_eq!(left.spent(world.left(&customer)), (0, 0, 0), "minute, day, guard");
+        assert_eq!(calls, self::calls(&world).await, "the backend was not asked");
+    }
+    // It is no failure to whoever watches.
+    let of_failures = |text: &str| -> BTreeSet<String> {
+        let is_failure =
+            |line: &&str| line.contains("class=\"5xx\"") || line.contains("upstream_unavailable");
+        text.lines().filter(is_failure).map(str::to_owned).collect()
+    };
+    assert_eq!(of_failures(&failures), of_failures(&world.scrape().await));
+    assert_eq!(world.refused("model_not_found").await, 1 + 18);
+    // A model that is known not to exist says nothing of a retry, and costs its token.
+    let known = world.asks(&customer, "/api/v1/models/nobody").await;
+    assert_eq!((known.status, known.header("retry-after")), (404, ""));
+}
+
+#[tokio::test]
+async fn a_caller_who_asks_all_the_time_does_not_keep_the_probe_from_the_others() {
+    let world = World::new().await;
+    let (greedy, patient) = (world.paid().await, world.paid().await);
+    world.asks(&greedy, MODELS).await;
+    world.asks(&patient, MODELS).await;
+    world.pass(SECOND);
+    let mut number = 0;
+    let mut floods = async |times: u32| {
+        let mut served = 0;
+        for _ in 0..times {
+            number += 1;
+            let answer = world.asks(&greedy, &format!("/api/v1/models/made-up-{number}")).await;
+            served += u32::from(answer.status == 200);
+        }
+        served
+    };
+    assert_eq!(floods(5).await, 1, "nobody else is there");
+    let target = "/api/v1/models/atlas-2";
+    let first = world.asks(&patient, target).await;
+    assert_eq!((first.status, first.header("retry-after")), (404, "1"));
+    // The greedy one is there first when the second is over, and again and again.
+    world.pass(SECOND);
+    assert_eq!(floods(5).await, 0, "it used the last probe, and another caller waits");
+    assert_eq!(world.asks(&patient, target).await.status, 200);
+    world.pass(SECOND);
+    assert_eq!(floods(5).await, 1, "nobody waits now");
+    // Who does not come back holds nobody up for long.
+    world.pass(SECOND);
+    assert_eq!(floods(1).await, 1);
+    assert_eq!(world.asks(&patient, "/api/v1/models/atlas-3").await.status, 404);
+    world.pass(SECOND);
+    assert_eq!(floods(1).await, 0);
+    world.pass(SECOND + Duration::from_millis(1));
+    assert_eq!(floods(1).await, 1);
 }
 
 #[tokio::test]
@@ -77,7 +153,7 @@ async fn a_model_that_is_new_at_the_backend_is_known_after_its_refresh() {
     let world = World::new().await;
     let customer = world.paid().await;
     world.asks(&customer, MODELS).await;
-    for (target, status) in [("/api/v1/models/probe", 200), ("/api/v1/models/atlas-2", 503)] {
+    for (target, status) in [("/api/v1/models/probe", 200), ("/api/v1/models/atlas-2", 404)] {
         assert_eq!(world.asks(&customer, target).await.status, status, "{target}");
     }
     world.backend.answers(|received| {

@@ -1,19 +1,24 @@
 //! `scoregate scoring import`: benchmark runs come in, line by line.
 //!
 //! A thread reads and checks lines while the batch before is being stored. What was counted is on the disk; runs begin to
-//! count when the import ends, whichever way. Not for: what a line may say, nor how runs are kept (`scoring`).
+//! count when the import ends, whichever way, and a running server is told. Not for: what a line may say, nor how runs are kept (`scoring`).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use flate2::bufread::MultiGzDecoder;
+use http::Method;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::admin::SCORING_REFRESH;
+use crate::cli::control::ask_if_running;
 use crate::cli::exit::Exit;
 use crate::cli::lines::{Line, Lines};
 use crate::cli::printer::{self, Progress};
@@ -38,6 +43,8 @@ a "detail" in words.
 A line that cannot be taken is told on standard error and the others are taken; then the exit code is 1. A run that is
 there is known by its id, so the same file can be imported again, also after an import that was broken off."#;
 
+/// A server that is told needs no longer to show the new scores; an import does not wait for one that hangs.
+const LONGEST_REFRESH: Duration = Duration::from_mins(2);
 /// Runs that are stored in one transaction.
 const BATCH: usize = 4_096;
 const READ_AT_ONCE: usize = 1 << 16;
@@ -67,10 +74,14 @@ struct Tally {
     refused: u64,
 }
 
-pub(super) fn run(archive: &Path, args: &ImportArgs) -> Exit {
+pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ImportArgs) -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("the import cannot be started").and_then(|runtime| {
-        let done = runtime.block_on(import(archive, args));
+        let done = runtime.block_on(async {
+            let done = import(archive, args).await?;
+            show_at_once(data_dir.into_iter().chain(archive.parent())).await;
+            Ok(done)
+        });
         // The reader may wait for a keyboard.
         runtime.shutdown_background();
         done
@@ -137,6 +148,28 @@ async fn import(archive: &Path, args: &ImportArgs) -> anyhow::Result<Exit> {
         Ok(()) if told == Exit::Done && tally.refused > 0 => Exit::Input,
         Ok(()) => told,
     })
+}
+
+/// Tells the server that runs in one of these directories. One that cannot be told looks for itself.
+async fn show_at_once(data_dirs: impl Iterator<Item = &Path>) {
+    let clock = Clock::system();
+    for data_dir in data_dirs {
+        let asked = (Method::POST, SCORING_REFRESH.into(), Vec::new());
+        let answered = clock.within(LONGEST_REFRESH, ask_if_running(data_dir, asked)).await;
+        let why = match answered {
+            Ok(None) => continue,
+            Ok(Some(Ok(answer))) => {
+                let is_new = answer.get("refreshed").and_then(Value::as_bool).unwrap_or_default();
+                let what = if is_new { "shows the new scores" } else { "has nothing new to show" };
+                return printer::say(&format!("the running server {what}"));
+            }
+            Ok(Some(Err(undone))) => undone.to_string(),
+            Err(_) => "it does not answer in time".into(),
+        };
+        return printer::say(&format!(
+            "the running server could not be told ({why}); it looks for new runs by itself within a minute"
+        ));
+    }
 }
 
 impl Tally {

@@ -33,7 +33,7 @@ pub(super) struct ScoringArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Bring benchmark runs in; a running server takes them up at its next refresh.
+    /// Bring benchmark runs in; a running server shows them at once.
     #[command(after_help = import::AFTER_HELP)]
     Import(import::ImportArgs),
     /// Write every run as a line of JSON, as they can be imported elsewhere.
@@ -45,15 +45,13 @@ enum Verb {
 }
 
 pub(super) fn run(args: ScoringArgs) -> Exit {
-    let archive = match args.archive {
-        Some(archive) => archive,
-        None => match args.server.settings() {
-            Ok(config) => config.archive,
-            Err(problems) => return printer::input(&problems.to_string()),
-        },
+    let (archive, data_dir) = match (args.archive, args.server.settings()) {
+        (Some(archive), settings) => (archive, settings.ok().map(|config| config.data_dir)),
+        (None, Ok(config)) => (config.archive, Some(config.data_dir)),
+        (None, Err(problems)) => return printer::input(&problems.to_string()),
     };
     match args.verb {
-        Verb::Import(args) => import::run(&archive, &args),
+        Verb::Import(args) => import::run(&archive, data_dir.as_deref(), &args),
         Verb::Export => export::run(&archive),
         Verb::Serve(args) => serve::run(archive, args),
     }

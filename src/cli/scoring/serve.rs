@@ -25,8 +25,8 @@ use crate::telemetry::log::{self, LogConfig};
 pub(super) const AFTER_HELP: &str = "Example:\n  \
 scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\
 A gateway asks it with `upstream.url = \"http://127.0.0.1:8090/api/v1\"`. It knows no keys and no limits: keep its port\n\
-private. Runs that are imported meanwhile are taken up at its next refresh. Stops on SIGTERM or Ctrl-C, after the\n\
-answers that are under way.";
+private. Runs that are imported meanwhile are shown within a minute. Stops on SIGTERM or Ctrl-C, after the answers that\n\
+are under way.";
 
 const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to the service is required wherever the \
     data is displayed.";

@@ -6,4 +6,4 @@ request = urllib.request.Request(
 )
 with urllib.request.urlopen(request) as answer:
     for model in json.load(answer)["data"]:
-        print(model["name"], model["currentScore"])
+        print(model["name"], model.get("currentScore", "unavailable"))

@@ -5,7 +5,7 @@ use super::super::sample::{self, Answer};
 use crate::pages::PagesConfig;
 use crate::routes::bodies::ENVELOPE;
 use crate::routes::headers::HEADERS;
-use crate::routes::shapes::{Field, Shape};
+use crate::routes::shapes::{Field, Presence, Shape};
 use crate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
 
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
@@ -169,9 +169,12 @@ fn type_words(field: &Field) -> String {
         Shape::Objects(_) => "array of objects".into(),
         Shape::Texts => "array of strings".into(),
     };
-    if field.nullable {
-        words.push_str(", or <code>null</code>");
-    }
+    words.push_str(match field.presence {
+        Presence::Always => "",
+        Presence::Nullable => ", or <code>null</code>",
+        Presence::IfKnown => "; absent without a value",
+        Presence::IfAsked => "; only where asked for",
+    });
     words
 }
 

@@ -49,7 +49,8 @@ fn item(endpoint: &Endpoint) -> Value {
     insert(
         &mut schema,
         "description",
-        "Fields may be missing and others may be present: the data source decides.".into(),
+        "Fields may be missing and others may be present: the data source decides. The built-in one leaves out a field \
+         without a value; another may send null.".into(),
     );
     schema
 }
@@ -137,7 +138,7 @@ fn object(fields: &[Field], required: &[&str]) -> Value {
 
 fn of_field(field: &Field) -> Value {
     let (mut types, mut schema) = of_shape(&field.shape);
-    if field.nullable {
+    if field.presence.allows_null() {
         types.push("null");
         if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
             words.push(Value::Null);

@@ -53,6 +53,12 @@ const LAYOUT: &str = "
     CREATE TABLE summed_by (method TEXT NOT NULL) STRICT;
 ";
 
+/// When runs were last summed up; no row before the first import. In a statement of its own, since archives of before are
+/// without it.
+const LAST_IMPORT: &str = "
+    CREATE TABLE IF NOT EXISTS last_import (only INTEGER PRIMARY KEY CHECK (only = 1), at_ms INTEGER NOT NULL) STRICT;
+";
+
 /// Opens the file; makes it if it is missing. One that is not ours, or newer than we are, is left as it was.
 pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveError> {
     let told = |error| ArchiveError::of(path, error);
@@ -70,6 +76,7 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveEr
     if mode != "wal" {
         return Err(ArchiveError::Place { path: path.to_owned() });
     }
+    connection.execute_batch(LAST_IMPORT).map_err(told)?;
     // A batch that was acknowledged is on the disk.
     connection.pragma_update(None, "synchronous", "FULL").map_err(told)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(told)?;

@@ -24,10 +24,11 @@ use super::hour::Hour;
 use super::method;
 use writing::Described;
 
+pub(super) use reading::Newest;
 pub use writing::Taken;
 
 /// The layout of a stored sum.
-const SUMS: u32 = 1;
+const SUMS: u32 = 2;
 const HOURS_OF_A_DAY: u64 = 24;
 /// Days are numbered `model * DAYS + day`, so that the days of a model lie together. Enough for 2,700 years.
 const DAYS: i64 = 1_000_000;

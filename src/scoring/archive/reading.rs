@@ -6,21 +6,38 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
+use crate::clock::Wall;
+
 use super::super::hour::Stretch;
 use super::super::run::{Model, Record};
 use super::super::series::Series;
 use super::rows::{self, Stored};
 use super::{Archive, ArchiveError, Trouble, day_number, summed_by, sums};
 
+/// The newest things in an archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Newest {
+    /// The end of the last import.
+    pub import: Option<Wall>,
+    /// The newest run.
+    pub run: Option<Wall>,
+}
+
 impl Archive {
-    /// Hands over the series of every model that has runs in the window, one at a time, by identifier.
+    /// Hands over the series of every model that has runs in a window, one at a time, by identifier. The window is chosen
+    /// by the last import and the newest run, which are returned.
     pub(in super::super) fn each_series(
         &self,
-        window: Stretch,
-        each: &mut dyn FnMut(Arc<Model>, &Series),
-    ) -> Result<(), ArchiveError> {
+        window: &dyn Fn(Newest) -> Stretch,
+        each: &mut dyn FnMut(Arc<Model>, &Series, Stretch),
+    ) -> Result<Newest, ArchiveError> {
         let inside = &mut *self.inside();
         each_series(&mut inside.connection, window, each).map_err(|trouble| self.told(trouble))
+    }
+
+    /// When runs were last imported. Cheap: one row is read.
+    pub(in super::super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
+        last_import(&self.inside().connection).map_err(|error| self.told(error.into()))
     }
 
     /// Hands over every run, by model and instant, until one is not taken.
@@ -30,13 +47,27 @@ impl Archive {
     }
 }
 
+fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
+    let at: Option<i64> = file.query_row("SELECT max(at_ms) FROM last_import", [], |row| row.get(0))?;
+    Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
+}
+
+/// Each model's newest run is found at the end of its part of the table.
+fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
+    let ask = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
+    let at: Option<i64> = file.query_row(ask, [], |row| row.get(0))?;
+    Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
+}
+
 fn each_series(
     connection: &mut Connection,
-    window: Stretch,
-    each: &mut dyn FnMut(Arc<Model>, &Series),
-) -> Result<(), Trouble> {
+    window: &dyn Fn(Newest) -> Stretch,
+    each: &mut dyn FnMut(Arc<Model>, &Series, Stretch),
+) -> Result<Newest, Trouble> {
     // One view of the file: an import that ends meanwhile is seen by the next refresh.
     let view = connection.transaction()?;
+    let newest = Newest { import: last_import(&view)?, run: newest_run(&view)? };
+    let window = window(newest);
     let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
     if by != summed_by() {
         return Err(Trouble::OtherMethod);
@@ -48,6 +79,7 @@ fn each_series(
     let mut description = view.prepare_cached(
         "SELECT name, provider, price_input, price_output FROM description WHERE number = ?1",
     )?;
+    let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
     let mut series = Series::new(window);
     for (number, id) in models? {
         let mut found = days.query([day_number(number, window.from), day_number(number, window.to)])?;
@@ -61,13 +93,19 @@ fn each_series(
                 }
             })?;
         }
-        if let Some(number) = described {
-            let model = description.query_row([number], |row| rows::model(&id, row, 0))??;
-            each(model, &series);
+        if let Some(number_of_description) = described {
+            let model = description.query_row([number_of_description], |row| rows::model(&id, row, 0))??;
+            let first: Option<i64> = first_run.query_row([number], |row| row.get(0))?;
+            first
+                .and_then(|at| u64::try_from(at).ok())
+                .map(Wall::from_millis)
+                .iter()
+                .for_each(|at| series.saw(*at));
+            each(model, &series, window);
             series.clear();
         }
     }
-    Ok(())
+    Ok(newest)
 }
 
 fn each_run(file: &Connection, each: &mut dyn FnMut(Record) -> bool) -> Result<(), Trouble> {

@@ -2,6 +2,7 @@
 //!
 //! Not for: kills of the process (the suite).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -10,7 +11,7 @@ use super::super::hour::{Hour, Stretch};
 use super::super::run::Record;
 use super::super::run::{Failure, Outcome, Run, RunId, Suite};
 use super::super::simulate;
-use super::super::{Question, Scoring, Source};
+use super::super::{Change, Question, Scoring, Source};
 use super::*;
 use crate::clock::Wall;
 use crate::routes::{Period, SortBy};
@@ -134,17 +135,41 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let archived = Scoring::open(Source::Archive(archive), now()).unwrap();
     let runs = records.into_iter().map(|record| record.run).collect();
     let in_memory = Scoring::open(Source::Runs(runs), now()).unwrap();
+    // They differ in their dates: only an archive knows of imports.
+    let data = |scoring: &Scoring, question: &Question| scoring.answer(question).map(|answer| answer.data);
     for id in in_memory.model_ids() {
         for question in [
             Question::Model(id.clone()),
             Question::Drift(id.clone()),
             Question::History { id, period: Period::Month },
         ] {
-            assert_eq!(archived.answer(&question), in_memory.answer(&question));
+            assert_eq!(data(&archived, &question), data(&in_memory, &question));
         }
     }
     assert_eq!(archived.model_ids(), in_memory.model_ids());
-    assert_eq!(archived.answer(&Question::Index), in_memory.answer(&Question::Index));
+    assert_eq!(data(&archived, &Question::Index), data(&in_memory, &Question::Index));
+}
+
+#[test]
+fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_before() {
+    let place = TempDir::new().unwrap();
+    let (archive, all) = (in_(&place), records(24));
+    archive.take(&all).unwrap();
+    archive.sum_up(now()).unwrap();
+    let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
+    let id = scoring.model_ids().remove(0);
+    let runs = || {
+        let detail = scoring.answer(&Question::Model(id.clone())).unwrap().data;
+        serde_json::from_slice::<serde_json::Value>(&detail).unwrap()[0]["runs"].as_u64().unwrap()
+    };
+    assert_eq!(runs(), 72, "a run of each suite in each of 24 hours");
+    let model = Arc::clone(all.iter().find(|record| *record.run.model().id() == id).unwrap().run.model());
+    let at = Hour::of(now()).start().plus(Duration::from_mins(5));
+    let late = Run::new(model, Suite::Coding, at, Outcome::Failed(Failure::Timeout)).unwrap();
+    archive.take(&[record("late", late)]).unwrap();
+    archive.sum_up(now()).unwrap();
+    assert_eq!(scoring.look(now()).unwrap(), Change::ByAnImport);
+    assert_eq!(runs(), 70, "23 whole hours, and what is there of the running one");
 }
 
 #[test]
@@ -162,16 +187,30 @@ fn runs_count_when_their_import_is_done_and_the_snapshot_before_stays_whole() {
 }
 
 #[test]
-fn a_running_backend_takes_new_runs_up_at_its_next_refresh() {
+fn a_running_backend_takes_new_runs_up_when_it_looks() {
     let place = TempDir::new().unwrap();
     let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
     let importing = in_(&place);
     importing.take(&records(48)).unwrap();
+    assert_eq!(scoring.look(now()).unwrap(), Change::Nothing, "they count at the end of the import");
     importing.sum_up(now()).unwrap();
     assert!(!scoring.refresh(now()).unwrap());
     assert!(scoring.model_ids().is_empty());
-    assert!(scoring.refresh(now().plus(Duration::from_hours(1))).unwrap());
+    assert_eq!(scoring.look(now()).unwrap(), Change::ByAnImport);
     assert_eq!(scoring.model_ids().len(), 2);
+    // What was there before is no import.
+    importing.take(&records(48)).unwrap();
+    importing.sum_up(now()).unwrap();
+    assert_eq!(scoring.look(now()).unwrap(), Change::Nothing);
+    // Its date is that of the import; the next refresh is due at the top of the hour, as before.
+    let index = || scoring.answer(&Question::Index).unwrap();
+    let hour = Hour::of(now());
+    assert_eq!((index().generated_at, index().next_refresh), (now(), hour.plus(1).start()));
+    assert_eq!(scoring.look(hour.plus(1).start()).unwrap(), Change::ByTheHour);
+    assert_eq!((index().generated_at, scoring.model_ids().len()), (hour.plus(1).start(), 2));
+    // A server that is started now agrees.
+    let other = Scoring::open(Source::Archive(in_(&place)), hour.plus(1).start()).unwrap();
+    assert_eq!(other.answer(&Question::Index), scoring.answer(&Question::Index));
 }
 
 #[test]
@@ -187,7 +226,10 @@ fn sums_of_another_method_are_made_anew_when_the_archive_is_opened() {
         file.execute_batch("UPDATE summed_by SET method = 'older'; UPDATE day SET sum = x'00'").unwrap();
     }
     let window = Stretch { from: Hour::of(now()), to: Hour::of(now()).plus(1) };
-    assert!(matches!(archive.each_series(window, &mut |_, _| {}), Err(ArchiveError::OtherMethod { .. })));
+    assert!(matches!(
+        archive.each_series(&|_| window, &mut |_, _, _| {}),
+        Err(ArchiveError::OtherMethod { .. })
+    ));
     drop(archive);
     assert_eq!(models(in_(&place), now()), expected);
 }

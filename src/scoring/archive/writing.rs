@@ -51,10 +51,11 @@ impl Archive {
         })
     }
 
-    /// Sums up every day that runs were added to. What a refresh at `now` reads changes in one step.
+    /// Sums up every day that runs were added to, and records that as an import. What a refresh at `now` reads changes in
+    /// one step.
     pub fn sum_up(&self, now: Wall) -> Result<(), ArchiveError> {
         let inside = &mut *self.inside();
-        sum_up(&mut inside.connection, window_of(now)).map_err(|trouble| self.told(trouble))
+        sum_up(&mut inside.connection, now).map_err(|trouble| self.told(trouble))
     }
 
     /// Sees to it that the sums are of this version's method.
@@ -155,7 +156,8 @@ fn look_up(file: &Connection, model: &Model) -> rusqlite::Result<(i64, i64)> {
     Ok((number, file.last_insert_rowid()))
 }
 
-fn sum_up(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
+fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {
+    let window = window_of(now);
     // Days that no refresh reads any more come first and piecemeal: a large import must not fill the log.
     loop {
         let transaction = begin(connection)?;
@@ -171,7 +173,21 @@ fn sum_up(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
     let transaction = begin(connection)?;
     let days = unsummed(&transaction)?;
     sum_days(&transaction, &days)?;
+    if !days.is_empty() {
+        record_import(&transaction, now)?;
+    }
     Ok(transaction.commit()?)
+}
+
+/// Imports are dated in whole seconds, as answers are, and each is later than the one before.
+fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
+    let at = rows::milliseconds(Wall::from_seconds(now.seconds()));
+    file.execute(
+        "INSERT INTO last_import (only, at_ms) VALUES (1, ?1)
+         ON CONFLICT (only) DO UPDATE SET at_ms = max(excluded.at_ms, at_ms + 1000)",
+        [at],
+    )?;
+    Ok(())
 }
 
 fn adopt(connection: &mut Connection, window: i64) -> Result<(), Trouble> {

@@ -10,6 +10,7 @@ use crate::routes::Period;
 
 use super::super::figures::{Severity, points};
 use super::super::losses::{self, Loss, Pair};
+use super::super::measure::Measure;
 use super::super::method;
 use super::super::snapshot::Snapshot;
 
@@ -37,7 +38,7 @@ pub(super) struct Alert<'a> {
 pub(super) fn find(snapshot: &Snapshot) -> Vec<Loss<'_>> {
     let pair = |portrait| {
         let pair: &super::super::portrait::Portrait = portrait;
-        let (now, _) = pair.over(Period::Day).estimates;
+        let (now, _) = pair.over(Period::Day).estimates(Measure::Combined);
         Some(Pair { portrait: pair, before: pair.baseline.0?, now: now? })
     };
     let pairs: Vec<Pair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();

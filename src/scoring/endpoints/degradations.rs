@@ -9,6 +9,7 @@ use crate::routes::Period;
 use super::super::changes::Changes;
 use super::super::figures::{Trend, points};
 use super::super::losses::{self, Loss, Pair};
+use super::super::measure::Measure;
 use super::super::method;
 use super::super::portrait::Portrait;
 use super::super::run::Axis;
@@ -26,7 +27,9 @@ pub(super) struct Degradation<'a> {
     previous_score: f64,
     current_score: f64,
     p_value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     worst_axis: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     worst_axis_loss: Option<f64>,
 }
 
@@ -38,7 +41,7 @@ pub(super) fn items<'a>(
 ) -> Vec<Degradation<'a>> {
     let pair = |portrait| {
         let portrait: &Portrait = portrait;
-        let (now, before) = portrait.over(period).estimates;
+        let (now, before) = portrait.over(period).estimates(Measure::Combined);
         Some(Pair { portrait, before: before?, now: now? })
     };
     let pairs: Vec<Pair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();

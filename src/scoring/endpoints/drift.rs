@@ -29,10 +29,12 @@ pub(super) struct Drift<'a> {
     regime: Regime,
     page_hinkley: Test,
     axes: Vec<AxisTrend>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     baseline_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     current_score: Option<f64>,
-    #[serde(serialize_with = "super::maybe_instant")]
-    last_updated: Option<Wall>,
+    #[serde(serialize_with = "super::instant")]
+    last_updated: Wall,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -48,6 +50,7 @@ enum Regime {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Test {
+    #[serde(skip_serializing_if = "Option::is_none")]
     statistic: Option<f64>,
     threshold: f64,
     delta: f64,
@@ -55,11 +58,15 @@ struct Test {
     samples: u32,
     signalled: bool,
     state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<Direction>,
-    #[serde(serialize_with = "super::maybe_instant")]
+    #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
     signalled_at: Option<Wall>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     signalled_statistic: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     p_value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     noise: Option<f64>,
 }
 
@@ -68,6 +75,7 @@ struct Test {
 struct AxisTrend {
     axis: &'static str,
     trend: Trend,
+    #[serde(skip_serializing_if = "Option::is_none")]
     slope_per_day: Option<f64>,
 }
 
@@ -84,7 +92,7 @@ pub(super) fn item<'a>(portrait: &'a Portrait, change: Change, alerts: &[Loss<'_
         axes: axes.map(|((axis, trend), line)| axis_trend(axis, trend, line)).collect(),
         baseline_score: portrait.baseline.0.map(|estimate| points(estimate.mean)),
         current_score: day.score.map(|score| score.score),
-        last_updated: day.last_updated(),
+        last_updated: portrait.last_updated(Period::Day),
     }
 }
 
@@ -121,6 +129,9 @@ fn regime(portrait: &Portrait, change: Change, alerts: &[Loss<'_>], hour: Hour) 
         Regime::Degraded
     } else if change.has_drifted() {
         Regime::Drifting
+    } else if portrait.drift.state == State::Warming && portrait.baseline.0.is_none() {
+        // Neither test was made.
+        Regime::Unavailable
     } else {
         Regime::Stable
     }

@@ -17,13 +17,16 @@ use super::super::portrait::Portrait;
 pub(super) struct Point {
     #[serde(serialize_with = "super::instant")]
     timestamp: Wall,
+    #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_upper: Option<f64>,
     runs: u32,
 }
 
-/// The points of a period, oldest first. A stretch without a score is a point with null, so that gaps are seen.
+/// The points of a period, oldest first. A stretch without a score is a point without one, so that gaps are seen.
 pub(super) fn items(portrait: &Portrait, period: Period) -> Vec<Point> {
     of_period(period, &portrait.history)
         .iter()

@@ -27,9 +27,11 @@ pub(super) struct Incident<'a> {
     severity: Severity,
     #[serde(serialize_with = "super::instant")]
     opened_at: Wall,
-    #[serde(serialize_with = "super::maybe_instant")]
+    #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
     resolved_at: Option<Wall>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     lowest_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     baseline_score: Option<f64>,
     message: String,
 }

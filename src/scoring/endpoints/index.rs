@@ -5,12 +5,13 @@
 use serde::Serialize;
 
 use crate::clock::Wall;
-use crate::routes::{Period, SortBy};
+use crate::routes::Period;
 
 use super::super::figures::{Trend, points};
 use super::super::hour::Hour;
+use super::super::measure::Measure;
 use super::super::method;
-use super::super::portrait::{Portrait, Summary};
+use super::super::portrait::Portrait;
 use super::super::snapshot::Snapshot;
 use super::super::statistics::{Estimate, Tally, chance_of_change};
 use super::models;
@@ -19,13 +20,15 @@ use super::models;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Index<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
     trend: Trend,
     models: u32,
     unavailable: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     best_model: Option<&'a str>,
     history: Vec<Point>,
-    #[serde(serialize_with = "super::maybe_instant")]
+    #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
     last_updated: Option<Wall>,
 }
 
@@ -33,6 +36,7 @@ pub(super) struct Index<'a> {
 struct Point {
     #[serde(serialize_with = "super::instant")]
     timestamp: Wall,
+    #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
     models: u32,
 }
@@ -41,32 +45,33 @@ struct Point {
 pub(super) fn item(snapshot: &Snapshot) -> Index<'_> {
     let days = || snapshot.portraits.iter().map(|portrait| portrait.over(Period::Day));
     let scores: Tally = days().filter_map(|day| Some(day.score?.score)).collect();
-    let best = models::ranked(snapshot, Period::Day, SortBy::Combined).into_iter().next();
+    let best = models::ranked(snapshot, Period::Day, |day| Some(day.score?.score)).into_iter().next();
     let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
     Index {
         value: scores.mean().map(points),
-        trend: trend(snapshot, scores),
+        trend: trend(snapshot),
         models: scores.count,
         unavailable: days().map(|day| u32::from(day.score.is_none())).sum(),
         best_model: best.filter(|best| best.over(Period::Day).score.is_some()).map(Portrait::id),
         history: hours.map(|hour| point(snapshot, hour)).collect(),
-        last_updated: days().filter_map(Summary::last_updated).max(),
+        last_updated: days()
+            .filter(|day| day.score.is_some())
+            .filter_map(|day| day.reading.last_scored())
+            .max(),
     }
 }
 
 /// Told by the models that have a score on both days, so that one that comes or goes is not taken for a movement.
-fn trend(snapshot: &Snapshot, scores: Tally) -> Trend {
+fn trend(snapshot: &Snapshot) -> Trend {
     let both = snapshot.portraits.iter().filter_map(|portrait| {
-        let (now, before) = portrait.over(Period::Day).estimates;
+        let (now, before) = portrait.over(Period::Day).estimates(Measure::Combined);
         Some((before?, now?))
     });
     let (before, now): (Vec<Estimate>, Vec<Estimate>) = both.unzip();
-    match mean(&now) {
-        None if scores.count > 0 => Trend::Stable,
+    match mean(&now).zip(mean(&before)) {
         None => Trend::Unavailable,
         // One index, one comparison: there is nothing to correct for.
-        Some(now) => mean(&before)
-            .map_or(Trend::Stable, |before| Trend::between(before, now, chance_of_change(before, now))),
+        Some((now, before)) => Trend::between(before, now, chance_of_change(before, now)),
     }
 }
 

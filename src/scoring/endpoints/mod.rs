@@ -1,4 +1,5 @@
-//! The answers, one file an endpoint: each turns a snapshot into items with exactly the fields of `routes::shapes`.
+//! The answers, one file an endpoint: each turns a snapshot into items with exactly the fields of `routes::shapes`. A field
+//! without a value is left out: a client reads `null` as zero.
 //!
 //! Rendered when a snapshot is made, never per question; only the list of incidents is cut to its limit when asked. Not
 //! for: statistics, beyond putting published numbers side by side.
@@ -35,7 +36,9 @@ use super::{Answer, Question};
 /// The answers of one snapshot.
 #[derive(Debug)]
 pub(super) struct Answers {
-    hour: Hour,
+    made_in: Hour,
+    at: Wall,
+    imported: Option<Wall>,
     models: Vec<ModelId>,
     rendered: HashMap<Question, Rendered>,
     /// All incidents of each period, newest first, each rendered.
@@ -83,7 +86,9 @@ impl Answers {
         put(Question::Alerts, array(&alerts::items(&alerts)));
         put(Question::Providers, array(&providers::items(snapshot)));
         Self {
-            hour: snapshot.hour,
+            made_in: snapshot.made_in,
+            at: snapshot.at,
+            imported: snapshot.imported,
             models: snapshot.portraits.iter().map(|portrait| portrait.model.id().clone()).collect(),
             rendered,
             incidents: Period::ALL
@@ -91,9 +96,14 @@ impl Answers {
         }
     }
 
-    /// The hour whose beginning they describe.
+    /// The hour they were made in.
     pub(super) fn hour(&self) -> Hour {
-        self.hour
+        self.made_in
+    }
+
+    /// The last import they know of.
+    pub(super) fn imported(&self) -> Option<Wall> {
+        self.imported
     }
 
     /// The models, by identifier.
@@ -115,8 +125,8 @@ impl Answers {
         Answer {
             data: data.clone(),
             count: *count,
-            generated_at: self.hour.start(),
-            next_refresh: self.hour.plus(1).start(),
+            generated_at: self.at,
+            next_refresh: self.made_in.plus(1).start(),
             etag: Arc::clone(etag),
         }
     }
@@ -148,7 +158,7 @@ fn instant<S: Serializer>(at: &Wall, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&at.rfc3339())
 }
 
-/// As [`instant`], or null.
+/// As [`instant`]. Fields without a value are left out, so `None` is not met.
 #[expect(clippy::ref_option, reason = "serde hands fields over by reference")]
 fn maybe_instant<S: Serializer>(at: &Option<Wall>, serializer: S) -> Result<S::Ok, S::Error> {
     at.map(Wall::rfc3339).serialize(serializer)

@@ -10,6 +10,7 @@ use crate::routes::Period;
 
 use super::super::changes::Change;
 use super::super::figures::{Score, Status, Trend, points};
+use super::super::measure::Measure;
 use super::super::portrait::{Portrait, Summary};
 use super::super::run::{Axis, Suite};
 
@@ -20,29 +21,39 @@ pub(super) struct Detail<'a> {
     id: &'a str,
     name: &'a str,
     provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     current_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     latest_score: Option<f64>,
     trend: Trend,
     status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_upper: Option<f64>,
     axes: Vec<AxisScore>,
     suites: Vec<SuiteScore>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     price_input: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     price_output: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     latency_ms: Option<f64>,
     runs: u32,
     failed_runs: u32,
-    #[serde(serialize_with = "super::maybe_instant")]
-    last_updated: Option<Wall>,
+    #[serde(serialize_with = "super::instant")]
+    last_updated: Wall,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AxisScore {
     axis: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_upper: Option<f64>,
     samples: u32,
 }
@@ -51,9 +62,10 @@ struct AxisScore {
 #[serde(rename_all = "camelCase")]
 struct SuiteScore {
     suite: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
     runs: u32,
-    #[serde(serialize_with = "super::maybe_instant")]
+    #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
     last_run: Option<Wall>,
 }
 
@@ -67,7 +79,7 @@ pub(super) fn item(portrait: &Portrait, change: Change) -> Detail<'_> {
         provider: portrait.model.provider(),
         current_score: day.score.map(|score| score.score),
         latest_score: portrait.over(Period::Latest).score.map(|score| score.score),
-        trend: change.trend(Period::Day),
+        trend: change.trend(Period::Day, Measure::Combined),
         status: Status::of(day.score),
         confidence_lower: day.score.as_ref().and_then(Score::lower),
         confidence_upper: day.score.as_ref().and_then(Score::upper),
@@ -75,10 +87,10 @@ pub(super) fn item(portrait: &Portrait, change: Change) -> Detail<'_> {
         suites: Suite::ALL.map(|suite| suite_score(day, suite)).into(),
         price_input: portrait.model.price_input(),
         price_output: portrait.model.price_output(),
-        latency_ms: day.latency.map(f64::round),
+        latency_ms: day.latency_ms(),
         runs,
         failed_runs,
-        last_updated: day.last_updated(),
+        last_updated: portrait.last_updated(Period::Day),
     }
 }
 

@@ -9,9 +9,10 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::{Period, SortBy};
 
-use super::super::changes::Changes;
+use super::super::changes::{Change, Changes};
 use super::super::figures::{Score, Status, Trend};
-use super::super::portrait::Portrait;
+use super::super::measure::Measure;
+use super::super::portrait::{Portrait, Summary};
 use super::super::snapshot::Snapshot;
 
 /// One model in the list.
@@ -21,39 +22,43 @@ pub(super) struct Ranking<'a> {
     id: &'a str,
     name: &'a str,
     provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     current_score: Option<f64>,
     trend: Trend,
     status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_upper: Option<f64>,
-    #[serde(serialize_with = "super::maybe_instant")]
-    last_updated: Option<Wall>,
+    #[serde(serialize_with = "super::instant")]
+    last_updated: Wall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
 }
 
-/// All models, ranked. `currentScore` is the combined score, whatever the order.
+/// All models, ranked: those without a score last, ties by identifier.
 pub(super) fn items<'a>(
     snapshot: &'a Snapshot,
     changes: &Changes<'_>,
     period: Period,
     sort_by: SortBy,
 ) -> Vec<Ranking<'a>> {
-    let ranked = ranked(snapshot, period, sort_by).into_iter();
-    ranked.map(|portrait| item(portrait, changes.of(portrait).trend(period), period)).collect()
+    let ranked = ranked(snapshot, period, |summary| merit(summary, sort_by)).into_iter();
+    ranked.map(|portrait| item(portrait, changes.of(portrait), period, sort_by)).collect()
 }
 
-/// All models, the best by a sort key first; then those the key says nothing of, then those without a score; ties by
-/// identifier.
-pub(super) fn ranked(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<&Portrait> {
-    let mut portraits: Vec<&Portrait> = snapshot.portraits.iter().collect();
-    portraits.sort_by(|a, b| {
-        let (left, right) = (a.over(period), b.over(period));
-        left.score
-            .is_none()
-            .cmp(&right.score.is_none())
-            .then_with(|| better(left.merit(sort_by), right.merit(sort_by)))
-            .then_with(|| a.id().cmp(b.id()))
-    });
-    portraits
+/// All models, the best first; then those without any merit; ties by identifier.
+pub(super) fn ranked(
+    snapshot: &Snapshot,
+    period: Period,
+    merit: impl Fn(&Summary) -> Option<f64>,
+) -> Vec<&Portrait> {
+    let judged = snapshot.portraits.iter().map(|portrait| (merit(portrait.over(period)), portrait));
+    let mut judged: Vec<(Option<f64>, &Portrait)> = judged.collect();
+    judged.sort_by(|(a, left), (b, right)| better(*a, *b).then_with(|| left.id().cmp(right.id())));
+    judged.into_iter().map(|(_, portrait)| portrait).collect()
 }
 
 fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
@@ -63,17 +68,43 @@ fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-fn item(portrait: &Portrait, trend: Trend, period: Period) -> Ranking<'_> {
-    let summary = portrait.over(period);
+/// The score that an item shows.
+fn shown(sort_by: SortBy) -> Measure {
+    match sort_by {
+        SortBy::Combined | SortBy::Speed | SortBy::Price => Measure::Combined,
+        SortBy::Coding => Measure::Coding,
+        SortBy::Reasoning => Measure::Reasoning,
+        SortBy::Tooling => Measure::Tooling,
+        SortBy::SevenAxis => Measure::SevenAxis,
+    }
+}
+
+/// How well a model does by a sort key, in published numbers: higher is better. `None` without the score that is shown.
+fn merit(summary: &Summary, sort_by: SortBy) -> Option<f64> {
+    let score = summary.published(shown(sort_by))?;
+    match sort_by {
+        SortBy::Speed => summary.latency_ms().map(|latency| -latency),
+        SortBy::Price => summary.cost_usd().map(|cost| -cost),
+        SortBy::Combined | SortBy::Coding | SortBy::Reasoning | SortBy::Tooling | SortBy::SevenAxis => {
+            Some(score.score)
+        }
+    }
+}
+
+fn item(portrait: &Portrait, change: Change, period: Period, sort_by: SortBy) -> Ranking<'_> {
+    let (summary, measure) = (portrait.over(period), shown(sort_by));
+    let score = summary.published(measure);
     Ranking {
         id: portrait.id(),
         name: portrait.model.name(),
         provider: portrait.model.provider(),
-        current_score: summary.score.map(|score| score.score),
-        trend,
-        status: Status::of(summary.score),
-        confidence_lower: summary.score.as_ref().and_then(Score::lower),
-        confidence_upper: summary.score.as_ref().and_then(Score::upper),
-        last_updated: summary.last_updated(),
+        current_score: score.map(|score| score.score),
+        trend: change.trend(period, measure),
+        status: Status::of(score),
+        confidence_lower: score.as_ref().and_then(Score::lower),
+        confidence_upper: score.as_ref().and_then(Score::upper),
+        last_updated: portrait.last_updated(period),
+        latency_ms: score.filter(|_| sort_by == SortBy::Speed).and_then(|_| summary.latency_ms()),
+        cost_usd: score.filter(|_| sort_by == SortBy::Price).and_then(|_| summary.cost_usd()),
     }
 }

@@ -21,15 +21,18 @@ use super::super::statistics::{Tally, median};
 pub(super) struct Standing<'a> {
     provider: &'a str,
     status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     availability: Option<f64>,
     models: usize,
     models_available: u32,
     runs: u32,
     failed_runs: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     average_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     latency_ms: Option<f64>,
-    #[serde(serialize_with = "super::maybe_instant")]
-    last_updated: Option<Wall>,
+    #[serde(serialize_with = "super::instant")]
+    last_updated: Wall,
 }
 
 /// All providers, by name.
@@ -69,14 +72,14 @@ fn item<'a>(provider: &'a str, models: &[&Portrait]) -> Standing<'a> {
         failed_runs,
         average_score: scores.mean().map(points),
         latency_ms: median(latencies).map(f64::round),
-        last_updated: models.iter().filter_map(|m| m.over(Period::Day).reading.last_scored()).max(),
+        last_updated: models.iter().map(|model| model.last_updated(Period::Day)).max().unwrap_or_default(),
     }
 }
 
 fn status(availability: Option<f64>) -> &'static str {
     let [operational, degraded] = method::PROVIDER_AVAILABILITY;
     match availability {
-        None => "unknown",
+        None => "unavailable",
         Some(share) if share >= operational => "operational",
         Some(share) if share >= degraded => "degraded",
         Some(_) => "outage",

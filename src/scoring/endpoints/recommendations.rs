@@ -4,9 +4,10 @@
 
 use serde::Serialize;
 
-use crate::routes::{Period, SortBy};
+use crate::routes::Period;
 
 use super::super::figures::points;
+use super::super::measure::Measure;
 use super::super::method;
 use super::super::portrait::{Portrait, Summary};
 use super::super::snapshot::Snapshot;
@@ -42,7 +43,7 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'
 
 fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
     let fit = |portrait: &&Portrait| task.fits(portrait.over(period));
-    let mut best = ranked(snapshot, period, task.key()).into_iter().filter(fit);
+    let mut best = ranked(snapshot, period, |summary| task.merit(summary)).into_iter().filter(fit);
     let first = best.next()?;
     let summary = first.over(period);
     Some(Recommendation {
@@ -67,19 +68,25 @@ impl Task {
         }
     }
 
-    const fn key(self) -> SortBy {
+    /// How well a model does: higher is better. `None` without a combined score, whatever the task.
+    fn merit(self, summary: &Summary) -> Option<f64> {
+        let score = summary.score?.score;
+        let of = |measure| summary.published(measure).map(|score| score.score);
         match self {
-            Self::Coding => SortBy::Coding,
-            Self::Reasoning => SortBy::Reasoning,
-            Self::Tooling => SortBy::Tooling,
-            Self::Budget => SortBy::Price,
-            Self::Fast => SortBy::Speed,
+            Self::Coding => of(Measure::Coding),
+            Self::Reasoning => of(Measure::Reasoning),
+            Self::Tooling => of(Measure::Tooling),
+            // What costs nothing is beyond all comparison, and first.
+            Self::Budget => {
+                summary.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
+            }
+            Self::Fast => summary.latency.map(|latency| -latency),
         }
     }
 
     fn fits(self, summary: &Summary) -> bool {
         let good = summary.score.is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
-        let known = summary.merit(self.key()).is_some();
+        let known = self.merit(summary).is_some();
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => known,
             Self::Budget | Self::Fast => known && good,
@@ -89,7 +96,7 @@ impl Task {
     /// The suite's score; where price or speed decide, the combined one.
     fn score(self, summary: &Summary) -> Option<f64> {
         match self {
-            Self::Coding | Self::Reasoning | Self::Tooling => summary.merit(self.key()),
+            Self::Coding | Self::Reasoning | Self::Tooling => self.merit(summary),
             Self::Budget | Self::Fast => summary.score.map(|score| score.score),
         }
     }

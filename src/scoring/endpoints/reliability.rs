@@ -19,8 +19,11 @@ use super::providers::{by_provider, runs};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record<'a> {
     provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reliability: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     availability: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     score_deviation: Option<f64>,
     incidents: u32,
     runs: u32,

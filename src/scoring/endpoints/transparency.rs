@@ -8,6 +8,7 @@ use crate::clock::Wall;
 use crate::routes::Period;
 
 use super::super::figures::points;
+use super::super::measure::Measure;
 use super::super::method;
 use super::super::portrait::{Portrait, Summary};
 use super::super::run::{Axis, Suite};
@@ -20,11 +21,14 @@ pub(super) struct Transparency<'a> {
     model_id: &'a str,
     model_name: &'a str,
     provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     current_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     standard_error: Option<f64>,
     suite_weights: Vec<Weight>,
     axis_weights: Vec<Weight>,
     samples: Vec<Samples>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     freshness_seconds: Option<u64>,
     method_version: &'static str,
     synthetic: bool,
@@ -44,7 +48,7 @@ struct Samples {
     failed_runs: u32,
     trials: u32,
     failed_trials: u32,
-    #[serde(serialize_with = "super::maybe_instant")]
+    #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
     last_run: Option<Wall>,
 }
 
@@ -55,8 +59,8 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Transparency<'_>
 
 fn item<'a>(snapshot: &Snapshot, portrait: &'a Portrait, period: Period) -> Transparency<'a> {
     let summary = portrait.over(period);
-    let spread = summary.estimates.0.and_then(|estimate| estimate.spread);
-    let age = |at: Wall| snapshot.hour.start().since(at).as_secs();
+    let spread = summary.estimates(Measure::Combined).0.and_then(|estimate| estimate.spread);
+    let age = |at: Wall| snapshot.at.since(at).as_secs();
     Transparency {
         model_id: portrait.id(),
         model_name: portrait.model.name(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::super::changes::Changes;
 use super::super::figures::Trend;
+use super::super::measure::Measure;
 use super::super::statistics::chance_of_change;
 use super::super::*;
 use super::{HOUR, asked, now};
@@ -38,16 +39,21 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
 #[test]
 fn among_many_quiet_models_no_trend_is_told_though_some_would_be_alone() {
     let runs = (0..180).flat_map(|number| history(number, 0.0)).collect();
-    let snapshot = Source::Runs(runs).in_order().snapshot(Hour::of(now())).unwrap();
+    let snapshot = Source::Runs(runs).in_order().snapshot(now()).unwrap();
     let changes = Changes::among(&snapshot.portraits);
     let mut alone = 0;
     for portrait in &snapshot.portraits {
         for period in [Period::Day, Period::Week] {
-            let (now, before) = portrait.over(period).estimates;
+            let (now, before) = portrait.over(period).estimates(Measure::Combined);
             let (now, before) = (now.unwrap(), before.unwrap());
             let trend = Trend::between(before, now, chance_of_change(before, now));
             alone += u32::from(trend != Trend::Stable);
-            assert_eq!(changes.of(portrait).trend(period), Trend::Stable, "{}", portrait.id());
+            assert_eq!(
+                changes.of(portrait).trend(period, Measure::Combined),
+                Trend::Stable,
+                "{}",
+                portrait.id()
+            );
         }
         assert_eq!(changes.of(portrait).axes, [Trend::Stable; 7]);
         assert!(!changes.of(portrait).has_drifted());

@@ -17,7 +17,7 @@ fn each_sort_key_orders_and_what_has_no_score_comes_last() {
     let mut orders = BTreeSet::new();
     for sort_by in SortBy::ALL {
         let items = rankings(&scoring, Period::Day, sort_by);
-        assert!(items.iter().map(|item| item["currentScore"].is_null()).is_sorted());
+        assert!(items.iter().map(|item| item.get("currentScore").is_none()).is_sorted());
         let ids: Vec<&str> = items
             .iter()
             .filter(|i| !i["currentScore"].is_null())
@@ -34,8 +34,8 @@ fn each_sort_key_orders_and_what_has_no_score_comes_last() {
                 SortBy::Tooling => suite(2),
                 SortBy::Speed => -detail["latencyMs"].as_f64().unwrap(),
                 SortBy::SevenAxis => axes.iter().map(|axis| axis["score"].as_f64().unwrap()).sum(),
-                // What a trial cost is not published; the cheap ones must lead.
-                SortBy::Price => f64::from(u8::from(detail["priceOutput"].as_f64().unwrap() < 2.5)),
+                // The detail does not say what a trial cost.
+                SortBy::Price => -items.iter().find(|i| i["id"] == *id).unwrap()["costUsd"].as_f64().unwrap(),
             }
         };
         let merits: Vec<f64> = ids.iter().map(merit).collect();
@@ -65,19 +65,57 @@ fn equal_models_stand_by_identifier_whatever_the_key() {
 }
 
 #[test]
+fn a_model_whose_runs_all_failed_was_last_updated_when_it_was_first_seen() {
+    let model = Arc::new(Model::new(ModelId::new("new").unwrap(), "New", "nobody", None, None).unwrap());
+    let failed = |suite, hours| {
+        let outcome = Outcome::Failed(Failure::Unreachable);
+        Run::new(Arc::clone(&model), suite, now().minus(HOUR * hours), outcome).unwrap()
+    };
+    // The first run lies before everything that is looked at.
+    let runs = vec![failed(Suite::Coding, 70 * 24), failed(Suite::Tooling, 3), failed(Suite::Coding, 2)];
+    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
+    let first = now().minus(HOUR * 70 * 24).rfc3339();
+    for period in Period::ALL {
+        let items = rankings(&scoring, period, SortBy::Coding);
+        assert_eq!((items.len(), &items[0]["lastUpdated"]), (1, &first.as_str().into()));
+        assert_eq!((&items[0]["trend"], &items[0]["status"]), (&"unavailable".into(), &"unavailable".into()));
+    }
+}
+
+#[test]
+fn what_was_not_compared_is_unavailable_and_not_stable() {
+    let model = Arc::new(Model::new(ModelId::new("new").unwrap(), "New", "nobody", None, None).unwrap());
+    let run = |suite| {
+        let trials = vec![Trial::new([0.5; 7], 9.0, 0.1).unwrap(); 3];
+        Run::new(Arc::clone(&model), suite, now().minus(HOUR), Outcome::Scored(trials)).unwrap()
+    };
+    let scoring = Scoring::open(Source::Runs(Suite::ALL.map(run).into()), now()).unwrap();
+    for sort_by in SortBy::ALL {
+        let item = &rankings(&scoring, Period::Day, sort_by)[0];
+        assert_eq!((&item["currentScore"], &item["trend"]), (&50.0.into(), &"unavailable".into()));
+    }
+    assert_eq!(asked(&scoring, &Question::Index)[0]["trend"], "unavailable");
+    let drift = &asked(&scoring, &Question::Drift(ModelId::new("new").unwrap()))[0];
+    assert_eq!(
+        (&drift["regime"], &drift["axes"][0]["trend"]),
+        (&"unavailable".into(), &"unavailable".into())
+    );
+}
+
+#[test]
 fn the_list_and_the_details_agree() {
     let scoring = demo();
     let latest = rankings(&scoring, Period::Latest, SortBy::Combined);
-    for item in rankings(&scoring, Period::Day, SortBy::Price) {
+    for item in rankings(&scoring, Period::Day, SortBy::Combined) {
         let id = ModelId::new(item["id"].as_str().unwrap()).unwrap();
         let detail = &asked(&scoring, &Question::Model(id.clone()))[0];
         for (name, value) in item.as_object().unwrap() {
             assert_eq!(value, &detail[name], "{id}.{name}");
         }
         let newest = latest.iter().find(|item| item["id"] == id.as_str()).unwrap();
-        assert_eq!(newest["currentScore"], detail["latestScore"]);
+        assert_eq!(newest.get("currentScore"), detail.get("latestScore"));
         let drift = &asked(&scoring, &Question::Drift(id))[0];
-        assert_eq!(drift["currentScore"], detail["currentScore"]);
+        assert_eq!(drift.get("currentScore"), detail.get("currentScore"));
     }
 }
 
@@ -118,18 +156,20 @@ fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
     let place = items.iter().position(|item| item["id"] == "gone").unwrap();
     let gone = items.remove(place);
     assert_eq!(items, rankings(&without, Period::Day, SortBy::Combined));
-    for name in ["currentScore", "confidenceLower", "confidenceUpper", "lastUpdated"] {
-        assert!(gone[name].is_null(), "{name}");
+    for name in ["currentScore", "confidenceLower", "confidenceUpper"] {
+        assert!(gone.get(name).is_none(), "{name}");
     }
+    // Its newest run, though none counts in the period.
+    assert_eq!(gone["lastUpdated"], now().minus(HOUR * 60).rfc3339());
     assert_eq!((&gone["trend"], &gone["status"]), (&"unavailable".into(), &"unavailable".into()));
     let index = |scoring| asked(scoring, &Question::Index)[0]["value"].clone();
     assert_eq!(index(&with), index(&without));
     let providers = asked(&with, &Question::Providers);
-    assert!(providers.iter().any(|p| p["provider"] == "nobody" && p["status"] == "unknown"));
+    assert!(providers.iter().any(|p| p["provider"] == "nobody" && p["status"] == "unavailable"));
     assert!(
         !rankings(&with, Period::Week, SortBy::Combined)
             .iter()
-            .any(|m| m["currentScore"].is_null() && m["id"] == "gone")
+            .any(|m| m.get("currentScore").is_none() && m["id"] == "gone")
     );
 }
 
@@ -147,7 +187,7 @@ fn incidents_are_newest_first_cut_to_their_limit_and_of_their_period() {
     for item in ask(Period::Week, 100) {
         assert!(item["resolvedAt"].as_str().is_none_or(|end| end > start.as_str()));
     }
-    assert!(ask(Period::Latest, 100).iter().all(|item| item["resolvedAt"].is_null()));
+    assert!(ask(Period::Latest, 100).iter().all(|item| item.get("resolvedAt").is_none()));
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! Runs were imported: `POST /v1/scoring/refresh` has the built-in backend take them up at once.
+//!
+//! The answer comes when the documents that are in use show them. Not for: the import itself (`cli`).
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::scoring::Looks;
+
+use super::command::Problem;
+use super::paths::SCORING_REFRESH;
+
+/// A snapshot of a large archive takes seconds. It is finished even if nobody waits for it any more.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Answers a request for this path.
+pub(super) async fn answer(
+    looks: Option<&Looks>,
+    clock: &Clock,
+    method: &Method,
+    path: &str,
+    who: &str,
+) -> Result<Value, Problem> {
+    match (method, path) {
+        (&Method::POST, SCORING_REFRESH) => {
+            let looks = looks.ok_or_else(|| Problem::bad("this server does not use the built-in backend"))?;
+            tracing::info!(who, "imported runs are to be taken up");
+            let looked = clock.within(PATIENCE, look(looks)).await;
+            looked.map_err(|_| {
+                Problem::fault("the new scores are not ready yet; they are shown when they are")
+            })?
+        }
+        _ => Err(Problem::not_found()),
+    }
+}
+
+async fn look(looks: &Looks) -> Result<Value, Problem> {
+    let (answer, answered) = oneshot::channel();
+    let stopping = || Problem::fault("the server is stopping");
+    looks.send(answer).await.map_err(|_| stopping())?;
+    let refreshed = answered.await.map_err(|_| stopping())?.map_err(|error| Problem::fault(&error))?;
+    Ok(json!({ "refreshed": refreshed }))
+}
