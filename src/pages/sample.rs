@@ -38,7 +38,7 @@ impl Serialize for Sample<'_> {
             Shape::Words(words) => words.first().serialize(serializer),
             Shape::Object(fields) => Item(fields).serialize(serializer),
             Shape::Objects(fields) => [Item(fields)].serialize(serializer),
-            Shape::Texts => [MODEL].serialize(serializer),
+            Shape::Texts | Shape::Values => [MODEL].serialize(serializer),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The API description and the docs page are printed from these. Not for: writing bodies; documents and errors are
 //! rendered where they are made, and tests hold them against the API description.
 
-use super::shapes::Shape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
+use super::shapes::Shape::{Flag, Instant, Integer, Object, Objects, Text, Values, Words};
 use super::shapes::{Field, field, maybe};
 
 /// The fields of every successful answer, in their order. All of them are always present.
@@ -37,7 +37,12 @@ pub const ERROR: &[Field] = &[
 pub const ERROR_SOMETIMES: &[Field] = &[
     field("limit", Object(LIMIT), "On 429: which limit was hit, and when to come back."),
     field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 of a parameter: which one."),
-    field("allowed", Texts, "With `param`: the values it may have, for this key."),
+    field(
+        "allowed",
+        Values,
+        "With `param`: the values that this key may use. A list of words; for `limit` and `id` the JSON Schema of a value \
+         (`type` with `minimum` and `maximum`, or with `pattern`).",
+    ),
 ];
 
 /// The fields of `limit`.

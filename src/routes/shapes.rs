@@ -42,6 +42,8 @@ pub enum Shape {
     Objects(&'static [Field]),
     /// A list of texts.
     Texts,
+    /// The values of a parameter: a list of texts, or an object of JSON Schema's keywords.
+    Values,
 }
 
 use Shape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};

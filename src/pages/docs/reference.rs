@@ -6,7 +6,7 @@ use crate::pages::PagesConfig;
 use crate::routes::bodies::ENVELOPE;
 use crate::routes::headers::HEADERS;
 use crate::routes::shapes::{Field, Shape};
-use crate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
+use crate::routes::{Allowed, ENDPOINTS, Endpoint, Param, Period, SortBy};
 
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
@@ -105,11 +105,10 @@ fn example(param: Param) -> &'static str {
 
 /// The values of a parameter, as HTML.
 fn allowed(param: Param) -> String {
-    match param {
-        Param::Id | Param::Period | Param::SortBy => {
-            param.allowed().into_iter().map(code).collect::<Vec<_>>().join(", ")
-        }
-        Param::Limit => escape(&param.allowed().concat()),
+    match param.allowed() {
+        Allowed::Words(words) => words.into_iter().map(code).collect::<Vec<_>>().join(", "),
+        Allowed::Pattern { expression, .. } => code(expression),
+        range @ Allowed::Range { .. } => escape(&range.to_string()),
     }
 }
 
@@ -148,7 +147,8 @@ pub(super) fn rows(path: &str, fields: &[Field]) -> Vec<Vec<String>> {
             | Shape::Integer
             | Shape::Flag
             | Shape::Words(_)
-            | Shape::Texts => {}
+            | Shape::Texts
+            | Shape::Values => {}
         }
     }
     rows
@@ -168,6 +168,7 @@ fn type_words(field: &Field) -> String {
         Shape::Object(_) => "object".into(),
         Shape::Objects(_) => "array of objects".into(),
         Shape::Texts => "array of strings".into(),
+        Shape::Values => "array of strings, or object".into(),
     };
     if field.nullable {
         words.push_str(", or <code>null</code>");
