@@ -191,7 +191,7 @@ mod tests {
             (r#"{"name":"x","count":1,"parts":{}}"#, "parts: write a list in brackets"),
             (r#"{"name":"x","count":1,"parts":["s3cret"]}"#, "parts[0]: write a JSON object"),
             (r#"{"name":"x","count":1,"parts":[{"a":2}]}"#, "parts[0].a: write true or false"),
-            (r#"{"name":"x","count":1,"kind":"s3cret"}"#, "kind: that is not one of `large`, `small`"),
+            (r#"{"name":"x","count":1,"kind":"s3cret"}"#, "kind: that is not one of `large` or `small`"),
             (
                 r#"{"name":"x","count":1,"nmae":1}"#,
                 "nmae: there is no such field; the fields are `name`, `count`, `price`, `parts`, `kind`",

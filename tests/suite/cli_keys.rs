@@ -210,7 +210,7 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     let state = directory.path().join("said");
     let create = ["keys", "create", "--name", "n", "--tier", "pro", "--data-dir", state.to_str().unwrap()];
     assert!(run(&create).with(0).err.contains("a new store was created in"), "a mistyped path is noticed");
-    assert_eq!(run(&create).with(0).err, "", "the second key finds a store");
+    assert!(!run(&create).with(0).err.contains("new store"), "the second key finds the store of the first");
 }
 
 #[test]
