@@ -1,10 +1,13 @@
 //! The public pages that need no key: the landing page, the docs, the API description, the rules for crawlers, the icon.
 //!
 //! Made once at start from the tables in `routes` and the configured tiers, so that none can say what the gateway
-//! does not do. They load nothing: no script, no font, no image, not even from here. Not for: `/healthz`, which knows
+//! does not do. They load nothing but the icon: no script, no font, no image. The docs page has one
+//! script inside, which it can do without. Not for: `/healthz`, which knows
 //! the state of the process, nor for serving (the gateway does that).
 
+mod colour;
 mod docs;
+mod escape;
 mod html;
 mod icon;
 mod openapi;
@@ -18,8 +21,9 @@ use sha2::{Digest as _, Sha256};
 use crate::keys::{Tier, standard_tiers};
 use crate::routes::API_BASE;
 
-/// What a browser may do with the HTML pages: show them. To be sent with them as `Content-Security-Policy`.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// What a browser may do with the HTML pages: show them, and run the one script of the docs page, which is named by its
+/// hash. To be sent with them as `Content-Security-Policy`.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-6xzGN59FHHs7ZA1Kp+CBEDkfLGoPGEj9WAghXFGyr1I='; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
@@ -50,6 +54,8 @@ pub struct PagesConfig {
     pub base_url: Option<String>,
     /// What keys begin with, for examples.
     pub key_prefix: String,
+    /// A model that the examples of requests can ask for, if the backend is known to have one.
+    pub example_model: Option<String>,
     /// How many refused requests a minute the guard lets pass.
     pub guard_per_minute: u32,
 }
@@ -63,10 +69,14 @@ impl Default for PagesConfig {
             tiers: standard_tiers(),
             base_url: None,
             key_prefix: "sg_live".into(),
+            example_model: None,
             guard_per_minute: 60,
         }
     }
 }
+
+/// The model of the examples: one that the simulated data always has.
+pub const EXAMPLE_MODEL: &str = sample::MODEL;
 
 /// A page, ready to be sent.
 #[derive(Clone, Debug)]
