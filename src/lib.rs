@@ -6,6 +6,7 @@
 //! that. `ARCHITECTURE.md` is the map.
 
 pub mod clock;
+pub mod json;
 pub mod secret;
 pub mod telemetry;
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::gateway::{Kept, Larder};
+use crate::json;
 use crate::routes::Selection;
 
 use super::command::Problem;
@@ -52,7 +53,7 @@ pub(super) async fn answer(
         }
         (&Method::POST, PURGE) => {
             let PurgeBody { documents, hard } =
-                serde_json::from_slice(body).map_err(|error| Problem::bad(error.to_string()))?;
+                json::read(body).map_err(|bad| Problem::bad(bad.to_string()))?;
             let selection =
                 Selection::parse(&documents).map_err(|bad| Problem::bad(format!("documents: {bad}")))?;
             let purged = larder.purge(&selection, hard).await;

@@ -195,8 +195,8 @@ impl<'de> Deserialize<'de> for Fields {
 /// Reads a line of JSON. What is no JSON is told without repeating it.
 pub fn read_json(line: &str) -> Result<KeyRecord, BadField> {
     let fields: Fields = serde_json::from_str(line).map_err(|error| {
-        let column = error.column();
-        BadField::new("line", format!("is not one JSON object; it goes wrong at character {column}"))
+        let byte = error.column();
+        BadField::new("line", format!("is not one JSON object: it cannot be read from byte {byte} on"))
     })?;
     fields.read()
 }

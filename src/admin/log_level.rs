@@ -7,6 +7,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::json;
 use crate::telemetry::log;
 
 use super::command::Problem;
@@ -24,8 +25,7 @@ pub(super) fn answer(method: &Method, path: &str, body: &[u8], who: &str) -> Res
     match (method, path) {
         (&Method::GET, LOG) => Ok(json!({ "level": log::level() })),
         (&Method::POST, LOG) => {
-            let LevelBody { level } =
-                serde_json::from_slice(body).map_err(|error| Problem::bad(error.to_string()))?;
+            let LevelBody { level } = json::read(body).map_err(|bad| Problem::bad(bad.to_string()))?;
             change(&level, who)?;
             Ok(json!({ "level": level }))
         }

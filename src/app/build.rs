@@ -15,7 +15,7 @@ use crate::gateway::{
     Roster, Spawn, TermsByTier, Usage,
 };
 use crate::keys::KeyForm;
-use crate::pages::{Pages, PagesConfig};
+use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
 use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
@@ -208,6 +208,9 @@ fn pages(config: &Config) -> Pages {
         tiers: config.tiers.clone(),
         base_url: config.base_url.clone(),
         key_prefix: config.key_prefix.clone(),
+        // Of the other backends nobody knows which models they have.
+        example_model: matches!(config.upstream, UpstreamConfig::Simulated { .. })
+            .then(|| pages::EXAMPLE_MODEL.to_owned()),
         guard_per_minute: config.guard_per_minute,
     })
 }

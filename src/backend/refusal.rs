@@ -37,7 +37,10 @@ impl Refusal {
     pub(super) fn body(&self) -> Bytes {
         let row = self.row();
         let bad = if let Self::Param(bad) = self { Some(bad) } else { None };
-        let message = bad.map_or_else(|| format!("{} {}", row.condition, row.remedy), BadParam::message);
+        let message = bad.map_or_else(
+            || format!("{} {}", row.condition, row.remedy),
+            |bad| bad.message(&bad.param.allowed()),
+        );
         let body = ErrorBody::new(row, &message, bad.map(|bad| (bad.param, bad.param.allowed())));
         let mut text = vec![b'{'];
         body.write(&mut text);

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::clock::Clock;
-use crate::config::{Written, read_certificates, read_environment, read_file, read_secrets, resolve, sample};
+use crate::config::{
+    Written, certificate_files, read_certificates, read_environment, read_file, read_secrets, resolve, sample,
+};
 
 use super::exit::Exit;
 use super::printer;
@@ -26,11 +28,14 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         Err(found) => problems.extend(found.0),
     }
     if readable {
-        problems.extend(read_secrets(&mut written).err().into_iter().flat_map(|found| found.0));
-        let resolved = resolve(&written);
-        let whole =
-            resolved.and_then(|config| read_certificates(&config.certificates, Clock::system().now().wall));
-        problems.extend(whole.err().into_iter().flat_map(|found| found.0));
+        let now = Clock::system().now().wall;
+        // One after the other, so that a problem of one kind hides none of another.
+        let found = [
+            read_secrets(&mut written).err(),
+            resolve(&written).err(),
+            read_certificates(&certificate_files(&written), now).err(),
+        ];
+        problems.extend(found.into_iter().flatten().flat_map(|found| found.0));
     }
     for problem in &problems {
         printer::say(&problem.to_string());

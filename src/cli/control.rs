@@ -86,7 +86,7 @@ pub(super) enum Place {
 /// What becomes of a data directory without a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// One is made: the first applications come before the first start.
+    /// One is created: the first applications may come before the first start.
     IsMade,
     /// It is most likely not the directory that was meant.
     IsRefused,
@@ -103,15 +103,19 @@ impl Place {
                 "there is no {what} {shown}: name the server's by --data-dir or --config"
             )))
         };
-        if !data_dir.is_dir() {
+        if missing == Missing::IsRefused && !data_dir.is_dir() {
             return refused("data directory");
         }
-        if missing == Missing::IsRefused && !is_used(data_dir) {
+        let is_new = !is_used(data_dir);
+        if missing == Missing::IsRefused && is_new {
             return refused("store in");
         }
         let clock = Clock::system();
         for _ in 0..LOOKS {
             if let Some(place) = Self::look(config).await? {
+                if is_new && matches!(place, Self::Stopped { .. }) {
+                    printer::say(&format!("a new store was created in {}", data_dir.display()));
+                }
                 return Ok(place);
             }
             clock.sleep(BETWEEN_LOOKS).await;

@@ -1,25 +1,32 @@
 //! `scoregate health`: whether a server is ready, for supervisors that run a command and look at its exit code, where
 //! there may be no shell and no curl.
 //!
-//! Reads no settings: a file that is being edited must not make a healthy server look ill. Not for: what is wrong with a
-//! server that is not ready, which its log says.
+//! Reads a configuration file only if it is named on the command line, and of it only where the side port listens: a file
+//! that is being edited must not make a healthy server look ill. Not for: what is wrong with a server that is not ready,
+//! which its log says.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use http::Method;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
+use crate::app::SOCKET;
 use crate::clock::Clock;
+use crate::config::{Problems, read_environment, read_file, side_port};
 
 use super::control::{Undone, converse, wait_for};
 use super::exit::Exit;
 use super::printer;
+use super::serve::environment;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate health\n  scoregate health --admin 127.0.0.1:9465\n\n\
-Asks the side port's /readyz. The exit code is 0 if the server is ready and 1 if it is not, or cannot be asked within\n\
+pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate health\n  scoregate health --admin 127.0.0.1:9465\n  \
+scoregate health --config scoregate.toml\n  scoregate health --data-dir DIR\n\n\
+Asks for /readyz: on the side port that --admin or the file of --config names, or through the Unix socket in DIR. The exit code is 0 if the server is ready and 1 if it is not, or cannot be asked within\n\
 three seconds: 2 is not used, since some supervisors give it a meaning of their own.";
 
 /// The side port answers within milliseconds, from a thread of its own.
@@ -27,19 +34,53 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
-    /// Where the side port listens; of all addresses, loopback is asked.
+    /// Where the side port listens; for the unspecified address, loopback is asked.
     #[arg(long, value_name = "ADDR", env = "SCOREGATE_ADMIN_LISTEN", default_value = "127.0.0.1:9464")]
     admin: SocketAddr,
+    /// The server's configuration, for where the side port listens. Wins over --admin.
+    #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
+    config: Option<PathBuf>,
+    /// The server's data directory, for its Unix socket. Wins over --admin.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Where a server is asked.
+enum Door {
+    SidePort(SocketAddr),
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SidePort(address) => write!(f, "the side port {address}"),
+            Self::Socket(path) => write!(f, "the socket {}", path.display()),
+        }
+    }
+}
+
+impl HealthArgs {
+    fn door(&self) -> Result<Door, Problems> {
+        if let Some(directory) = &self.data_dir {
+            return Ok(Door::Socket(directory.join(SOCKET)));
+        }
+        let Some(file) = &self.config else { return Ok(Door::SidePort(reachable(self.admin))) };
+        let mut written = read_file(file)?;
+        written.overlay(read_environment(environment())?);
+        Ok(Door::SidePort(reachable(side_port(&written)?)))
+    }
 }
 
 pub(super) fn run(args: &HealthArgs) -> Exit {
-    let asked = reachable(args.admin);
-    match wait_for(ask(asked)) {
+    let door = match args.door() {
+        Ok(door) => door,
+        Err(problems) => return printer::input(&problems.to_string()),
+    };
+    match wait_for(ask(&door)) {
         Ok(word) => printer::data(&word),
         Err(Undone::Input(problem)) => printer::input(&problem),
-        Err(Undone::Fault(error)) => {
-            printer::input(&format!("the side port {asked} gave no answer: {error:#}"))
-        }
+        Err(Undone::Fault(error)) => printer::input(&format!("{door} gave no answer: {error:#}")),
     }
 }
 
@@ -54,10 +95,18 @@ fn reachable(listens: SocketAddr) -> SocketAddr {
 }
 
 /// Its word, if it is ready.
-async fn ask(address: SocketAddr) -> Result<String, Undone> {
+async fn ask(door: &Door) -> Result<String, Undone> {
+    let question = (Method::GET, "/readyz".into(), Vec::new());
+    let unreachable = "it cannot be connected to";
     let conversation = async {
-        let stream = TcpStream::connect(address).await.context("it cannot be connected to")?;
-        converse(stream, (Method::GET, "/readyz".into(), Vec::new())).await
+        match door {
+            Door::SidePort(address) => {
+                converse(TcpStream::connect(address).await.context(unreachable)?, question).await
+            }
+            Door::Socket(path) => {
+                converse(UnixStream::connect(path).await.context(unreachable)?, question).await
+            }
+        }
     };
     let answered = Clock::system().within(PATIENCE, conversation).await;
     let (status, body) = answered.map_err(|_| anyhow::anyhow!("{PATIENCE:?} have passed"))??;

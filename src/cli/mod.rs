@@ -25,6 +25,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 pub use exit::Exit;
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  scoregate check --sample > scoregate.toml\n  \
+echo 'upstream = \"built-in\"' >> scoregate.toml\n  \
 scoregate check --config scoregate.toml\n  scoregate serve --config scoregate.toml\n\n\
 Exit codes: 0 done, 1 something in your input, 2 our fault.";
 
@@ -66,13 +67,14 @@ enum Command {
     /// Name everything that is wrong with a configuration, at once.
     #[command(after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
         scoregate check --config scoregate.toml\n\n\
-        Says nothing if nothing is wrong. The environment is checked too, as `serve` would use it.")]
+        Prints nothing if nothing is wrong. The environment is checked too, as `serve` would use it.\n\
+        The sample is all comments: append your settings to it, the backend at least.")]
     Check {
         /// The configuration file.
-        #[arg(long, required_unless_present = "sample")]
+        #[arg(long, env = "SCOREGATE_CONFIG", required_unless_present = "sample")]
         config: Option<PathBuf>,
         /// Print a sample configuration with every setting in place of checking one.
-        #[arg(long, conflicts_with = "config")]
+        #[arg(long)]
         sample: bool,
     },
     /// Create, list and change applications and their keys, on a running server or a stopped one.

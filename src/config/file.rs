@@ -106,12 +106,28 @@ pub fn read_file(path: &Path) -> Result<Written, Problems> {
 /// Reads TOML.
 pub fn read_text(text: &str) -> Result<Written, Problems> {
     let table: toml::Table = toml::from_str(text).map_err(|error| {
-        let remedy = format!("it is not well-formed TOML: {}", error.to_string().trim_end());
-        Problems(vec![Problem { path: "(file)".into(), found: None, remedy }])
+        Problems(vec![Problem { path: "(file)".into(), found: None, remedy: malformed(text, &error) }])
     })?;
     let mut written = Written::default();
     flatten("", Value::Table(table), &mut written.values);
     Ok(written)
+}
+
+/// What is wrong with text that is no TOML. It does not repeat the line, which may hold a secret.
+fn malformed(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let place = format!("line {line}, character {column}");
+    match error.message() {
+        "duplicate key" => {
+            format!("{place}: this setting or table is in the file already; keep one of the two")
+        }
+        message => {
+            let message = message.replace('\n', ", ");
+            format!("{place}: not valid TOML ({message}); write `name = value`, with texts in double quotes")
+        }
+    }
 }
 
 fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {

@@ -36,8 +36,9 @@ use crate::upstream::{HttpConfig, Protection};
 pub use file::{Written, read_environment, read_file, read_text};
 pub use resolve::resolve;
 pub use secrets::read_secrets;
+pub use server::side_port;
 pub use settings::{SETTINGS, Setting, ValueKind, sample};
-pub use tls::read_certificates;
+pub use tls::{certificate_files, read_certificates};
 
 /// Everything the program is built from.
 #[derive(Clone, Debug)]

@@ -1,11 +1,22 @@
-//! How the public port behaves, as read: `server.*`.
+//! How the public port behaves, as read: `server.*`; and where the side port listens.
 //!
 //! Not for: what the numbers do (`server`).
+
+use std::net::SocketAddr;
 
 use crate::gateway::Networks;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 
+use super::Problems;
+use super::file::Written;
 use super::resolve::Reading;
+
+/// Where the side port listens, whatever else is wrong with the settings.
+pub fn side_port(written: &Written) -> Result<SocketAddr, Problems> {
+    let mut reading = Reading::of(written);
+    let address = reading.address("admin.listen");
+    reading.done(address)
+}
 
 impl Reading<'_> {
     /// `many` are the peers that speak for many.

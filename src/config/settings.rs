@@ -164,7 +164,8 @@ impl ValueKind {
     }
 }
 
-/// The sample configuration: every setting with its meaning, its default commented out.
+/// The sample configuration: every setting with its meaning and its default. All of it is commented out, the headers of
+/// tables too, so that any setting or table can be appended without being there twice.
 pub fn sample() -> String {
     let mut lines = vec![HEAD_SAMPLE.to_owned()];
     let mut section = "";
@@ -172,17 +173,13 @@ pub fn sample() -> String {
         let (table, name) = row.path.rsplit_once('.').unwrap_or(("", row.path));
         if table != section {
             section = table;
-            lines.push(match table {
-                "upstream" => "\n# [upstream]  # in place of upstream = \"built-in\"".into(),
-                _ => format!("\n[{table}]"),
-            });
+            let note = if table == "upstream" { "  # in place of upstream = \"built-in\"" } else { "" };
+            lines.push(format!("\n# [{table}]{note}"));
         }
         let when = if waits(row.path) { " (At the next start.)" } else { "" };
         lines.push(format!("# {}{when}", row.meaning));
-        lines.push(match (row.path, row.default) {
-            ("upstream", _) => "upstream = \"built-in\"".into(),
-            (_, default) => format!("# {name} = {}", default.unwrap_or("…")),
-        });
+        let shown = if row.path == "upstream" { Some("\"built-in\"") } else { row.default };
+        lines.push(format!("# {name} = {}", shown.unwrap_or("…")));
     }
     lines.push(TLS_SAMPLE.to_owned());
     lines.push(LIVES_SAMPLE.to_owned());
@@ -192,7 +189,8 @@ pub fn sample() -> String {
 }
 
 const HEAD_SAMPLE: &str = "\
-# scoregate's settings. Every line that is commented out shows the default.
+# scoregate's settings, each with its default. Only the backend has none: set `upstream`, or `url` in [upstream].
+# Remove the `# ` before a setting and before the [table] it is in, or append them at the end.
 # Each but those of [tiers], [tls] and [mapping] can also be said by the environment: SCOREGATE_ and the path in capitals, dots
 # as underscores.
 # `scoregate reload` and SIGHUP read them again while the server runs; what is marked so holds from the next start.
@@ -226,3 +224,33 @@ const TIERS_SAMPLE: &str = "
 # day = 10000
 # paid = true
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_text, resolve};
+    use super::*;
+
+    #[test]
+    fn the_sample_names_every_setting_and_lacks_the_backend_alone() {
+        let text = sample();
+        let problems = resolve(&read_text(&text).unwrap()).unwrap_err().0;
+        assert_eq!(problems.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), ["upstream"]);
+        for setting in SETTINGS {
+            let name = setting.path.rsplit('.').next().unwrap();
+            assert!(text.contains(&format!("# {name} = ")), "{}", setting.path);
+            assert!(text.contains(setting.meaning), "{}", setting.path);
+        }
+    }
+
+    #[test]
+    fn every_table_can_be_appended_to_the_sample() {
+        for setting in SETTINGS.iter().filter(|setting| setting.default.is_some()) {
+            let (table, name) = setting.path.rsplit_once('.').unwrap_or(("", setting.path));
+            let header = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+            let value = setting.default.unwrap();
+            let text = format!("{}\n{header}{name} = {value}\n", sample());
+            let written = read_text(&text).unwrap_or_else(|problems| panic!("{}: {problems}", setting.path));
+            assert!(written.says(setting.path), "{}", setting.path);
+        }
+    }
+}

@@ -10,6 +10,7 @@ use toml::Value;
 use crate::clock::Wall;
 use crate::server::{CertificateFiles, Certificates};
 
+use super::file::Written;
 use super::resolve::Reading;
 use super::{Problem, Problems};
 
@@ -49,6 +50,15 @@ impl Reading<'_> {
              server.plain_http = true if a proxy on a network of your own speaks TLS",
         );
     }
+}
+
+/// The files of the certificates that the settings name, whatever else is wrong with the settings.
+pub fn certificate_files(written: &Written) -> Vec<CertificateFiles> {
+    let files = Reading::of(written).certificates();
+    let is_named = |file: &CertificateFiles| {
+        !file.certificate.as_os_str().is_empty() && !file.key.as_os_str().is_empty()
+    };
+    files.into_iter().filter(is_named).collect()
 }
 
 /// Reads certificates, or says everything that is wrong with them.

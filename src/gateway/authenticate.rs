@@ -10,14 +10,20 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::clock::{Now, Wall};
 use crate::keys::{Digest, KeyForm, Rights, SHOWN_CHARACTERS, shown_prefix};
+use crate::routes::query_names;
 
 use super::account::Account;
-use super::refusal::Refusal;
+use super::parse::Ask;
+use super::refusal::{Misplaced, Refusal};
 use super::roster::Roster;
 use super::terms::TierIndex;
 
 /// The header for keys alone. A name that is looked up as text is taken apart at every look.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Names of query parameters by which keys are sent elsewhere, in any case.
+const NAMES_OF_KEYS: [&str; 8] =
+    ["api_key", "api-key", "apikey", "x-api-key", "key", "token", "access_token", "authorization"];
 
 /// Who asks, and what they may have: as it was when they asked.
 #[derive(Clone, Debug)]
@@ -36,12 +42,12 @@ pub(super) struct Caller {
 
 /// Finds out who asks.
 pub(super) fn authenticate(
-    headers: &HeaderMap,
+    ask: &Ask<'_>,
     form: &KeyForm,
     roster: &Roster,
     now: Now,
 ) -> Result<Caller, Refusal> {
-    let key = presented(headers)?;
+    let key = presented(ask.headers)?.ok_or_else(|| Refusal::KeyMissing(misplaced(ask)))?;
     if !form.fits(key) {
         return Err(Refusal::KeyInvalid);
     }
@@ -57,7 +63,7 @@ pub(super) fn authenticate(
 
 /// The beginning of the key that was sent, which may be shown to its owner.
 pub(super) fn presented_prefix(headers: &HeaderMap) -> &str {
-    presented(headers).map_or("", shown_prefix)
+    presented(headers).ok().flatten().map_or("", shown_prefix)
 }
 
 /// Whether a key stands in a text: one of our form, or what was sent where keys belong, be it one or not. What is too short
@@ -69,14 +75,25 @@ pub(super) fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool
     form.is_within(text) || sent.any(is_in)
 }
 
-/// The key that was sent: in either header, or the same in both.
-pub(super) fn presented(headers: &HeaderMap) -> Result<&str, Refusal> {
+/// Where a request without a key may have one. Of the query only the names of its parameters are read.
+fn misplaced(ask: &Ask<'_>) -> Misplaced {
+    let names = ask.query.into_iter().flat_map(query_names);
+    if names.into_iter().any(|name| NAMES_OF_KEYS.iter().any(|known| name.eq_ignore_ascii_case(known))) {
+        return Misplaced::Query;
+    }
+    let credentials = ask.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    let scheme = scheme(credentials);
+    if scheme.is_empty() || is_bearer(scheme) { Misplaced::Nowhere } else { Misplaced::Scheme }
+}
+
+/// The key that was sent, if one was: in either header, or the same in both.
+pub(super) fn presented(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let bearer = sole(headers.get_all(AUTHORIZATION).iter())?.map(bearer_token).transpose()?.flatten();
     let plain = sole(headers.get_all(X_API_KEY).iter())?.map(text).transpose()?.filter(|key| !key.is_empty());
     match (bearer, plain) {
-        (None, None) => Err(Refusal::KeyMissing),
-        (Some(key), None) | (None, Some(key)) => Ok(key),
-        (Some(one), Some(other)) if one == other => Ok(one),
+        (None, None) => Ok(None),
+        (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
+        (Some(one), Some(other)) if one == other => Ok(Some(one)),
         (Some(_), Some(_)) => Err(Refusal::KeyInvalid),
     }
 }
@@ -95,13 +112,22 @@ fn text(value: &HeaderValue) -> Result<&str, Refusal> {
 /// The token of the Bearer scheme. Another scheme, or no token, is no key.
 fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
     // The scheme first: what another one carries is none of our business, whatever its bytes.
-    let scheme_end = value.as_bytes().iter().position(|byte| b" \t".contains(byte));
-    let scheme = value.as_bytes().get(..scheme_end.unwrap_or(value.len())).unwrap_or_default();
-    if !scheme.eq_ignore_ascii_case(b"bearer") {
+    let scheme = scheme(value.as_bytes());
+    if !is_bearer(scheme) {
         return Ok(None);
     }
     let token = text(value)?.get(scheme.len()..).unwrap_or_default().trim();
     Ok((!token.is_empty()).then_some(token))
+}
+
+/// The scheme of credentials: all before the first blank.
+fn scheme(credentials: &[u8]) -> &[u8] {
+    let end = credentials.iter().position(|byte| b" \t".contains(byte));
+    credentials.get(..end.unwrap_or(credentials.len())).unwrap_or_default()
+}
+
+fn is_bearer(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"bearer")
 }
 
 #[cfg(test)]
@@ -128,7 +154,7 @@ mod tests {
             &[("authorization", "Bearer"), ("x-api-key", "k1")],
             &[("authorization", "Basic \u{e9}"), ("x-api-key", "k1")],
         ] {
-            assert_eq!(presented(&headers(pairs)), Ok("k1"), "{pairs:?}");
+            assert_eq!(presented(&headers(pairs)), Ok(Some("k1")), "{pairs:?}");
         }
     }
 
@@ -170,7 +196,7 @@ mod tests {
             &[("authorization", "Bearer ")],
             &[("x-api-key", "")],
         ] {
-            assert_eq!(presented(&headers(pairs)), Err(Refusal::KeyMissing), "{pairs:?}");
+            assert_eq!(presented(&headers(pairs)), Ok(None), "{pairs:?}");
         }
     }
 }

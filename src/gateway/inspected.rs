@@ -18,7 +18,7 @@ use super::exchange::{Exchange, Peer};
 use super::fetch::{Served, fetch};
 use super::larder::Found;
 use super::parse::{Ask, parse};
-use super::refusal::Refusal;
+use super::refusal::{Misplaced, Refusal};
 use super::resolve::{Target, endpoint, resolve};
 use super::respond::{Answer, Delivery, respond};
 use super::sake::Sake;
@@ -32,7 +32,7 @@ pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
 
 /// The key that was sent.
 pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
-    presented(headers)
+    presented(headers)?.ok_or(Refusal::KeyMissing(Misplaced::Nowhere))
 }
 
 /// Whether a copy with this tag would be a 304.
@@ -58,7 +58,7 @@ impl<'r> Hit<'r> {
         let now = gateway.clock.now();
         let mut exchange = Exchange::open(gateway, now, peer, &head.headers);
         let ask = parse(head, false)?;
-        let caller = authenticate(ask.headers, &gateway.form, &gateway.roster, now)?;
+        let caller = authenticate(&ask, &gateway.form, &gateway.roster, now)?;
         let (found, raw_id) = endpoint(&ask)?;
         let target = resolve(&ask, found, raw_id, caller.rights, &gateway.form)?;
         let served = fetch(&gateway.larder, &target, None, Sake::NOBODY, now).await?;
@@ -73,7 +73,7 @@ impl<'r> Hit<'r> {
 
     /// Whose key it is.
     pub fn authenticate(&self) -> bool {
-        authenticate(self.ask.headers, &self.gateway.form, &self.gateway.roster, self.now).is_ok()
+        authenticate(&self.ask, &self.gateway.form, &self.gateway.roster, self.now).is_ok()
     }
 
     /// Which document.

@@ -91,7 +91,7 @@ pub use leases::{Leases, Spawn, Work};
 pub use networks::{Network, Networks, NoNetwork};
 pub use observe::Instruments;
 pub use outcome::Outcome;
-pub use refusal::{Doubt, Fault, Refusal};
+pub use refusal::{Doubt, Fault, Misplaced, Refusal};
 pub use registrar::{
     Amend, BadField, Issued, KeyRecord, NewApplication, NotAdopted, Registrar, RegistrarError, Took,
 };
@@ -193,7 +193,7 @@ impl Gateway {
             x.subject = subject;
             return Ok(answer);
         }
-        let caller = &*x.caller.insert(authenticate(ask.headers, &self.form, &self.roster, x.started)?);
+        let caller = &*x.caller.insert(authenticate(&ask, &self.form, &self.roster, x.started)?);
         let (endpoint, raw_id) = resolve::endpoint(&ask)?;
         x.subject = Subject::Endpoint(endpoint.route);
         if endpoint.route == Route::Me {
@@ -261,14 +261,18 @@ impl Gateway {
         match ask.wants {
             Wants::Options => Some((Subject::Options, Answer::Options)),
             Wants::Answer if ask.path == HEALTH => Some((Subject::Page, Answer::Health)),
-            Wants::Answer => self.pages.find(ask.path).map(|page| (Subject::Page, Answer::Page(page))),
+            Wants::Answer => {
+                let page = self.pages.find(ask.path).map(Answer::Page);
+                let answer = page.or_else(|| Pages::moved(ask.path).map(Answer::Moved));
+                answer.map(|answer| (Subject::Page, answer))
+            }
         }
     }
 
     /// Who asks, and whether they may, once more: while a request waited its key may have been revoked or moved to
     /// another tier.
     fn again(&self, ask: &Ask<'_>, target: &Target, now: Now) -> Result<Caller, Refusal> {
-        let caller = authenticate(ask.headers, &self.form, &self.roster, now)?;
+        let caller = authenticate(ask, &self.form, &self.roster, now)?;
         resolve::entitle(&target.key, caller.rights)?;
         Ok(caller)
     }

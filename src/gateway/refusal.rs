@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
+use crate::keys::Rights;
 use crate::limits::{Rule, Standing};
 use crate::routes::codes::Code;
-use crate::routes::{BadParam, Param, Period};
+use crate::routes::{Allowed, BadParam, Param, Period};
 
 /// Why a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,14 +24,14 @@ pub enum Refusal {
     MethodNotAllowed,
     /// It asks for a tunnel: what its client sends behind it, without waiting, is no request.
     TunnelRefused,
-    /// It carries no key.
-    KeyMissing,
+    /// It carries no key where keys belong.
+    KeyMissing(Misplaced),
     /// Its key is not in force. The caller is told no more.
     KeyInvalid,
     /// Its path is none of ours.
     NotFound,
-    /// A parameter's value is not allowed.
-    BadParam(BadParam),
+    /// A parameter's value is not allowed for a caller with these rights.
+    BadParam(BadParam, Rights),
     /// A Free key asked for the period `latest`.
     LatestRequiresPlan,
     /// A limit is used up.
@@ -72,6 +73,17 @@ pub enum Doubt {
     Body,
 }
 
+/// Where a key may have been sent instead of one of the two headers. The key itself is never read from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misplaced {
+    /// Nowhere: no sign of a key.
+    Nowhere,
+    /// In the query string: a parameter has a name that keys are given elsewhere.
+    Query,
+    /// In the Authorization header, with another scheme than Bearer.
+    Scheme,
+}
+
 /// Whose fault it is: who has to act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -88,6 +100,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a client is asked to wait where there is no room: most places are free again in far less.
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
+
+/// Where a key is read from.
+const BELONGS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
 
 /// What a reason means for everybody who has to act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,10 +127,10 @@ impl Refusal {
             Self::HeadersTooLarge            => nature(Code::HeadersTooLarge,     Fault::Caller,   true,  true),
             Self::MethodNotAllowed           => nature(Code::MethodNotAllowed,    Fault::Caller,   true,  false),
             Self::TunnelRefused              => nature(Code::MethodNotAllowed,    Fault::Caller,   true,  true),
-            Self::KeyMissing                 => nature(Code::ApiKeyRequired,      Fault::Caller,   true,  false),
+            Self::KeyMissing(_)              => nature(Code::ApiKeyRequired,      Fault::Caller,   true,  false),
             Self::KeyInvalid                 => nature(Code::InvalidApiKey,       Fault::Caller,   true,  false),
             Self::NotFound                   => nature(Code::NotFound,            Fault::Caller,   true,  false),
-            Self::BadParam(bad)              => nature(bad.param.code(),          Fault::Caller,   true,  false),
+            Self::BadParam(bad, _)           => nature(bad.param.code(),          Fault::Caller,   true,  false),
             Self::LatestRequiresPlan         => nature(Code::LatestRequiresPlan,  Fault::Caller,   true,  false),
             Self::Limited(Rule::Day)         => nature(Code::QuotaExceeded,       Fault::Caller,   false, false),
             Self::Limited(Rule::Minute)      => nature(Code::RateLimitExceeded,   Fault::Caller,   false, false),
@@ -182,39 +197,38 @@ impl Refusal {
         (*self == Self::LedgerUnavailable).then_some(TRY_AGAIN)
     }
 
-    /// The parameter that was refused, and what it may be for this caller.
-    pub fn param(&self) -> Option<(Param, Vec<&'static str>)> {
-        if let Self::BadParam(bad) = self {
-            return Some((bad.param, bad.param.allowed()));
+    /// The parameter that was refused, and the values that this caller may use.
+    pub fn param(&self) -> Option<(Param, Allowed)> {
+        if let Self::BadParam(bad, rights) = self {
+            return Some((bad.param, allowed(bad.param, *rights)));
         }
-        let free = Period::ALL.into_iter().filter(|period| *period != Period::Latest).map(Period::word);
-        (*self == Self::LatestRequiresPlan).then(|| (Param::Period, free.collect()))
+        (*self == Self::LatestRequiresPlan).then(|| (Param::Period, allowed(Param::Period, Rights::Free)))
     }
 
     /// What the caller is told. Says nothing that the caller sent, and nothing of the inside.
     pub fn message(&self, standing: &Standing) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
-            Self::BadParam(bad) => bad.message(),
+            Self::BadParam(bad, rights) => bad.message(&allowed(bad.param, *rights)),
+            Self::KeyMissing(misplaced) => misplaced.message(),
             Self::Limited(Rule::Day) => {
                 let (quota, reset) = (standing.limit, standing.reset.rfc3339());
-                format!("The daily quota of {quota} requests is spent. It resets at {reset}.")
+                format!("The daily quota of {} is spent. It resets at {reset}.", counted(quota, "request"))
             }
             Self::Limited(Rule::Minute) => {
                 let (limit, wait) = (standing.limit, whole_seconds(standing.wait));
-                format!("All {limit} requests of this minute are used. The next is possible in {wait} s.")
+                let limit = counted(limit, "request");
+                format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
             }
             Self::Limited(Rule::Guard) | Self::TooManyRefusals => {
                 let (limit, wait) = (standing.limit, whole_seconds(standing.wait));
-                format!(
-                    "More than {limit} requests a minute were refused. The next is looked at in {wait} s."
-                )
+                let limit = counted(limit, "refused request");
+                format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
             }
             Self::UriTooLong
             | Self::HeadersTooLarge
             | Self::MethodNotAllowed
             | Self::TunnelRefused
-            | Self::KeyMissing
             | Self::KeyInvalid
             | Self::NotFound
             | Self::LatestRequiresPlan
@@ -233,6 +247,20 @@ impl Refusal {
     }
 }
 
+impl Misplaced {
+    fn message(self) -> String {
+        let row = Code::ApiKeyRequired.row();
+        match self {
+            Self::Nowhere => format!("{} {}", row.condition, row.remedy),
+            Self::Query => format!(
+                "A key in the query string is never read. {BELONGS} Rotate a key that was sent in a URL: URLs are logged \
+                 on the way."
+            ),
+            Self::Scheme => format!("The Authorization header does not use the Bearer scheme. {BELONGS}"),
+        }
+    }
+}
+
 impl Doubt {
     const fn message(self) -> &'static str {
         match self {
@@ -245,6 +273,19 @@ impl Doubt {
             }
         }
     }
+}
+
+/// The values of a parameter that a caller with these rights may use.
+fn allowed(param: Param, rights: Rights) -> Allowed {
+    match rights {
+        Rights::Free => param.allowed().without(Period::Latest.word()),
+        Rights::Paid(_) => param.allowed(),
+    }
+}
+
+/// `1 request`, `2 requests`.
+fn counted(number: u32, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A wait in whole seconds, rounded up, at least one: a client that obeys is never too early.

@@ -45,8 +45,9 @@ pub(super) fn resolve(
     rights: Rights,
     form: &KeyForm,
 ) -> Result<Target, Refusal> {
-    let id = raw_id.map(ModelId::from_path).transpose().map_err(Refusal::BadParam)?;
-    let query = decode_query(ask.query, endpoint.takes).map_err(Refusal::BadParam)?;
+    let bad = |bad| Refusal::BadParam(bad, rights);
+    let id = raw_id.map(ModelId::from_path).transpose().map_err(bad)?;
+    let query = decode_query(ask.query, endpoint.takes).map_err(bad)?;
     let default_period = match rights {
         Rights::Free => Period::Day,
         Rights::Paid(_) => Period::Latest,

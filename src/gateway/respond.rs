@@ -4,7 +4,7 @@
 //! path gives every answer its limit headers. Not for: deciding what is answered.
 
 use bytes::Bytes;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
@@ -30,6 +30,8 @@ use super::retirement::Retirement;
 pub(super) enum Answer<'g> {
     /// A page that needs no key.
     Page(&'g Page),
+    /// The address of a page that is asked for by another.
+    Moved(&'static str),
     /// The word that the process is alive.
     Health,
     /// The methods there are.
@@ -126,12 +128,14 @@ pub(super) fn respond(
     let pen = &mut Pen::new();
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
     let is_options = matches!(answered, Ok(Answer::Options));
-    let is_page = matches!(answered, Ok(Answer::Page(_) | Answer::Health));
+    let is_page = matches!(answered, Ok(Answer::Page(_) | Answer::Moved(_) | Answer::Health));
+    let location = if let Ok(Answer::Moved(to)) = answered { Some(to) } else { None };
     let head = &mut Head::default();
     let (status, body) = match answered {
         Ok(Answer::Document(delivery)) => document(delivery, head, pen),
         Ok(Answer::Me(body)) => me(body, head, pen),
         Ok(Answer::Page(page)) => public_page(page, at.headers, head, pen),
+        Ok(Answer::Moved(_)) => moved(head),
         Ok(Answer::Health) => health(head),
         Ok(Answer::Options) => options(head),
         Err(refusal) => error(&refusal, exchange, &limits, at, head, pen),
@@ -144,6 +148,9 @@ pub(super) fn respond(
         head.put(Field::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
     let mut headers = head.take_map();
+    if let Some(to) = location {
+        headers.insert(LOCATION, HeaderValue::from_static(to));
+    }
     if !is_page {
         at.retirement.write(&mut headers);
     }
@@ -184,8 +191,7 @@ fn public_page(page: &Page, asked: &HeaderMap, head: &mut Head, pen: &mut Pen) -
     let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
     let known = is_current(asked, &etag);
     head.put(Field::Etag, etag);
-    // Revalidated each time: the answer carries limit headers of one client, which no shared cache may keep.
-    head.put(Field::CacheControl, HeaderValue::from_static("private, no-cache"));
+    head.put(Field::CacheControl, HeaderValue::from_static(page.cache_control));
     head.put(Field::ContentSecurityPolicy, PAGE_POLICY);
     head.put(Field::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
     if known {
@@ -194,6 +200,12 @@ fn public_page(page: &Page, asked: &HeaderMap, head: &mut Head, pen: &mut Pen) -
     head.put(Field::ContentType, HeaderValue::from_static(page.content_type));
     head.put(Field::ContentLength, pen.number(page.body.len()).value());
     (StatusCode::OK, page.body.clone())
+}
+
+fn moved(head: &mut Head) -> (StatusCode, Bytes) {
+    head.put(Field::ContentLength, HeaderValue::from_static("0"));
+    head.put(Field::CacheControl, NO_STORE);
+    (StatusCode::PERMANENT_REDIRECT, Bytes::new())
 }
 
 fn health(head: &mut Head) -> (StatusCode, Bytes) {

@@ -61,7 +61,7 @@ impl Larder {
     pub fn inventory(&self) -> Vec<Kept> {
         let now = self.clock.now().mono;
         let kept = |(key, stored): (DocumentKey, Arc<Stored>)| Kept {
-            document: key.to_string(),
+            document: key.address(),
             bytes: stored.document.bytes(),
             items: stored.document.items(),
             confirmed: now.since(stored.confirmed),

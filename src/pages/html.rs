@@ -1,24 +1,9 @@
-//! The little HTML that the pages need: escaping, templates, tables, code.
+//! The little HTML that the pages need: templates, tables, code.
 //!
 //! Whatever is not a template goes through [`escape`]. Not for: anything a request brings; no page is made from one.
 
-use std::fmt::Write as _;
-
-/// Text as HTML, fit for an element and for an attribute in double quotes.
-pub(super) fn escape(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            other => html.push(other),
-        }
-    }
-    html
-}
+use super::colour::{Language, coloured};
+pub(super) use super::escape::{escape, push};
 
 /// A sentence of our tables as HTML: what stands between backticks is code.
 pub(super) fn prose(text: &str) -> String {
@@ -85,19 +70,14 @@ fn table_of(class: &str, name: &str, heads: &[&str], rows: impl IntoIterator<Ite
 }
 
 /// A block of code under a name. It scrolls, so it can be reached by keyboard.
-pub(super) fn code_block(name: &str, code: &str) -> String {
-    let (name, code) = (escape(name), escape(code));
+pub(super) fn code_block(name: &str, language: Language, code: &str) -> String {
+    let (name, code) = (escape(name), coloured(language, code));
     format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{code}</code></pre>\n")
 }
 
 /// A word as code.
 pub(super) fn code(word: &str) -> String {
     format!("<code>{}</code>", escape(word))
-}
-
-/// Adds to a text.
-pub(super) fn push(html: &mut String, more: std::fmt::Arguments<'_>) {
-    html.write_fmt(more).expect("writing to a string cannot fail");
 }
 
 #[cfg(test)]

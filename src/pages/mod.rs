@@ -1,11 +1,15 @@
-//! The public pages that need no key: the landing page, the docs and the API description.
+//! The public pages that need no key: the landing page, the docs, the API description, the rules for crawlers, the icon.
 //!
 //! Made once at start from the tables in `routes` and the configured tiers, so that none can say what the gateway
-//! does not do. They load nothing: no script, no font, no image, not even from here. Not for: `/healthz`, which knows
+//! does not do. They load nothing but the icon: no script, no font, no image. The docs page has one
+//! script inside, which it can do without. Not for: `/healthz`, which knows
 //! the state of the process, nor for serving (the gateway does that).
 
+mod colour;
 mod docs;
+mod escape;
 mod html;
+mod icon;
 mod openapi;
 mod sample;
 
@@ -17,11 +21,22 @@ use sha2::{Digest as _, Sha256};
 use crate::keys::{Tier, standard_tiers};
 use crate::routes::API_BASE;
 
-/// What a browser may do with the HTML pages: show them. To be sent with them as `Content-Security-Policy`.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// What a browser may do with the HTML pages: show them, and run the one script of the docs page, which is named by its
+/// hash. To be sent with them as `Content-Security-Policy`.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-6xzGN59FHHs7ZA1Kp+CBEDkfLGoPGEj9WAghXFGyr1I='; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+const ICON: &str = "image/x-icon";
+
+/// A page is revalidated before each use. No shared cache may keep it: it carries the limit headers of one client.
+const REVALIDATED: &str = "private, no-cache";
+/// An icon is reused for a day.
+const REUSED: &str = "private, max-age=86400";
+
+/// The docs page.
+const DOCS: &str = "/docs";
 
 /// What the pages say besides the tables. All of it is escaped where it is printed.
 #[derive(Clone, Debug)]
@@ -39,6 +54,8 @@ pub struct PagesConfig {
     pub base_url: Option<String>,
     /// What keys begin with, for examples.
     pub key_prefix: String,
+    /// A model that the examples of requests can ask for, if the backend is known to have one.
+    pub example_model: Option<String>,
     /// How many refused requests a minute the guard lets pass.
     pub guard_per_minute: u32,
 }
@@ -52,16 +69,22 @@ impl Default for PagesConfig {
             tiers: standard_tiers(),
             base_url: None,
             key_prefix: "sg_live".into(),
+            example_model: None,
             guard_per_minute: 60,
         }
     }
 }
+
+/// The model of the examples: one that the simulated data always has.
+pub const EXAMPLE_MODEL: &str = sample::MODEL;
 
 /// A page, ready to be sent.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Its media type.
     pub content_type: &'static str,
+    /// Its `Cache-Control`.
+    pub cache_control: &'static str,
     /// Its bytes.
     pub body: Bytes,
     /// Its strong entity tag, in quotes. Equal bytes have equal tags, on every machine.
@@ -74,15 +97,23 @@ pub struct Pages {
     landing: Page,
     docs: Page,
     openapi: Page,
+    robots: Page,
+    icon: Page,
 }
 
 impl Pages {
     /// Makes them. Costs milliseconds; done once.
     pub fn build(config: &PagesConfig) -> Self {
         Self {
-            landing: Page::new(HTML, docs::landing(config)),
-            docs: Page::new(HTML, docs::page(config)),
-            openapi: Page::new(JSON, openapi::document(config)),
+            landing: Page::new(HTML, REVALIDATED, docs::landing(config)),
+            docs: Page::new(HTML, REVALIDATED, docs::page(config)),
+            openapi: Page::new(JSON, REVALIDATED, openapi::document(config)),
+            robots: Page::new(
+                TEXT,
+                REVALIDATED,
+                format!("User-agent: *\nAllow: {DOCS}\nDisallow: {API_BASE}/\n"),
+            ),
+            icon: Page::new(ICON, REUSED, icon::file()),
         }
     }
 
@@ -90,22 +121,30 @@ impl Pages {
     pub fn find(&self, path: &str) -> Option<&Page> {
         match path {
             "/" => Some(&self.landing),
-            "/docs" => Some(&self.docs),
+            DOCS => Some(&self.docs),
             "/openapi.json" => Some(&self.openapi),
+            "/robots.txt" => Some(&self.robots),
+            "/favicon.ico" => Some(&self.icon),
             _ => None,
         }
+    }
+
+    /// The path of the page that this path is permanently redirected to.
+    pub fn moved(path: &str) -> Option<&'static str> {
+        (path == "/docs/").then_some(DOCS)
     }
 }
 
 impl Page {
-    fn new(content_type: &'static str, body: String) -> Self {
+    fn new(content_type: &'static str, cache_control: &'static str, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
         let mut etag = String::from("\"");
         // 128 bits name a page well enough.
-        for byte in Sha256::digest(body.as_bytes()).iter().take(16) {
+        for byte in Sha256::digest(&body).iter().take(16) {
             write!(etag, "{byte:02x}").expect("writing to a string cannot fail");
         }
         etag.push('"');
-        Self { content_type, body: body.into(), etag }
+        Self { content_type, cache_control, body, etag }
     }
 }
 
@@ -124,10 +163,27 @@ mod tests {
     #[test]
     fn pages_are_found_by_their_exact_path_only() {
         let pages = Pages::build(&PagesConfig::default());
-        for (path, kind) in [("/", HTML), ("/docs", HTML), ("/openapi.json", JSON)] {
+        for (path, kind) in [
+            ("/", HTML),
+            ("/docs", HTML),
+            ("/openapi.json", JSON),
+            ("/robots.txt", TEXT),
+            ("/favicon.ico", ICON),
+        ] {
             assert_eq!(pages.find(path).unwrap().content_type, kind, "{path}");
         }
-        for path in ["", "/docs/", "/Docs", "/openapi", "/index.html", "//", "/api/v1"] {
+        for path in [
+            "",
+            "/docs/",
+            "/Docs",
+            "/robots.txt/",
+            "/favicon.ico/",
+            "/favicon.png",
+            "/openapi",
+            "/index.html",
+            "//",
+            "/api/v1",
+        ] {
             assert!(pages.find(path).is_none(), "{path}");
         }
     }

@@ -1,79 +1,184 @@
-//! Sample items, made from the fields' own table: what the documents show as an example.
+//! Sample items, made from the fields' own tables: what the documents show as an example. They tell one story: Atlas 4
+//! Large does well, Atlas 4 Small fell on the day of the samples, and one application asks for both.
 //!
 //! The values are invented. Not for: the built-in backend, which computes its own.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::value::RawValue;
 
 use crate::routes::shapes::{Field, Presence, Shape};
 use crate::routes::{Endpoint, Param, Period, SortBy};
 
 /// An instant in the examples.
 pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
-/// A model's identifier in the examples.
-pub(super) const MODEL: &str = "atlas-2";
+/// A model's identifier in the examples: one that the simulated data always has.
+pub(super) const MODEL: &str = "atlas-4-large";
 
-/// An item with the fields that need no parameter, in the order of the table.
-pub(super) struct Item(pub(super) &'static [Field]);
+/// The values, as JSON, by endpoint and field; or by a field's own name, where no row has the whole path.
+#[rustfmt::skip]
+const VALUES: &[(&str, &str)] = &[
+    ("id", r#""atlas-4-large""#),
+    ("modelId", r#""atlas-4-large""#),
+    ("bestModel", r#""atlas-4-large""#),
+    ("name", r#""Atlas 4 Large""#),
+    ("modelName", r#""Atlas 4 Large""#),
+    ("provider", r#""meridian""#),
+    ("currentScore", "82.1"),
+    ("score", "82.1"),
+    ("trend", r#""up""#),
+    ("status", r#""excellent""#),
+    ("confidenceLower", "80.9"),
+    ("confidenceUpper", "83.3"),
+    ("lastUpdated", r#""2026-11-21T12:51:49Z""#),
+    ("lastRun", r#""2026-11-21T12:37:05Z""#),
+
+    ("model.latestScore", "82.6"),
+    ("model.axes", r#"[{"axis":"correctness","score":88.2,"confidenceLower":86.9,"confidenceUpper":89.5,"samples":355}]"#),
+    ("model.suites", r#"[{"suite":"coding","score":83.4,"runs":24,"lastRun":"2026-11-21T12:37:05Z"},{"suite":"reasoning","score":84.0,"runs":23,"lastRun":"2026-11-21T12:24:47Z"},{"suite":"tooling","score":77.4,"runs":24,"lastRun":"2026-11-21T12:51:49Z"}]"#),
+    ("model.priceInput", "5.0"),
+    ("model.priceOutput", "20.0"),
+    ("model.latencyMs", "4180.0"),
+    ("model.runs", "72"),
+    ("model.failedRuns", "1"),
+
+    ("history.timestamp", r#""2026-11-21T12:00:00Z""#),
+    ("history.runs", "3"),
+
+    ("index.value", "68.4"),
+    ("index.trend", r#""stable""#),
+    ("index.models", "13"),
+    ("index.unavailable", "1"),
+    ("index.history", r#"[{"timestamp":"2026-11-21T11:00:00Z","value":68.2,"models":13},{"timestamp":"2026-11-21T12:00:00Z","value":68.5,"models":13}]"#),
+
+    ("alerts.id", r#""alert-atlas-4-small""#),
+    ("alerts.modelId", r#""atlas-4-small""#),
+    ("alerts.modelName", r#""Atlas 4 Small""#),
+    ("alerts.severity", r#""warning""#),
+    ("alerts.currentScore", "61.2"),
+    ("alerts.baselineScore", "70.0"),
+    ("alerts.drop", "8.8"),
+    ("alerts.pValue", "0.0004"),
+    ("alerts.samples", "70"),
+    ("alerts.baselineSamples", "495"),
+    ("alerts.since", r#""2026-11-21T04:00:00Z""#),
+    ("alerts.message", r#""Atlas 4 Small scores 61.2 over the last 24 hours, 8.8 points below its own baseline of 70.0.""#),
+
+    ("incidents.id", r#""degradation-atlas-4-small-1795233600""#),
+    ("incidents.modelId", r#""atlas-4-small""#),
+    ("incidents.modelName", r#""Atlas 4 Small""#),
+    ("incidents.kind", r#""degradation""#),
+    ("incidents.severity", r#""warning""#),
+    ("incidents.openedAt", r#""2026-11-21T04:00:00Z""#),
+    ("incidents.resolvedAt", "null"),
+    ("incidents.lowestScore", "60.3"),
+    ("incidents.baselineScore", "70.0"),
+    ("incidents.message", r#""Atlas 4 Small fell from 70.0 to 60.3 at the lowest. It lasts.""#),
+
+    ("providers.status", r#""operational""#),
+    ("providers.availability", "0.986"),
+    ("providers.models", "3"),
+    ("providers.modelsAvailable", "3"),
+    ("providers.runs", "216"),
+    ("providers.failedRuns", "3"),
+    ("providers.averageScore", "72.5"),
+    ("providers.latencyMs", "3150.0"),
+
+    ("degradations.modelId", r#""atlas-4-small""#),
+    ("degradations.modelName", r#""Atlas 4 Small""#),
+    ("degradations.direction", r#""stable""#),
+    ("degradations.magnitude", "8.8"),
+    ("degradations.previousScore", "70.0"),
+    ("degradations.currentScore", "61.2"),
+    ("degradations.pValue", "0.0004"),
+    ("degradations.worstAxis", r#""correctness""#),
+    ("degradations.worstAxisLoss", "11.4"),
+
+    ("recommendations.task", r#""coding""#),
+    ("recommendations.score", "83.4"),
+    ("recommendations.reason", r#""Highest score in the coding suite.""#),
+    ("recommendations.alternatives", r#"["lantern-2-pro","kestrel-code"]"#),
+
+    ("provider_reliability.reliability", "90.7"),
+    ("provider_reliability.availability", "0.986"),
+    ("provider_reliability.scoreDeviation", "1.2"),
+    ("provider_reliability.incidents", "1"),
+    ("provider_reliability.runs", "216"),
+    ("provider_reliability.failedRuns", "3"),
+
+    ("transparency.standardError", "0.6"),
+    ("transparency.suiteWeights", r#"[{"name":"coding","weight":0.4},{"name":"reasoning","weight":0.35},{"name":"tooling","weight":0.25}]"#),
+    ("transparency.axisWeights", r#"[{"name":"correctness","weight":0.3},{"name":"spec","weight":0.15},{"name":"codeQuality","weight":0.15},{"name":"efficiency","weight":0.1},{"name":"stability","weight":0.1},{"name":"refusal","weight":0.1},{"name":"recovery","weight":0.1}]"#),
+    ("transparency.samples", r#"[{"suite":"coding","runs":24,"failedRuns":0,"trials":119,"failedTrials":1,"lastRun":"2026-11-21T12:37:05Z"}]"#),
+    ("transparency.freshnessSeconds", "491"),
+    ("transparency.methodVersion", r#""2.0""#),
+    ("transparency.synthetic", "false"),
+
+    ("drift.regime", r#""stable""#),
+    ("drift.pageHinkley", r#"{"statistic":4.1,"threshold":12.0,"delta":0.5,"minimumSamples":24,"samples":160,"signalled":false,"state":"quiet","noise":1.1}"#),
+    ("drift.axes", r#"[{"axis":"correctness","trend":"stable","slopePerDay":0.02}]"#),
+    ("drift.baselineScore", "81.8"),
+
+    ("me.application", r#"{"id":"app_0123456789a","name":"Weather site"}"#),
+    ("me.key_prefix", r#""sg_live_4fQm""#),
+    ("me.tier", r#""pro""#),
+    ("me.limits", r#"[{"name":"minute","limit":60,"window_seconds":60,"used":3,"remaining":57,"reset_at":"2026-11-21T13:23:12Z"},{"name":"day","limit":10000,"window_seconds":86400,"used":124,"remaining":9876,"reset_at":"2026-11-22T00:00:00Z"}]"#),
+    ("me.key_expires_at", "null"),
+    ("me.next_refresh_at", r#""2026-11-21T14:00:00Z""#),
+    ("me.suggested_poll_seconds", "3600"),
+];
+
+/// An item of an endpoint, with its fields in the order of their table.
+pub(super) struct Item {
+    endpoint: &'static str,
+    fields: &'static [Field],
+}
+
+impl Item {
+    /// A sample item of an endpoint.
+    pub(super) fn of(endpoint: &Endpoint) -> Self {
+        Self { endpoint: endpoint.name, fields: endpoint.item }
+    }
+}
 
 struct Sample<'a>(&'a Field);
+
+/// The value of a field, by its path or else by its name.
+fn said(path: &str) -> Option<&'static str> {
+    let by = |wanted: &str| VALUES.iter().find(|(known, _)| *known == wanted).map(|(_, value)| *value);
+    by(path).or_else(|| by(path.rsplit('.').next()?))
+}
 
 impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        // The example is the answer to a request without parameters.
-        for field in self.0.iter().filter(|field| field.presence != Presence::IfAsked) {
-            map.serialize_entry(field.name, &Sample(field))?;
+        // The example is the answer to a request without parameters, and some values are absent in it.
+        for field in self.fields.iter().filter(|field| field.presence != Presence::IfAsked) {
+            match said(&format!("{}.{}", self.endpoint, field.name)) {
+                Some("null") if field.presence == Presence::IfKnown => {}
+                Some(json) => {
+                    let value: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
+                    map.serialize_entry(field.name, value)?;
+                }
+                None => map.serialize_entry(field.name, &Sample(field))?,
+            }
         }
         map.end()
     }
 }
 
+/// A field that the table of values does not know: something of its shape.
 impl Serialize for Sample<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.shape {
-            Shape::Text => serializer.serialize_str(text(self.0.name)),
+            Shape::Text => serializer.serialize_str("…"),
             Shape::Instant => serializer.serialize_str(INSTANT),
-            Shape::Number | Shape::Score => serializer.serialize_f64(number(self.0.name)),
+            Shape::Number | Shape::Score => serializer.serialize_f64(82.1),
             Shape::Integer => serializer.serialize_u64(24),
             Shape::Flag => serializer.serialize_bool(false),
             Shape::Words(words) => words.first().serialize(serializer),
-            Shape::Object(fields) => Item(fields).serialize(serializer),
-            Shape::Objects(fields) => [Item(fields)].serialize(serializer),
-            Shape::Texts => [MODEL].serialize(serializer),
+            Shape::Object(_) => serializer.serialize_map(Some(0))?.end(),
+            Shape::Objects(_) | Shape::Texts | Shape::Values => serializer.collect_seq([""; 0]),
         }
-    }
-}
-
-fn text(name: &str) -> &'static str {
-    match name {
-        "id" | "modelId" | "bestModel" => MODEL,
-        "name" | "modelName" => "Atlas 2",
-        "provider" => "meridian",
-        "tier" => "pro",
-        "key_prefix" => "sg_live_4fQm",
-        "methodVersion" => "2.0",
-        _ => "…",
-    }
-}
-
-fn number(name: &str) -> f64 {
-    match name {
-        "pValue" => 0.003,
-        "availability" => 0.998,
-        "weight" | "slopePerDay" => 0.25,
-        "delta" => 0.5,
-        "noise" => 1.1,
-        "signalledStatistic" => 12.7,
-        "standardError" | "scoreDeviation" => 1.2,
-        "drop" | "magnitude" | "worstAxisLoss" => 6.5,
-        "priceInput" => 3.0,
-        "priceOutput" => 15.0,
-        "latencyMs" => 840.0,
-        "confidenceLower" => 79.9,
-        "confidenceUpper" => 84.3,
-        "statistic" => 4.1,
-        "threshold" => 12.0,
-        _ => 82.1,
     }
 }
 
@@ -101,7 +206,7 @@ impl<'a> Answer<'a> {
             period: takes(Param::Period).then_some(Period::Latest.word()),
             sort_by: takes(Param::SortBy).then_some(SortBy::Combined.word()),
             count: 1,
-            data: [Item(endpoint.item)],
+            data: [Item::of(endpoint)],
         }
     }
 }
@@ -119,4 +224,99 @@ pub(super) fn value(value: &impl Serialize) -> serde_json::Value {
 /// A value as JSON text on one line, fields in their order.
 pub(super) fn text_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("the keys are texts and no number is infinite")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::keys::ApplicationId;
+    use crate::routes::ENDPOINTS;
+
+    fn items() -> Vec<(&'static Endpoint, Value)> {
+        ENDPOINTS.iter().map(|endpoint| (endpoint, value(&Item::of(endpoint)))).collect()
+    }
+
+    /// The values of a sample all the way down, with their paths.
+    fn leaves(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
+        match value {
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, inner)| leaves(&format!("{path}.{name}"), inner, into));
+            }
+            Value::Array(all) => all.iter().for_each(|inner| leaves(path, inner, into)),
+            leaf @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                into.push((path.to_owned(), leaf.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_field_has_a_value_of_its_own_and_every_value_a_field() {
+        let mut used = BTreeSet::new();
+        for endpoint in &ENDPOINTS {
+            for field in endpoint.item {
+                let path = format!("{}.{}", endpoint.name, field.name);
+                assert!(ABSENT.contains(&path.as_str()) || said(&path).is_some(), "{path} has no value");
+                used.extend([field.name.to_owned(), path]);
+            }
+        }
+        for (path, _) in VALUES.iter().filter(|(path, _)| *path != "lastRun") {
+            assert!(used.contains(*path), "{path} is the value of no field");
+        }
+    }
+
+    #[test]
+    fn the_samples_agree_with_themselves_and_each_other() {
+        for (endpoint, item) in items() {
+            let name = endpoint.name;
+            let mut all = Vec::new();
+            leaves(name, &item, &mut all);
+            assert!(all.iter().all(|(_, leaf)| leaf != "…"), "{name}");
+            let number = |field: &str| item[field].as_f64();
+            let score = number("currentScore").or(number("score"));
+            if let (Some(low), Some(score), Some(high)) =
+                (number("confidenceLower"), score, number("confidenceUpper"))
+            {
+                assert!(low < score && score < high, "{name}");
+            }
+            if let (Some(runs), Some(failed)) = (number("runs"), number("failedRuns")) {
+                assert!(failed < runs, "{name}");
+                if let Some(availability) = number("availability") {
+                    assert!((availability - (runs - failed) / runs).abs() < 0.001, "{name}");
+                }
+            }
+            let lost = number("drop").or(number("magnitude"));
+            let before = number("baselineScore").or(number("previousScore"));
+            if let (Some(lost), Some(before), Some(now)) = (lost, before, score) {
+                assert!((before - now - lost).abs() < 0.01, "{name}");
+            }
+            for weights in ["suiteWeights", "axisWeights"] {
+                let Some(weights) = item[weights].as_array() else { continue };
+                let sum: f64 = weights.iter().map(|one| one["weight"].as_f64().unwrap()).sum();
+                assert!((sum - 1.0).abs() < 1e-9, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sample_of_me_is_one_that_a_gateway_could_send() {
+        let me = items().into_iter().find(|(endpoint, _)| endpoint.name == "me").unwrap().1;
+        me["application"]["id"].as_str().unwrap().parse::<ApplicationId>().unwrap();
+        for limit in me["limits"].as_array().unwrap() {
+            let number = |field: &str| limit[field].as_u64().unwrap();
+            assert_eq!(number("used") + number("remaining"), number("limit"));
+        }
+    }
+
+    #[test]
+    fn a_failed_run_has_no_score_and_the_runs_of_a_model_are_those_of_its_suites() {
+        let model = items().into_iter().find(|(endpoint, _)| endpoint.name == "model").unwrap().1;
+        let of_suites: u64 =
+            model["suites"].as_array().unwrap().iter().map(|suite| suite["runs"].as_u64().unwrap()).sum();
+        let number = |field: &str| model[field].as_u64().unwrap();
+        assert_eq!(of_suites, number("runs") - number("failedRuns"));
+    }
 }

@@ -4,7 +4,7 @@
 //! rendered where they are made, and tests hold them against the API description.
 
 use super::field::Field;
-use super::field::Shape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
+use super::field::Shape::{Flag, Instant, Integer, Object, Objects, Text, Values, Words};
 use super::field::{field, nullable};
 
 /// The fields of every successful answer, in their order. All of them are always present.
@@ -38,7 +38,12 @@ pub const ERROR: &[Field] = &[
 pub const ERROR_SOMETIMES: &[Field] = &[
     field("limit", Object(LIMIT), "On 429: which limit was hit, and when to come back."),
     field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 of a parameter: which one."),
-    field("allowed", Texts, "With `param`: the values it may have, for this key."),
+    field(
+        "allowed",
+        Values,
+        "With `param`: the values that this key may use. A list of words; for `limit` and `id` the JSON Schema of a value \
+         (`type` with `minimum` and `maximum`, or with `pattern`).",
+    ),
 ];
 
 /// The fields of `limit`.

@@ -95,7 +95,7 @@ pub static CODES: [Row; 21] = [
         condition: "The key's requests per minute are used up.",
         remedy: "Wait as many seconds as `Retry-After` says." },
     Row { code: Code::TooManyRefusals, status: StatusCode::TOO_MANY_REQUESTS, word: "too_many_refusals", title: "Too many refused requests",
-        condition: "More than 60 requests a minute were refused (or asked for `/me`). Valid requests are not affected.",
+        condition: "The guard is used up: too many requests of this minute were refused or asked for `/me`. Valid requests are not affected.",
         remedy: "Correct the requests; wait as many seconds as `Retry-After` says." },
     Row { code: Code::HeadersTooLarge, status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, word: "headers_too_large", title: "Request head too large",
         condition: "The request head is larger than 16 KiB or has more than 64 header fields.",

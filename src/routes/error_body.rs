@@ -6,20 +6,22 @@
 
 use std::io::Write as _;
 
+use serde::Serialize;
+
 use super::codes::Row;
-use super::{API_VERSION, Param};
+use super::{API_VERSION, Allowed, Param};
 
 /// What every error says.
 #[derive(Debug)]
 pub struct ErrorBody<'a> {
     row: &'static Row,
     message: &'a str,
-    param: Option<(Param, Vec<&'static str>)>,
+    param: Option<(Param, Allowed)>,
 }
 
 impl<'a> ErrorBody<'a> {
-    /// An error of this code, with the parameter that it is about and what would do for it.
-    pub fn new(row: &'static Row, message: &'a str, param: Option<(Param, Vec<&'static str>)>) -> Self {
+    /// An error of this code, with the parameter that it is about and the values this caller may use.
+    pub fn new(row: &'static Row, message: &'a str, param: Option<(Param, Allowed)>) -> Self {
         Self { row, message, param }
     }
 
@@ -28,17 +30,16 @@ impl<'a> ErrorBody<'a> {
         let Row { status, word, .. } = self.row;
         let status = status.as_u16();
         put(body, format_args!("\"success\":false,\"version\":\"{API_VERSION}\",\"status\":{status},"));
-        put(body, format_args!("\"code\":\"{word}\",\"message\":{}", quoted(self.message)));
+        put(body, format_args!("\"code\":\"{word}\",\"message\":{}", json(self.message)));
         if let Some((param, allowed)) = &self.param {
-            let allowed: Vec<String> = allowed.iter().map(|word| quoted(word)).collect();
-            put(body, format_args!(",\"param\":\"{}\",\"allowed\":[{}]", param.name(), allowed.join(",")));
+            let (name, allowed) = (param.name(), json(allowed));
+            put(body, format_args!(",\"param\":\"{name}\",\"allowed\":{allowed}"));
         }
     }
 }
 
-/// A text as JSON has it.
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a text is always JSON")
+fn json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("texts, numbers and lists of them are always JSON")
 }
 
 fn put(body: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
@@ -54,8 +55,12 @@ mod tests {
     fn its_members_are_json_whatever_the_message_says() {
         let message = "say \"24h\" or \\ and\nnothing else";
         let mut body = vec![b'{'];
-        ErrorBody::new(Code::InvalidPeriod.row(), message, Some((Param::Period, vec!["24h", "7d"])))
-            .write(&mut body);
+        ErrorBody::new(
+            Code::InvalidPeriod.row(),
+            message,
+            Some((Param::Period, Allowed::Words(vec!["24h", "7d"]))),
+        )
+        .write(&mut body);
         body.push(b'}');
         let read: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let expected = serde_json::json!({

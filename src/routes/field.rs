@@ -54,6 +54,8 @@ pub enum Shape {
     Objects(&'static [Field]),
     /// A list of texts.
     Texts,
+    /// The values of a parameter: a list of texts, or an object of JSON Schema's keywords.
+    Values,
 }
 
 pub(super) const fn field(name: &'static str, shape: Shape, meaning: &'static str) -> Field {

@@ -3,6 +3,7 @@
 //! Pure. The gateway resolves requests by these tables and the public pages are printed from them, so that neither
 //! can say what the other does not. Not for: anything that knows a caller, a time or a socket.
 
+mod allowed;
 mod answers;
 pub mod bodies;
 pub mod codes;
@@ -16,8 +17,9 @@ mod selection;
 pub mod shapes;
 mod table;
 
+pub use allowed::Allowed;
 pub use error_body::ErrorBody;
 pub use key::{DocumentKey, ModelId};
-pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
+pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment, query_names};
 pub use selection::{BadSelection, Selection};
 pub use table::{API_BASE, API_VERSION, ENDPOINTS, Endpoint, Found, Route, find};

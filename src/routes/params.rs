@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::allowed::Allowed;
 use super::codes::Code;
 
 /// A parameter that some endpoint takes.
@@ -57,10 +58,9 @@ pub struct BadParam {
 }
 
 impl BadParam {
-    /// What the caller is told. Says nothing that the caller sent.
-    pub fn message(&self) -> String {
-        let (name, allowed) = (self.param.name(), self.param.allowed().join(", "));
-        format!("`{name}` {}. Allowed: {allowed}.", self.problem)
+    /// The message for a caller who may use these values. It repeats nothing that the caller sent.
+    pub fn message(&self, allowed: &Allowed) -> String {
+        format!("`{}` {}. Allowed: {allowed}.", self.param.name(), self.problem)
     }
 }
 
@@ -171,13 +171,16 @@ impl Param {
         }
     }
 
-    /// The values it may have, as the documents and the errors say it.
-    pub fn allowed(self) -> Vec<&'static str> {
+    /// The values it may have, whatever the tier.
+    pub fn allowed(self) -> Allowed {
         match self {
-            Self::Id => vec!["[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"],
-            Self::Period => Period::ALL.map(Period::word).to_vec(),
-            Self::SortBy => SortBy::ALL.map(SortBy::word).to_vec(),
-            Self::Limit => vec!["an integer from 1 to 100"],
+            Self::Id => Allowed::Pattern {
+                expression: "[A-Za-z0-9][A-Za-z0-9._:-]{0,127}",
+                words: "a letter or digit, then up to 127 letters, digits, dots, underscores, colons or hyphens",
+            },
+            Self::Period => Allowed::Words(Period::ALL.map(Period::word).to_vec()),
+            Self::SortBy => Allowed::Words(SortBy::ALL.map(SortBy::word).to_vec()),
+            Self::Limit => Allowed::Range { minimum: 1, maximum: Limit::MAX },
         }
     }
 }
@@ -220,6 +223,11 @@ pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadPara
         }
     }
     Ok(query)
+}
+
+/// The names of a query's parameters, decoded once. What cannot be decoded has none.
+pub fn query_names(raw: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    raw.split('&').filter_map(|pair| decode(pair.split_once('=').map_or(pair, |(name, _)| name), true))
 }
 
 fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam> {

@@ -8,7 +8,7 @@ use scoregate::gateway::{NewApplication, TermsByTier};
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
 use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
 
-use crate::client::{Ask, Connection};
+use crate::client::{Answer, Ask, Connection};
 use crate::raw::lasting;
 use crate::world::{Customer, World, good};
 
@@ -50,6 +50,12 @@ async fn auth_a_key_is_taken_from_either_header_and_from_both_if_they_agree() {
 async fn auth_every_way_to_send_no_key_is_told_that_one_is_required() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
+    // The message alone may say where the key was sent instead.
+    let code = |told: &Answer| {
+        let mut body = lasting(told);
+        body.as_object_mut().unwrap().remove("message");
+        body
+    };
     let known = world.get(ME).send().await;
     for headers in [
         &[("Authorization", "")][..],
@@ -67,7 +73,7 @@ async fn auth_every_way_to_send_no_key_is_told_that_one_is_required() {
         &[("Proxy-Authorization", &format!("Bearer {key}"))],
     ] {
         let told = me(&world, headers).send().await;
-        assert_eq!((told.status, lasting(&told)), (401, lasting(&known)), "{headers:?}");
+        assert_eq!((told.status, code(&told)), (401, code(&known)), "{headers:?}");
         assert_eq!(told.code(), "api_key_required", "{headers:?}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"api_key_required\"}").await, 14);
@@ -81,6 +87,45 @@ async fn auth_a_key_in_the_query_is_never_read() {
         let told = world.get(&format!("{ME}?{name}={key}")).send().await;
         assert_eq!(told.code(), "api_key_required", "{name}");
         assert!(!told.fingerprint.contains(&key));
+    }
+}
+
+#[tokio::test]
+async fn auth_a_key_in_the_wrong_place_is_refused_with_the_place_where_it_belongs() {
+    let world = World::with(WIDE, good).await;
+    let Customer { key, .. } = world.customer("pro").await;
+    let belongs = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
+    let said = async |target: &str, header: Option<&str>| {
+        let ask = world.get(target);
+        let told = match header {
+            Some(value) => ask.header("Authorization", value),
+            None => ask,
+        };
+        let told = told.send().await;
+        assert_eq!((told.status, told.code().as_str()), (401, "api_key_required"), "{target} {header:?}");
+        assert!(!told.header("www-authenticate").is_empty() && !told.fingerprint.contains(&key));
+        told.json()["message"].as_str().unwrap().to_owned()
+    };
+    let names = ["api_key", "apikey", "api-key", "key", "token", "access_token", "X-API-Key", "API%5fKEY"];
+    for name in names {
+        let message = said(&format!("{ME}?x=1&{name}={key}"), None).await;
+        let expected = format!(
+            "A key in the query string is never read. {belongs} Rotate a key that was sent in a URL: URLs are logged on \
+             the way."
+        );
+        assert_eq!(message, expected, "{name}");
+    }
+    for value in [&format!("Basic {key}"), "basic dTpw", &format!("Token {key}"), &key] {
+        let message = said(ME, Some(value)).await;
+        assert_eq!(message, format!("The Authorization header does not use the Bearer scheme. {belongs}"));
+    }
+    // What is no name of a key is none of our business, and neither is what an empty header says.
+    for target in [ME, "/api/v1/me?monkey=1", "/api/v1/me?x=key", "/api/v1/me?%zz=1"] {
+        let message = said(target, Some("Bearer")).await;
+        assert_eq!(
+            message, "No key was sent. Send `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+            "{target}"
+        );
     }
 }
 

@@ -67,6 +67,43 @@ async fn the_curl_that_a_demo_prints_gets_the_rankings() {
     program.stop().with(0);
 }
 
+/// The targets of the curls on a page: what is between the quotes of its URLs.
+fn curls(html: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    for block in html.split("<code>").skip(1) {
+        let block = block.split("</code>").next().unwrap();
+        let bare: String = block
+            .split('<')
+            .enumerate()
+            .map(|(at, part)| if at == 0 { part } else { part.split_once('>').unwrap().1 })
+            .collect();
+        let code = bare.replace("&quot;", "\"").replace("&amp;", "&");
+        if !code.contains("curl ") {
+            continue;
+        }
+        let url = code.split('"').find(|text| text.starts_with("http")).unwrap_or_else(|| panic!("{code}"));
+        targets.push(url[url.find("/api/v1").unwrap()..].to_owned());
+    }
+    targets
+}
+
+#[tokio::test]
+async fn every_curl_of_the_docs_is_answered_in_the_demo() {
+    let program = demo(None);
+    let printed = Printed::by(&program);
+    let visitor = printed.visit().await;
+    let key = &printed.keys.iter().find(|(tier, _)| tier == "pro").unwrap().1;
+    let docs = visitor.get("/docs", key).send().await;
+    let targets = curls(&String::from_utf8(docs.body).unwrap());
+    assert!(targets.len() >= 15, "{targets:?}");
+    for target in &targets {
+        let told = visitor.get(target, key).send().await;
+        assert_eq!(told.status, 200, "{target}: {}", String::from_utf8_lossy(&told.body));
+    }
+    assert!(targets.iter().any(|target| target.starts_with("/api/v1/models/atlas-4-large/history")));
+    program.stop().with(0);
+}
+
 #[test]
 fn a_demo_that_is_told_to_stop_ends_in_order_and_leaves_nothing_behind() {
     for signal in ["TERM", "INT"] {

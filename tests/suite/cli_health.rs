@@ -28,6 +28,25 @@ fn the_exit_code_says_whether_a_server_is_ready() {
 }
 
 #[test]
+fn health_finds_the_server_by_its_data_directory_or_its_configuration_as_other_commands_do() {
+    let place = TempDir::new().unwrap();
+    let server = Program::serve(place.path(), &BUILT_IN);
+    let (_, side) = server.ports();
+    let data_dir = place.path().to_str().unwrap();
+    assert_eq!(run(&["health", "--data-dir", data_dir]).with(0).out, "ready\n");
+    let file = place.path().join("scoregate.toml");
+    // What else is wrong with a file that is being edited does not matter.
+    std::fs::write(&file, format!("listen = 7\n[admin]\nlisten = \"{side}\"\n")).unwrap();
+    let config = ["health", "--config", file.to_str().unwrap()];
+    assert_eq!(run(&config).with(0).out, "ready\n");
+    server.stop().with(0);
+    let gone = run(&["health", "--data-dir", data_dir]).with(1);
+    assert!(gone.err.contains("scoregate.sock") && gone.err.contains("no answer"), "{gone:?}");
+    assert!(run(&config).with(1).err.contains(&side.to_string()));
+    assert!(run(&["health", "--config", "nothing.toml"]).with(1).err.contains("nothing.toml"));
+}
+
+#[test]
 fn a_server_that_is_not_ready_and_one_that_does_not_answer_are_not_healthy() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let side = listener.local_addr().unwrap();

@@ -153,7 +153,7 @@ fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
         (&["revoke", &id, "--key", "sg_live_nope"], "keys show"),
         (&["create", "--name", "", "--tier", "pro"], "1 to 200"),
         (&["create", "--name", "n", "--tier", "pro", "--expires-at", "soon"], "2027-01-31T00:00:00Z"),
-        (&["create", "--name", "n", "--tier", "pro", "--day-limit", "0"], "at least 1"),
+        (&["create", "--name", "n", "--tier", "pro", "--day", "0"], "at least 1"),
         (&["rotate", &id, "--expires-at", "soon"], "2027-01-31T00:00:00Z"),
         (&["rotate", &id, "--expires-at", "2020-01-31T00:00:00Z"], "future"),
         (&["set-limits", &id], "--minute"),
@@ -174,6 +174,43 @@ fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
     }
     let nowhere = run(&["keys", "list", "--data-dir", "/nowhere/at/all"]).with(1);
     assert!(nowhere.err.contains("/nowhere/at/all") && nowhere.err.contains("--data-dir"));
+}
+
+#[test]
+fn limits_have_one_name_wherever_they_are_set() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    for [minute, day] in [["--minute", "--day"], ["--minute-limit", "--day-limit"]] {
+        let made = keys.json(&["create", "--name", "n", "--tier", "pro", minute, "7", day, "70"]);
+        let made = &made["application"];
+        assert_eq!((made["minute_limit"].as_u64(), made["day_limit"].as_u64()), (Some(7), Some(70)));
+        let id = made["id"].as_str().unwrap();
+        let set = keys.json(&["set-limits", id, minute, "8", day, "none"]);
+        assert_eq!((set["minute_limit"].as_u64(), &set["day_limit"]), (Some(8), &Value::Null));
+    }
+    for verb in ["create", "set-limits"] {
+        let help = keys.run(&[verb, "--help"]).with(0).out;
+        assert!(
+            help.contains("--minute <") && help.contains("--day <") && !help.contains("-limit <"),
+            "{help}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
+    let directory = TempDir::new().unwrap();
+    for place in [directory.path().to_owned(), directory.path().join("not/there/yet")] {
+        let (application, key) = Keys(&place).create("pro");
+        let program = Program::serve(&place, &BUILT_IN);
+        let visitor = Visitor::to(program.public()).await;
+        assert_eq!(visitor.who_am_i(&key).await, Ok(("pro".into(), application)));
+        program.stop().with(0);
+    }
+    let state = directory.path().join("said");
+    let create = ["keys", "create", "--name", "n", "--tier", "pro", "--data-dir", state.to_str().unwrap()];
+    assert!(run(&create).with(0).err.contains("a new store was created in"), "a mistyped path is noticed");
+    assert!(!run(&create).with(0).err.contains("new store"), "the second key finds the store of the first");
 }
 
 #[test]

@@ -116,12 +116,97 @@ fn a_file_that_is_not_there_and_a_variable_that_is_no_setting_are_problems_too()
 }
 
 #[test]
-fn the_sample_configuration_is_valid_as_it_is() {
+fn the_sample_configuration_can_be_appended_to() {
     let place = TempDir::new().unwrap();
     let file = place.path().join("sample.toml");
-    std::fs::write(&file, run(&["check", "--sample"]).with(0).out).unwrap();
-    let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
-    assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""));
+    let sample = run(&["check", "--sample"]).with(0).out;
+    for more in [
+        "upstream = \"built-in\"\n",
+        "[upstream]\nurl = \"http://127.0.0.1:4000/api/v1\"\n",
+        "upstream = \"built-in\"\n[admin]\nlisten = \"127.0.0.1:1\"\n[tiers.one]\nminute = 1\nday = 1\npaid = true\n",
+    ] {
+        std::fs::write(&file, format!("{sample}{more}")).unwrap();
+        let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
+        assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""), "{more}");
+    }
+    // As it is printed it lacks the backend, and nothing else.
+    std::fs::write(&file, sample).unwrap();
+    let bare = run(&["check", "--config", file.to_str().unwrap()]).with(1);
+    assert!(bare.err.starts_with("upstream: ") && bare.err.lines().count() == 1, "{}", bare.err);
+}
+
+#[test]
+fn check_takes_the_file_that_the_environment_names_as_serve_does() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("named.toml");
+    std::fs::write(&file, "upstrem = 1\n").unwrap();
+    let named = [("SCOREGATE_CONFIG", file.to_str().unwrap())];
+    assert!(run_with(&["check"], &named).with(1).err.contains("upstrem: "));
+    let other = place.path().join("other.toml");
+    std::fs::write(&other, "upstream = \"built-in\"\n").unwrap();
+    assert_eq!(run_with(&["check", "--config", other.to_str().unwrap()], &named).with(0).err, "");
+    assert!(run_with(&["check", "--sample"], &named).with(0).out.contains("# [upstream]"));
+}
+
+#[test]
+fn check_names_every_file_that_is_missing_beside_all_else_that_is_wrong() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("files.toml");
+    let tls =
+        |name: &str| format!("[tls.{name}]\ncertificate = \"/no/{name}.pem\"\nkey = \"/no/{name}.key\"\n");
+    let text = format!(
+        "upstrem = 1\n[admin]\ntoken_file = \"/no/token\"\n[upstream]\nurl = \"http://127.0.0.1:1\"\n\
+         credential_file = \"/no/credential\"\n{}{}",
+        tls("a"),
+        tls("b")
+    );
+    std::fs::write(&file, text).unwrap();
+    let told = run(&["check", "--config", file.to_str().unwrap()]).with(1).err;
+    for words in
+        ["/no/token", "/no/credential", "/no/a.pem", "/no/a.key", "/no/b.pem", "/no/b.key", "upstrem: "]
+    {
+        assert_eq!(told.matches(words).count(), 1, "{words} in {told}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_told_by_line_and_never_repeated() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("bad.toml");
+    let shown = file.to_str().unwrap();
+    for (text, words) in [
+        ("[admin]\ntoken = \"s3cret", "line 2, character "),
+        (
+            "listen = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"\n",
+            "line 2, character 1: this setting or table is",
+        ),
+        ("[upstream]\nurl = s3cret\n", "write `name = value`, with texts in double quotes"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let told = run(&["check", "--config", shown]).with(1).err;
+        assert!(told.starts_with(&format!("{shown}: line ")) && told.contains(words), "{told}");
+        assert!(!told.contains("s3cret") && told.lines().count() == 1, "{told}");
+    }
+}
+
+#[test]
+fn a_line_that_is_no_json_is_told_in_a_sentence() {
+    let place = TempDir::new().unwrap();
+    let archive = place.path().join("runs.db");
+    let import = ["scoring", "import", "-", "--archive", archive.to_str().unwrap()];
+    for (line, sentence) in [
+        (
+            "not json",
+            "standard input:1: line: not valid JSON at byte 2: a value must be an object, a list, a number, ",
+        ),
+        ("{\"id\":1}", "standard input:1: id: write a text in double quotes\n"),
+        ("{\"id\":\"a\"", "standard input:1: line: the JSON ends too early, at byte 9: "),
+    ] {
+        let told = crate::shell::run_fed(&import, line.as_bytes()).with(1).err;
+        assert!(told.starts_with(sentence), "{line}: {told}");
+    }
+    let help = run(&["scoring", "import", "--help"]).with(0).out;
+    assert!(help.contains("`cost` (US dollars, 0 if it was free) are required"), "{help}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 /// Headers of the transport, which the documents need not mention.
 const TRANSPORT: &[&str] = &["content-length", "connection"];
 /// Further headers of the pages that need no key.
-const PAGES: &[&str] = &["content-security-policy", "referrer-policy"];
+const PAGES: &[&str] = &["content-security-policy", "referrer-policy", "location"];
 
 /// Further headers of an OPTIONS that a browser sends before a request, where CORS is configured.
 const PREFLIGHT: &[&str] =
@@ -301,7 +301,8 @@ impl Rules {
     /// Holds an answer against them.
     pub fn check(&self, method: &str, target: &str, answer: &Answer) {
         let path = target.split('?').next().unwrap();
-        let is_page = matches!(path, "/" | "/docs" | "/openapi.json" | "/healthz") && answer.status < 400;
+        let pages = ["/", "/docs", "/docs/", "/openapi.json", "/healthz", "/robots.txt", "/favicon.ico"];
+        let is_page = pages.contains(&path) && answer.status < 400;
         for (name, _) in &answer.headers {
             let documented = HEADERS.iter().any(|header| header.name.eq_ignore_ascii_case(name));
             let in_place = (is_page && PAGES.contains(&&**name))

@@ -166,7 +166,8 @@ fn check_body(row: &Row, told: &Answer, problem: bool) {
     }
     if let Some(param) = param(row.code) {
         assert_eq!(body["param"], param, "{}", row.word);
-        assert!(body["allowed"].as_array().is_some_and(|values| values.iter().all(Json::is_string)));
+        let words = body["allowed"].as_array().is_some_and(|values| values.iter().all(Json::is_string));
+        assert!(words || body["allowed"]["type"].is_string(), "{}", body["allowed"]);
     }
     if problem {
         assert_eq!((&body["type"], &body["detail"]), (&body["docs"], &body["message"]), "{}", row.word);
@@ -268,11 +269,61 @@ async fn codes_a_free_key_that_asks_for_latest_is_told_what_it_may_ask() {
     assert_eq!(case.ask.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
 }
 
+/// What `allowed` of a refused request says, and its message.
+async fn allowed(tier: &str, target: &str) -> (Json, String) {
+    let case = caller(tier, target).await;
+    let body = case.send(case.ask.clone()).await.json();
+    (body["allowed"].clone(), body["message"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn codes_allowed_periods_are_those_of_this_key() {
+    let free = serde_json::json!(["24h", "7d", "1m"]);
+    let paid = serde_json::json!(["latest", "24h", "7d", "1m"]);
+    for target in
+        ["/api/v1/models?period=7D", "/api/v1/incidents?period=", "/api/v1/models?period=1m&period=1m"]
+    {
+        let (values, message) = allowed("free", target).await;
+        assert_eq!(values, free, "{target}");
+        assert!(message.ends_with("Allowed: 24h, 7d, 1m."), "{target}: {message}");
+        let (values, message) = allowed("pro", target).await;
+        assert_eq!(values, paid, "{target}");
+        assert!(message.ends_with("Allowed: latest, 24h, 7d, 1m."), "{target}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
+    let (limit, message) = allowed("free", "/api/v1/incidents?limit=0").await;
+    assert_eq!(limit, serde_json::json!({"type": "integer", "minimum": 1, "maximum": 100}));
+    assert!(message.ends_with("Allowed: an integer from 1 to 100."), "{message}");
+    let (id, message) = allowed("pro", "/api/v1/models/a%2Fb").await;
+    assert_eq!(id["type"], "string");
+    assert!(message.ends_with("127 letters, digits, dots, underscores, colons or hyphens."), "{message}");
+    let schema = jsonschema::validator_for(&id).unwrap();
+    for good in ["a", "7", "atlas-4.1:thinking", &"x".repeat(128)] {
+        assert!(schema.is_valid(&good.into()), "{good}");
+    }
+    for bad in ["", "-a", "a/b", "a b", &"x".repeat(129)] {
+        assert!(!schema.is_valid(&bad.into()), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn codes_one_request_is_not_spoken_of_as_several() {
+    let limited = case(Code::RateLimitExceeded).await.unwrap();
+    let message = limited.ask.send().await.json()["message"].clone();
+    assert_eq!(message, "The limit of 1 request a minute is used up. Retry in 60 s.");
+    let guarded = case(Code::TooManyRefusals).await.unwrap();
+    let message = guarded.ask.send().await.json()["message"].clone();
+    assert_eq!(message, "The limit of 1 refused request a minute is used up. Retry in 60 s.");
+}
+
 #[tokio::test]
 async fn codes_the_day_s_message_says_the_quota_and_the_reset() {
     let case = case(Code::QuotaExceeded).await.unwrap();
     let told = case.ask.send().await;
-    let words = "The daily quota of 1 requests is spent. It resets at 2026-11-22T00:00:00Z.";
+    let words = "The daily quota of 1 request is spent. It resets at 2026-11-22T00:00:00Z.";
     assert_eq!(told.json()["message"], words);
     assert_eq!(told.number("retry-after"), 43_200);
 }

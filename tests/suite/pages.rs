@@ -4,11 +4,13 @@ use crate::client::Connection;
 use crate::raw::{After, exchange};
 use crate::world::{World, good};
 
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 6] = [
     ("/", "text/html; charset=utf-8"),
     ("/docs", "text/html; charset=utf-8"),
     ("/openapi.json", "application/json"),
     ("/healthz", "text/plain; charset=utf-8"),
+    ("/robots.txt", "text/plain; charset=utf-8"),
+    ("/favicon.ico", "image/x-icon"),
 ];
 
 #[tokio::test]
@@ -22,7 +24,7 @@ async fn pages_need_no_key_and_cost_nothing() {
             assert_eq!(told.number("x-ratelimit-remaining"), 1, "{page}");
         }
     }
-    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 12);
+    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 18);
     assert!(world.backend.received().is_empty());
 }
 
@@ -44,7 +46,7 @@ async fn pages_answer_a_head_with_the_same_headers_and_no_body() {
 #[tokio::test]
 async fn pages_answer_304_to_who_has_them() {
     let world = World::new().await;
-    for page in ["/", "/docs", "/openapi.json"] {
+    for page in ["/", "/docs", "/openapi.json", "/robots.txt", "/favicon.ico"] {
         let etag = world.get(page).send().await.header("etag").to_owned();
         assert!(etag.starts_with('"') && etag.ends_with('"'), "{page}: {etag}");
         for method in ["GET", "HEAD"] {
@@ -70,11 +72,50 @@ async fn pages_may_load_nothing_and_be_framed_by_nobody() {
         {
             assert!(policy.split("; ").any(|known| known == part), "{page}: {policy}");
         }
-        assert!(!policy.contains("script-src"), "{page}: {policy}");
+        let scripts: Vec<&str> = policy.split("; ").filter(|part| part.starts_with("script-src")).collect();
+        assert!(scripts.len() == 1 && scripts[0].starts_with("script-src 'sha256-"), "{page}: {policy}");
         assert_eq!(told.header("x-content-type-options"), "nosniff", "{page}");
         assert_eq!(told.header("referrer-policy"), "no-referrer", "{page}");
     }
     assert_eq!(world.get("/healthz").send().await.header("x-content-type-options"), "nosniff");
+}
+
+#[tokio::test]
+async fn pages_docs_with_a_slash_leads_to_docs_for_good() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    let mut connection = Connection::open(world.address()).await;
+    for method in ["GET", "HEAD"] {
+        for target in ["/docs/", "/docs/?api_key=secret"] {
+            let told = connection.ask(world.ask(method, target)).await;
+            assert_eq!((told.status, told.header("location")), (308, "/docs"), "{method} {target}");
+            assert_eq!((told.body.len(), told.number("content-length")), (0, 0));
+            assert_eq!(told.number("x-ratelimit-remaining"), 1, "it costs nothing");
+        }
+    }
+    assert_eq!(connection.ask(world.ask("OPTIONS", "/docs/")).await.status, 204);
+    assert_eq!(connection.ask(world.ask("POST", "/docs/")).await.code(), "method_not_allowed");
+    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"3xx\"}").await, 4);
+}
+
+#[tokio::test]
+async fn pages_robots_may_read_the_docs_and_not_the_api() {
+    let world = World::new().await;
+    let told = String::from_utf8(world.get("/robots.txt").send().await.body).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines, ["User-agent: *", "Allow: /docs", "Disallow: /api/v1/"]);
+}
+
+#[tokio::test]
+async fn pages_the_icon_is_a_picture_that_browsers_keep() {
+    let world = World::new().await;
+    let told = world.get("/favicon.ico").send().await;
+    // An icon file of one picture, 16 by 16 in 32 bits a pixel, which is all of the rest.
+    assert_eq!(told.body[..8], [0, 0, 1, 0, 1, 0, 16, 16]);
+    let [length, at] = [14, 18].map(|from| u32::from_le_bytes(told.body[from..from + 4].try_into().unwrap()));
+    assert_eq!((length + at) as usize, told.body.len());
+    assert_eq!(told.header("cache-control"), "private, max-age=86400");
+    let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
+    assert!(docs.contains("<link rel=\"icon\" href=\"/favicon.ico\">"));
 }
 
 #[tokio::test]
@@ -83,9 +124,19 @@ async fn pages_are_found_by_their_exact_path_and_whatever_their_query() {
     for target in ["/?x", "/docs?period=7D", "/openapi.json?%zz", "/healthz?a=b&a=b"] {
         assert_eq!(world.get(target).send().await.status, 200, "{target}");
     }
-    for target in
-        ["/docs/", "/Docs", "//docs", "/%64ocs", "/healthz/", "/openapi.json/", "/index.html", "/./docs"]
-    {
+    for target in [
+        "/docs//",
+        "/docs/x",
+        "/Docs",
+        "//docs",
+        "/favicon.ico/",
+        "/robots.txt/",
+        "/%64ocs",
+        "/healthz/",
+        "/openapi.json/",
+        "/index.html",
+        "/./docs",
+    ] {
         assert_eq!(world.get(target).send().await.code(), "api_key_required", "{target}");
     }
 }

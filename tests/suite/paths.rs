@@ -30,7 +30,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
     (b"/api/v1/models/atlas//history", LOST), (b"/api/v1/models/atlas/history/", LOST),
     (b"/api/v1/models/atlas/./history", LOST), (b"/api/v1/models/atlas/history/..", LOST),
     (b"/api/v1/models/...", ID), (b"/api/v1/models/.atlas", ID), (b"/api/v1/drift/", LOST), (b"/api/v1/drift", LOST),
-    (b"/api/v1/drift/..", LOST), (b"/docs/../api/v1/models", LOST), (b"/docs/", LOST), (b"//docs", LOST), (b"/./", LOST),
+    (b"/api/v1/drift/..", LOST), (b"/docs/../api/v1/models", LOST), (b"/docs//", LOST), (b"//docs", LOST), (b"/./", LOST),
     // The same, percent-encoded.
     (b"/api/v1/%2e/models", LOST), (b"/api/v1/%2e%2e/v1/models", LOST), (b"/%2e%2e/api/v1/models", LOST),
     (b"/api/v1%2fmodels", LOST), (b"/api%2fv1%2fmodels", LOST), (b"/%2fapi/v1/models", LOST), (b"%2fapi/v1/models", BARE),
@@ -68,7 +68,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
     (b"/api/v1/modelss", LOST), (b"/api/v1models", LOST), (b"/api/v1/models/atlas/x", LOST), (b"/api/v1/models/-", ID),
     (b"/api/v1/models/_atlas", ID), (b"/api/v1/models/:id", ID), (b"/api/v1/models/{id}", ID), (b"/api/v1/models/*", ID),
     (b"/api/v1/models/a+b", ID), (b"/api/v1/models/a,b", ID), (b"/api/v1/models/a@b", ID), (b"/api/v1/models/a~", ID), (b"/api/v1/models/a=b", ID),
-    (b"/metrics", LOST), (b"/admin", LOST), (b"/healthz/", LOST), (b"/favicon.ico", LOST), (b"/.env", LOST), (b"/.git/config", LOST),
+    (b"/metrics", LOST), (b"/admin", LOST), (b"/healthz/", LOST), (b"/favicon.png", LOST), (b"/.env", LOST), (b"/.git/config", LOST),
     // Bytes that are no ASCII, or no target at all.
     ("/api/v1/models/ätlas".as_bytes(), BAD), ("/api/v1/mödels".as_bytes(), BAD), ("/api/v1/models?x=ä".as_bytes(), BAD),
     (b"/api/v1/models/\xff", BARE), (b"/api/v1/models/\xc0\xaf", BARE), (b"/api/v1/models/a\x00", BARE), (b"/api/v1/models/a\x0b", BARE),

@@ -133,6 +133,31 @@ async fn what_means_no_document_is_refused_in_words_and_nothing_is_purged() {
 }
 
 #[tokio::test]
+async fn what_the_command_line_lists_is_what_it_purges_document_by_document() {
+    let directory = TempDir::new().unwrap();
+    let place = directory.path().to_str().unwrap();
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(program.public()).await;
+    let (_, key) = Keys(directory.path()).create("pro");
+    for target in
+        [MODELS, "/api/v1/incidents?limit=7&period=7d", "/api/v1/alerts", "/api/v1/models?sortBy=7axis"]
+    {
+        assert_eq!(visitor.get(target, &key).send().await.status, 200);
+    }
+    let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", place]].concat()).with(0);
+    let table = cache(&["list"]).out;
+    let documents: Vec<&str> =
+        table.lines().skip(1).filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(documents.len(), 4, "{table}");
+    for (purged, document) in documents.iter().enumerate() {
+        assert_eq!(cache(&["purge", document, "--hard"]).out, "purged: 1\n", "{document}");
+        let left = cache(&["list", "--json"]).json();
+        assert_eq!(left["documents"].as_array().map(Vec::len), Some(3 - purged), "{document}");
+    }
+    program.stop().with(0);
+}
+
+#[tokio::test]
 async fn the_command_line_lists_and_purges_on_a_running_server_and_says_that_a_stopped_one_has_none() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
@@ -145,7 +170,7 @@ async fn the_command_line_lists_and_purges_on_a_running_server_and_says_that_a_s
         assert_eq!(visitor.get(target, &key).send().await.status, 200);
     }
     let listed = cache(&["list"]).with(0).out;
-    assert!(listed.contains("models period=24h sortBy=combined") && listed.contains("index"), "{listed}");
+    assert!(listed.contains("/api/v1/models?period=24h&sortBy=combined") && listed.contains("/api/v1/index"));
     assert_eq!(cache(&["purge", "/api/v1/index", "--hard"]).with(0).out, "purged: 1\n");
     let left = cache(&["list", "--json"]).with(0).json();
     assert_eq!(left["documents"].as_array().map(Vec::len), Some(1));

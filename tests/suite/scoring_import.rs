@@ -86,7 +86,7 @@ fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_wou
     let score = good[0].split("\"correctness\":").nth(1).unwrap().split(',').next().unwrap();
     let score = format!("\"correctness\":{score}");
     let rows = [
-        (bad(&score, "\"correctness\":NaN"), "trials[0].scores.correctness", "expected"),
+        (bad(&score, "\"correctness\":NaN"), "trials[0].scores.correctness", "not valid JSON at byte"),
         (bad(&score, "\"correctness\":1.2"), "trials[0].scores.correctness", "a number from 0 to 1"),
         (bad("\"time\":\"20", "\"time\":\"21"), "time", "in the future"),
         (bad("\"coding\"", "\"chess\""), "suite", "write one of coding, reasoning, tooling"),
@@ -95,7 +95,7 @@ fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_wou
             "id",
             "is there with other content",
         ),
-        ("null".into(), "line", "invalid type: null"),
+        ("null".into(), "line", "write a JSON object"),
         ("\u{0}".repeat(2_000_000), "line", "is longer than 1048576 bytes"),
     ];
     let mut text = format!("{}\n\n", good.join("\n"));

@@ -100,7 +100,7 @@ async fn the_log_says_more_when_it_is_told_to_until_the_settings_are_read_again(
         (r#"{"level":"info\n,warn"}"#, "write error"),
         (r#"{"level":""}"#, "write error"),
         (r#"{"level":"debug","for":"1h"}"#, "for"),
-        ("", "EOF"),
+        ("", "the text is empty"),
     ] {
         let refused = level(body).await;
         assert_eq!(refused.status, 400, "{body}");

@@ -6,7 +6,7 @@ use crate::{File, found, none, tree};
 
 /// The layers, lowest first. Modules of one layer do not name each other.
 const LAYERS: [&[&str]; 9] = [
-    &["clock", "secret", "telemetry"],
+    &["clock", "json", "secret", "telemetry"],
     &["keys", "limits", "routes"],
     &["store", "cache", "scoring"],
     &["upstream", "pages"],

@@ -10,6 +10,7 @@ use super::bodies::{
 use super::{Command, Problem};
 use crate::admin::lines::{Fields, read_json};
 use crate::admin::query::Pairs;
+use crate::json;
 use crate::keys::ApplicationId;
 use crate::store::AuditAsk;
 
@@ -165,8 +166,7 @@ fn known(id: &str) -> Result<ApplicationId, Problem> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::bad(format!("the body is not as it should be: {error}")))
+    json::read(body).map_err(|bad| Problem::bad(format!("the body cannot be read: {bad}")))
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use crate::store::AuditAsk;
 pub(super) enum Verb {
     /// Create an application with its first key, and print the key.
     #[command(
-        after_help = "Example:\n  scoregate keys create --name 'Weather site' --tier pro --data-dir DIR"
+        after_help = "Examples:\n  scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
+        scoregate keys create --name 'Weather site' --tier pro --day 50000 --data-dir DIR\n\n\
+        It works before the first start of the server: a store is created in a data directory that has none."
     )]
     Create {
         /// Its name, for people.
@@ -21,11 +23,11 @@ pub(super) enum Verb {
         #[arg(long)]
         tier: String,
         /// Requests a minute, in place of the tier's.
-        #[arg(long, value_name = "N")]
-        minute_limit: Option<u32>,
+        #[arg(long, alias = "minute-limit", value_name = "N")]
+        minute: Option<u32>,
         /// Requests a day, in place of the tier's.
-        #[arg(long, value_name = "N")]
-        day_limit: Option<u32>,
+        #[arg(long, alias = "day-limit", value_name = "N")]
+        day: Option<u32>,
         /// How to reach its owner.
         #[arg(long)]
         contact: Option<String>,
@@ -96,10 +98,10 @@ pub(super) enum Verb {
         /// The application.
         id: ApplicationId,
         /// Requests a minute; `none` for the tier's. What is not said stays.
-        #[arg(long, value_name = "N|none", value_parser = limit, required_unless_present = "day")]
+        #[arg(long, alias = "minute-limit", value_name = "N|none", value_parser = limit, required_unless_present = "day")]
         minute: Option<Amend<u32>>,
         /// Requests a day; `none` for the tier's.
-        #[arg(long, value_name = "N|none", value_parser = limit)]
+        #[arg(long, alias = "day-limit", value_name = "N|none", value_parser = limit)]
         day: Option<Amend<u32>>,
     },
     /// Say when an application's keys end.
@@ -160,7 +162,8 @@ impl Verb {
     /// The command it is.
     pub(super) fn into_command(self) -> Command {
         match self {
-            Self::Create { name, tier, minute_limit, day_limit, contact, note, expires_at } => {
+            Self::Create { name, tier, minute, day, contact, note, expires_at } => {
+                let (minute_limit, day_limit) = (minute, day);
                 Command::Create(NewKey { name, tier, minute_limit, day_limit, contact, note, expires_at })
             }
             Self::List { after, most } => Command::List { after, most },

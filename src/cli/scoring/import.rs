@@ -35,8 +35,9 @@ A line is one run, as a JSON object:
   {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
    "suite":"coding","time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,
    "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
-Scores go from 0 to 1, prices are US dollars for a million tokens and may be left out, a cost is US dollars. A trial
-that failed has {"failure":{"reason":"timeout"}} in place of scores; a run that failed has that in place of trials.
+Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) are required in every trial
+that has scores. Prices are US dollars for a million tokens and may be left out. A trial that failed
+has {"failure":{"reason":"timeout"}} in place of scores; a run that failed has that in place of trials.
 Suites are coding, reasoning and tooling; reasons are timeout, throttled, unreachable and unusable, and a run's may have
 a "detail" in words.
 

@@ -7,6 +7,7 @@ mod errors;
 mod reference;
 
 use super::PagesConfig;
+use super::colour::Language;
 use super::html::{code_block, escape, fill, prose, push, table};
 use super::sample::{self, Answer};
 use crate::keys::Tier;
@@ -14,6 +15,7 @@ use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
 
 const CSS: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("docs.js");
 const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
 
@@ -44,20 +46,23 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
 
 fn section(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
+        "script" => SCRIPT.to_owned(),
+        "model_note" => model_note(config).to_owned(),
         "endpoint_links" => reference::links(),
         "error_links" => errors::links(),
         "quick_start" => quick_start(config),
         "envelope_example" => {
             let answer = Answer::of(Route::Models.endpoint(), &config.version, &config.license);
-            code_block("An answer of /models", &sample::pretty(&answer))
+            code_block("An answer of /models", Language::Json, &sample::pretty(&answer))
         }
         "envelope_fields" => reference::envelope(),
         "endpoint_table" => reference::overview(),
         "endpoints" => {
-            ENDPOINTS.iter().map(|row| reference::endpoint(row, config, &address(config))).collect()
+            let (base, model) = (address(config), model(config));
+            ENDPOINTS.iter().map(|row| reference::endpoint(row, config, &base, model)).collect()
         }
         "parameters" => reference::parameters(),
-        "error_example" => code_block("An error", &errors::example(config)),
+        "error_example" => code_block("An error", Language::Json, &errors::example(config)),
         "error_fields" => errors::fields(),
         "errors" => errors::all(),
         "tiers" => tiers(&config.tiers),
@@ -81,17 +86,30 @@ fn host_note(config: &PagesConfig) -> &'static str {
     }
 }
 
+/// The model that the examples of requests ask for: a stand-in where none is known.
+fn model(config: &PagesConfig) -> &str {
+    config.example_model.as_deref().unwrap_or("MODEL_ID")
+}
+
+fn model_note(config: &PagesConfig) -> &'static str {
+    if config.example_model.is_some() {
+        ""
+    } else {
+        "<p class=\"note\"><code>MODEL_ID</code> stands for an <code>id</code> of the models list.</p>"
+    }
+}
+
 fn quick_start(config: &PagesConfig) -> String {
     let base = address(config);
     let examples = [
-        ("curl", include_str!("quick_start.sh")),
-        ("JavaScript", include_str!("quick_start.mjs")),
-        ("Python", include_str!("quick_start.py")),
+        ("curl", Language::Hash, include_str!("quick_start.sh")),
+        ("JavaScript", Language::Slashes, include_str!("quick_start.mjs")),
+        ("Python", Language::Hash, include_str!("quick_start.py")),
     ];
     let mut html = String::new();
-    for (language, text) in examples {
+    for (name, language, text) in examples {
         let text = text.replace("KEY_PREFIX", &config.key_prefix).replace("BASE_ADDRESS", &base);
-        push(&mut html, format_args!("<h3>{language}</h3>\n{}", code_block(language, text.trim_end())));
+        push(&mut html, format_args!("<h3>{name}</h3>\n{}", code_block(name, language, text.trim_end())));
     }
     html
 }

@@ -1,12 +1,13 @@
 //! The reference parts of the docs page: endpoints, fields, parameters, headers.
 
+use super::super::colour::Language;
 use super::super::html::{code, code_block, escape, prose, push, stacking_table};
 use super::super::sample::{self, Answer};
 use crate::pages::PagesConfig;
 use crate::routes::bodies::ENVELOPE;
 use crate::routes::headers::HEADERS;
 use crate::routes::shapes::{Field, Presence, Shape};
-use crate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
+use crate::routes::{Allowed, ENDPOINTS, Endpoint, Param, Period, SortBy};
 
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
@@ -44,7 +45,7 @@ fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
 }
 
 /// All of one endpoint.
-pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str) -> String {
+pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let id = anchor(row);
     let mut html = format!("<section class=\"endpoint\" id=\"{id}\" aria-labelledby=\"{id}-title\">\n");
     let path = row.documented_path().replace("{id}", ":id");
@@ -63,14 +64,14 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str) -> Stri
             parameters,
         ));
     }
-    html.push_str(&code_block(&format!("Request for {path}"), &request(row, base)));
+    html.push_str(&code_block(&format!("Request for {path}"), Language::Hash, &request(row, base, model)));
     push(
         &mut html,
         format_args!("<h4>Fields of {}</h4>\n", if row.one { "the one item" } else { "an item" }),
     );
     html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, rows("", row.item)));
     let example = sample::pretty(&Answer::of(row, &config.version, &config.license));
-    let example = code_block(&format!("Answer of {path}"), &example);
+    let example = code_block(&format!("Answer of {path}"), Language::Json, &example);
     push(&mut html, format_args!("<details><summary>Example answer</summary>\n{example}</details>\n"));
     let codes: Vec<_> =
         row.codes().map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word)).collect();
@@ -84,9 +85,8 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str) -> Stri
     html
 }
 
-fn request(row: &Endpoint, base: &str) -> String {
-    let path: Vec<_> =
-        row.segments.iter().map(|part| if *part == ":id" { sample::MODEL } else { part }).collect();
+fn request(row: &Endpoint, base: &str, model: &str) -> String {
+    let path: Vec<_> = row.segments.iter().map(|part| if *part == ":id" { model } else { part }).collect();
     let query: Vec<_> =
         row.takes.iter().map(|param| format!("{}={}", param.name(), example(*param))).collect();
     let mark = if query.is_empty() { "" } else { "?" };
@@ -105,11 +105,10 @@ fn example(param: Param) -> &'static str {
 
 /// The values of a parameter, as HTML.
 fn allowed(param: Param) -> String {
-    match param {
-        Param::Id | Param::Period | Param::SortBy => {
-            param.allowed().into_iter().map(code).collect::<Vec<_>>().join(", ")
-        }
-        Param::Limit => escape(&param.allowed().concat()),
+    match param.allowed() {
+        Allowed::Words(words) => words.into_iter().map(code).collect::<Vec<_>>().join(", "),
+        Allowed::Pattern { expression, .. } => code(expression),
+        range @ Allowed::Range { .. } => escape(&range.to_string()),
     }
 }
 
@@ -148,7 +147,8 @@ pub(super) fn rows(path: &str, fields: &[Field]) -> Vec<Vec<String>> {
             | Shape::Integer
             | Shape::Flag
             | Shape::Words(_)
-            | Shape::Texts => {}
+            | Shape::Texts
+            | Shape::Values => {}
         }
     }
     rows
@@ -168,6 +168,7 @@ fn type_words(field: &Field) -> String {
         Shape::Object(_) => "object".into(),
         Shape::Objects(_) => "array of objects".into(),
         Shape::Texts => "array of strings".into(),
+        Shape::Values => "array of strings, or object".into(),
     };
     words.push_str(match field.presence {
         Presence::Always => "",

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use sha2::{Digest as _, Sha256};
+
 use super::*;
 use crate::keys::{Rights, TierLimits};
 use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
@@ -73,18 +75,71 @@ fn every_link_within_the_page_leads_somewhere_and_no_anchor_stands_twice() {
 }
 
 #[test]
-fn the_pages_load_nothing() {
+fn the_pages_load_nothing_but_the_icon() {
     let html = default() + &landing(&PagesConfig::default());
-    let banned = ["<script", "<img", "<iframe", " src=", " style=", "@import", "url(", "@font-face"];
+    assert_eq!(html.matches("<script").count(), 1, "the one of the docs page");
+    assert!(html.contains("<script>") && !SCRIPT.contains("fetch(") && !SCRIPT.contains("http"));
+    let banned = ["<img", "<iframe", " src=", " style=", "@import", "url(", "@font-face"];
     for banned in banned.into_iter().chain([" onclick=", " onload=", " onerror="]) {
         assert!(!html.contains(banned), "{banned}");
     }
     let outside: HashSet<_> = attributes("href").into_iter().filter(|link| link.contains(':')).collect();
     for link in outside {
         let documents = ["https://www.rfc-editor.org/rfc/", "https://datatracker.ietf.org/doc/"];
-        assert!(link == "data:," || documents.iter().any(|lead| link.starts_with(lead)), "{link}");
+        assert!(documents.iter().any(|lead| link.starts_with(lead)), "{link}");
     }
-    assert_eq!(html.matches("<link ").count(), 2, "the icon that is none, so that no browser asks for one");
+    assert_eq!(html.matches("<link ").count(), 2, "the icon of each");
+    assert_eq!(html.matches("<link rel=\"icon\" href=\"/favicon.ico\">").count(), 2);
+}
+
+#[test]
+fn the_policy_allows_the_script_of_the_page_and_no_other() {
+    // A browser hashes what is between the tags.
+    let html = default();
+    let script = html.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+    let hash = base64(&Sha256::digest(script.as_bytes()));
+    let policy = crate::pages::CONTENT_SECURITY_POLICY;
+    assert!(
+        policy.contains(&format!("; script-src 'sha256-{hash}'; ")),
+        "the script's hash is sha256-{hash}"
+    );
+    assert_eq!(policy.matches("script").count(), 1);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for part in bytes.chunks(3) {
+        let number =
+            part.iter().enumerate().fold(0u32, |sum, (at, byte)| sum | u32::from(*byte) << (16 - 8 * at));
+        for at in 0..4 {
+            let letter = LETTERS[(number >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= part.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+#[test]
+fn a_model_that_is_not_known_is_a_placeholder_and_is_said_to_be_one() {
+    let unknown = default();
+    assert!(
+        unknown.contains("/models/MODEL_ID/history") && unknown.contains("<code>MODEL_ID</code> stands for")
+    );
+    assert!(!unknown.contains("/drift/atlas"));
+    let known = page(&PagesConfig { example_model: Some("m-1".into()), ..PagesConfig::default() });
+    assert!(known.contains("/models/m-1/history") && !known.contains("MODEL_ID"));
+}
+
+#[test]
+fn examples_are_coloured() {
+    let html = default();
+    for span in [
+        "<span class=\"k\">&quot;currentScore&quot;</span>: <span class=\"n\">82.1</span>",
+        "<span class=\"w\">curl</span> -H",
+    ] {
+        assert!(html.contains(span), "{span}");
+    }
 }
 
 #[test]
@@ -109,11 +164,11 @@ fn text_from_the_settings_is_escaped() {
             rights: Rights::paid(),
             limits: TierLimits { minute: 1, day: 2 },
         }],
+        example_model: Some(evil.into()),
         guard_per_minute: 7,
     };
     for html in [page(&config), landing(&config)] {
-        assert!(!html.contains("<script"));
-        assert!(!html.contains("\"'&{{"));
+        assert!(!html.contains("<script>\"") && !html.contains("\"'&{{"));
         assert!(html.contains("&lt;script&gt;&quot;&#39;&amp;{{license}}"));
     }
     assert!(page(&config).contains("7 refused requests a minute"));

@@ -18,6 +18,8 @@ use responses::Responses;
 struct Document {
     openapi: &'static str,
     info: Value,
+    #[serde(rename = "externalDocs")]
+    external_docs: Value,
     servers: Value,
     security: Value,
     tags: Value,
@@ -34,6 +36,7 @@ pub(super) fn document(config: &PagesConfig) -> String {
     let document = Document {
         openapi: "3.1.0",
         info: info(config),
+        external_docs: json!({ "url": "/docs", "description": "The documentation." }),
         servers: json!([{ "url": config.base() }]),
         security: json!([{ "bearer": [] }, { "header": [] }]),
         tags: tags(),
@@ -56,7 +59,8 @@ fn info(config: &PagesConfig) -> Value {
         "summary": "Benchmark data on AI models, read-only.",
         "description": "Rankings, a global index, alerts, incidents, provider status, analytics and drift signatures. \
             Every request needs a key. Scores change about once an hour. Any method other than GET, HEAD and OPTIONS \
-            is a 405, any other path a 404. The documentation is at `/docs`.",
+            is a 405, any other path a 404. No key is needed for `/`, `/docs`, `/openapi.json`, `/healthz`, `/robots.txt` \
+            and `/favicon.ico`, which are not under the base address.",
         "termsOfService": "/docs#terms",
         "license": { "name": config.license },
     })

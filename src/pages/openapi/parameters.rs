@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schemas::reference;
+use super::schemas::{insert, reference};
 use crate::pages::sample;
 use crate::routes::{Endpoint, Limit, Param, Period, SortBy};
 
@@ -26,20 +26,14 @@ pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
 
 fn parameter(param: Param) -> Value {
     let (place, schema) = match param {
-        Param::Id => {
-            let pattern: String = ["^", &param.allowed().concat(), "$"].concat();
-            ("path", json!({ "type": "string", "pattern": pattern, "examples": [sample::MODEL] }))
-        }
+        Param::Id => ("path", schema_with(param, "examples", json!([sample::MODEL]))),
         // No `default`: it depends on the plan, as the description says.
         Param::Period => ("query", json!({ "type": "string", "enum": Period::ALL.map(Period::word) })),
         Param::SortBy => (
             "query",
             json!({ "type": "string", "enum": SortBy::ALL.map(SortBy::word), "default": SortBy::Combined.word() }),
         ),
-        Param::Limit => (
-            "query",
-            json!({ "type": "integer", "minimum": 1, "maximum": Limit::MAX, "default": Limit::DEFAULT.get() }),
-        ),
+        Param::Limit => ("query", schema_with(param, "default", Limit::DEFAULT.get().into())),
     };
     json!({
         "name": param.name(),
@@ -48,6 +42,13 @@ fn parameter(param: Param) -> Value {
         "description": param.meaning(),
         "schema": schema,
     })
+}
+
+/// The schema that an error states for a parameter, and one more keyword.
+fn schema_with(param: Param, keyword: &str, value: Value) -> Value {
+    let mut schema = sample::value(&param.allowed());
+    insert(&mut schema, keyword, value);
+    schema
 }
 
 fn if_none_match() -> Value {

@@ -169,6 +169,10 @@ fn of_shape(shape: &Shape) -> (Vec<&'static str>, Value) {
         Shape::Object(fields) => (vec!["object"], object(fields, &[])),
         Shape::Objects(fields) => (vec!["array"], json!({ "items": object(fields, &[]) })),
         Shape::Texts => (vec!["array"], json!({ "items": { "type": "string" } })),
+        // `items` binds arrays only and `required` objects only.
+        Shape::Values => {
+            (vec!["array", "object"], json!({ "items": { "type": "string" }, "required": ["type"] }))
+        }
     }
 }
 
@@ -185,7 +189,8 @@ fn narrow(schema: &mut Value, property: &str, with: Value) {
     }
 }
 
-fn insert(schema: &mut Value, key: &str, value: Value) {
+/// Adds a keyword to a schema.
+pub(super) fn insert(schema: &mut Value, key: &str, value: Value) {
     if let Some(schema) = schema.as_object_mut() {
         schema.insert(key.to_owned(), value);
     }

@@ -149,7 +149,7 @@ fn what_only_paid_keys_see_is_said_and_a_backend_may_send_more() {
     let field = &document["components"]["schemas"]["ModelItem"]["properties"]["latestScore"];
     assert_eq!(field["x-paid-only"], true);
     assert!(field["description"].as_str().unwrap().contains("Paid plans only"));
-    let mut item = sample::value(&Item(Route::Model.endpoint().item));
+    let mut item = sample::value(&Item::of(Route::Model.endpoint()));
     item["somethingNew"] = json!({"a": 1});
     item["currentScore"] = json!("unavailable");
     assert!(validator(&document, &schemas::reference("schemas", "ModelItem")).is_valid(&item));

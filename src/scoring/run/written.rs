@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Wall;
+use crate::json;
 use crate::routes::ModelId;
 
 use super::{BadRun, Failure, Model, Outcome, Run, Suite, Trial};
@@ -284,21 +285,10 @@ fn written_failure(failure: Failure, detail: Option<&str>) -> WrittenFailure<'_>
     WrittenFailure { reason: failure.word().into(), detail: detail.map(Cow::from) }
 }
 
-/// Where a line that could not be read goes wrong. It is read once more: following the path costs twice as much, and is
-/// only worth it here.
+/// What is wrong with a line that could not be read.
 fn not_written_so(line: &str) -> BadRun {
-    let mut reader = serde_json::Deserializer::from_str(line);
-    match serde_path_to_error::deserialize::<_, WrittenRun<'_>>(&mut reader) {
-        Ok(_) => BadRun::new("line", "goes on after its object; write one object a line"),
-        Err(error) => {
-            let path = error.path().to_string();
-            // An object that breaks off leaves the path open.
-            let field = if path == "." || path.ends_with('?') { "line" } else { path.as_str() };
-            // A line is a file of its own to the reader; which line it was, the caller knows.
-            let problem = error.inner().to_string().replace(" at line 1 column ", ", at byte ");
-            BadRun::new(field, problem)
-        }
-    }
+    let bad = json::explain::<WrittenRun<'_>>(line.as_bytes());
+    BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem)
 }
 
 #[cfg(test)]
@@ -344,13 +334,18 @@ mod tests {
                 "trials[0].scores.spec",
                 "1.2 is no score; write a number from 0 to 1",
             ),
-            ("\"spec\":0.8", "\"spec\":NaN", "trials[0].scores.spec", "expected"),
+            ("\"spec\":0.8", "\"spec\":NaN", "trials[0].scores.spec", "not valid JSON at byte"),
             ("\"spec\":0.8", "\"spec\":1e999", "trials[0].scores.spec", "out of range"),
-            ("\"spec\":0.8", "\"spec\":\"0.8\"", "trials[0].scores.spec", "invalid type: string"),
-            ("\"spec\":0.8,", "", "trials[0].scores", "missing field `spec`"),
+            ("\"spec\":0.8", "\"spec\":\"0.8\"", "trials[0].scores.spec", "write a number"),
+            ("\"spec\":0.8,", "", "trials[0].scores", "the field `spec` is missing"),
             ("\"latencyMs\":4200", "\"latencyMs\":-1", "trials[0].latencyMs", "-1 is no amount"),
             ("\"latencyMs\":4200,", "", "trials[0].latencyMs", "is missing"),
-            ("\"cost\":0.031", "\"costs\":0.031", "trials[0].costs", "unknown field `costs`, expected"),
+            (
+                "\"cost\":0.031",
+                "\"costs\":0.031",
+                "trials[0].costs",
+                "there is no such field; the fields are `scores`",
+            ),
             ("\"coding\"", "\"poetry\"", "suite", "write one of coding, reasoning, tooling"),
             ("2026-11-21T11:02:03Z", "2026-11-21T12:01:01Z", "time", "is in the future"),
             ("2026-11-21T11:02:03Z", "yesterday", "time", "is no instant; write one such as"),
@@ -359,11 +354,11 @@ mod tests {
             ("\"atlas\"", "\"../atlas\"", "model.id", "begin with a letter or digit"),
             ("\"Atlas\"", "\"\"", "model.name", "is empty"),
             ("\"priceInput\":5", "\"priceInput\":-5", "model.priceInput", "-5 is no amount"),
-            ("\"trials\":[", "\"trials\":[],\"spare\":[", "spare", "unknown field"),
-            ("}}]}", "}}]} {", "line", "goes on after its object"),
-            ("}}]}", "}}]", "line", "EOF"),
-            ("\"id\":\"r-1\",", "", "line", "missing field `id`"),
-            ("\"id\":\"r-1\"", "\"id\":\"r-1\",\"id\":\"r-2\"", "line", "duplicate field `id`"),
+            ("\"trials\":[", "\"trials\":[],\"spare\":[", "spare", "there is no such field"),
+            ("}}]}", "}}]} {", "line", "something follows the end"),
+            ("}}]}", "}}]", "line", "ends too early"),
+            ("\"id\":\"r-1\",", "", "line", "the field `id` is missing"),
+            ("\"id\":\"r-1\"", "\"id\":\"r-1\",\"id\":\"r-2\"", "line", "the field `id` is there twice"),
             ("}}]}", "}}],\"failure\":{\"reason\":\"timeout\"}}", "trials", "either `trials` or a `failure`"),
         ];
         for (from, to, field, problem) in rows {

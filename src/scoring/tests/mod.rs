@@ -88,6 +88,7 @@ fn check_field(value: &Value, field: &Field, of: &str) {
         Shape::Integer => value.is_u64(),
         Shape::Flag => value.is_boolean(),
         Shape::Words(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+        Shape::Values => false,
         Shape::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
         Shape::Object(fields) => {
             check_object(value, fields, of);

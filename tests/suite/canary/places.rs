@@ -83,9 +83,11 @@ impl Canary {
         let (key, encoded) = (&self.key, encoded(&self.key));
         let below = ["", "api/v1/", "api/v1/models/", "api/v1/models/x-", "api/v1/drift/", "docs/"];
         let paths = below.iter().flat_map(|path| [format!("/{path}{key}"), format!("/{path}{encoded}")]);
-        let queries = ["key", "api_key", "period", "sortBy", "limit", "task"].iter().flat_map(|name| {
-            ["models", "incidents", "index", "me"].map(|path| format!("/api/v1/{path}?{name}={key}"))
-        });
+        let queries = ["key", "api_key", "token", "access_token", "period", "sortBy", "limit", "task"]
+            .iter()
+            .flat_map(|name| {
+                ["models", "incidents", "index", "me"].map(|path| format!("/api/v1/{path}?{name}={key}"))
+            });
         let odd = [
             format!("/api/v1/models/{key}/history"),
             format!("/api/v1/models/{key}-x"),
@@ -115,6 +117,7 @@ impl Canary {
             format!("x-{key}"),
             format!("{key}.1"),
             format!("Bearer {key}"),
+            format!("Basic {key}"),
             format!("\"{key}\""),
             format!("key={key}; {key}, for={key}"),
             format!("00-{key}-b7ad6b7169203331-01"),

@@ -99,7 +99,7 @@ pub const SUFFIXES: &[Row] = &[
     lost("a dollar and a file behind /me", b"GET /api/v1/me$x.css HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n"),
     lost("/me by way of a directory of files", b"GET /assets/..%2fapi/v1/me HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n"),
     lost("/me by way of a page", b"GET /docs/%2e%2e/api/v1/me HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n"),
-    lost("a file that every site has", b"GET /robots.txt HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n"),
+    lost("a file that every site has", b"GET /humans.txt HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n"),
     stays("a file in the query of /me", b"GET /api/v1/me?/x.css HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n", OK),
     stays("a file in the fragment of /me", b"GET /api/v1/me#/x.css HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n", OK),
     lost("a file behind a model", b"GET /api/v1/models/atlas/x.css HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n"),

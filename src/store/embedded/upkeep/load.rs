@@ -14,6 +14,7 @@ use super::super::fault::Fault;
 use super::super::{file, schema, sound};
 use super::lines::{Counts, FORMAT, Head, Line, VERSION};
 use super::look;
+use crate::json;
 use crate::keys::Digest;
 
 /// The longest line that is read; ours have a few hundred bytes.
@@ -58,13 +59,13 @@ fn lines(from: &Path, store: &Connection) -> Result<(), Fault> {
         }
         let wrong = |reason: &dyn std::fmt::Display| Fault::Record(format!("line {number}: {reason}"));
         if number == 1 {
-            let head: Head = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
+            let head: Head = json::read(&text).map_err(|bad| wrong(&bad))?;
             if head.format != FORMAT || head.version != VERSION {
                 let found = head.version;
                 return Err(wrong(&format!("version {found} is not known here, only {VERSION}")));
             }
         } else {
-            let line: Line = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
+            let line: Line = json::read(&text).map_err(|bad| wrong(&bad))?;
             if let Line::End(end) = line {
                 let sha256 = Digest::from_bytes(hash.finalize().into()).to_string();
                 let is_over = file.fill_buf()?.is_empty();

@@ -1,0 +1,207 @@
+//! JSON that somebody else wrote: read whole, or refused in a sentence that names the field and says what would do.
+//!
+//! The sentence never repeats a value: it may be a secret in the wrong place. Not for: bodies of the backend, which are
+//! passed through unread.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::error::Category;
+
+/// What is wrong with a text that should be JSON of some shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadJson {
+    /// The field, such as `trials[0].cost`; none if the text as a whole is meant.
+    pub field: Option<String>,
+    /// What is wrong and what would do.
+    pub problem: String,
+}
+
+impl fmt::Display for BadJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{field}: {}", self.problem),
+            None => f.write_str(&self.problem),
+        }
+    }
+}
+
+impl std::error::Error for BadJson {}
+
+/// Reads a text.
+pub fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, BadJson> {
+    serde_json::from_slice(text).map_err(|_| explain::<T>(text))
+}
+
+/// What is wrong with a text that could not be read. It is read once more: following the path costs twice as much.
+pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+        Ok(_) => BadJson { field: None, problem: "something follows the end of the JSON; remove it".into() },
+        Err(error) => {
+            let path = error.path().to_string();
+            // A text that breaks off leaves the path open.
+            let field = (path != "." && !path.ends_with('?')).then_some(path);
+            BadJson { field, problem: sentence(error.inner()) }
+        }
+    }
+}
+
+fn sentence(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let message = text.split_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+    let place = match error.line() {
+        0 | 1 => format!("byte {}", error.column()),
+        line => format!("line {line}, byte {}", error.column()),
+    };
+    match error.classify() {
+        Category::Eof if error.column() == 0 => "the text is empty; write a JSON object".into(),
+        Category::Eof => {
+            format!(
+                "the JSON ends too early, at {place}: a closing quotation mark, bracket or brace is missing"
+            )
+        }
+        Category::Syntax | Category::Io => format!("not valid JSON at {place}: {}", syntax(message)),
+        Category::Data => shape(message),
+    }
+}
+
+/// The parser's words for what it met, in those of somebody who writes JSON.
+fn syntax(message: &str) -> &str {
+    match message {
+        "expected ident" | "expected value" => {
+            "a value must be an object, a list, a number, a text in double quotes, true, false or null"
+        }
+        "key must be a string" => "the name of a field must be in double quotes",
+        "expected `:`" => "a colon must follow the name of a field",
+        "expected `,` or `}`" => "a comma or a closing brace must follow a field",
+        "expected `,` or `]`" => "a comma or a closing bracket must follow an item of a list",
+        "trailing comma" => "no comma may stand before a closing brace or bracket",
+        "trailing characters" => "something follows the end of the JSON; remove it",
+        other => other,
+    }
+}
+
+/// What is wrong with JSON that is well formed.
+fn shape(message: &str) -> String {
+    if let Some(name) = message.strip_prefix("missing field ") {
+        return format!("the field {name} is missing");
+    }
+    if let Some(name) = message.strip_prefix("duplicate field ") {
+        return format!("the field {name} is there twice; keep one");
+    }
+    if let Some((_, known)) = message.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
+        return format!("there is no such field; the fields are {}", list(known));
+    }
+    if let Some((_, known)) = message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", "))
+    {
+        return format!("that is not one of {}", list(known));
+    }
+    let found = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    match found.and_then(|rest| rest.rsplit_once(", expected ")) {
+        Some((_, wanted)) => format!("write {}", kind(wanted)),
+        None => message.to_owned(),
+    }
+}
+
+/// Names without the words before them.
+fn list(known: &str) -> &str {
+    known.trim_start_matches("expected ").trim_start_matches("one of ")
+}
+
+/// A type by its name in the program, in the words of JSON.
+fn kind(wanted: &str) -> &str {
+    match wanted.split(' ').next().unwrap_or_default() {
+        "struct" | "map" | "internally" | "adjacently" => "a JSON object",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative and not too large",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        _ => match wanted {
+            "a string" | "string" | "a borrowed string" | "str" => "a text in double quotes",
+            "a boolean" => "true or false",
+            "a sequence" => "a list in brackets",
+            "a map" => "a JSON object",
+            other => other,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only whether they can be read matters")]
+    struct Order {
+        name: String,
+        count: u32,
+        #[serde(default)]
+        price: Option<f64>,
+        #[serde(default)]
+        parts: Vec<BTreeMap<String, bool>>,
+        #[serde(default)]
+        kind: Option<Kind>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Kind {
+        Large,
+        Small,
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_a_sentence_that_says_what_would_do() {
+        for (text, sentence) in [
+            ("", "the text is empty; write a JSON object"),
+            (
+                "not json",
+                "not valid JSON at byte 2: a value must be an object, a list, a number, a text in double quotes, true, false or null",
+            ),
+            ("{name: 1}", "not valid JSON at byte 2: the name of a field must be in double quotes"),
+            (r#"{"name" "x"}"#, "not valid JSON at byte 9: a colon must follow the name of a field"),
+            (
+                r#"{"name":"x","count":1,}"#,
+                "not valid JSON at byte 23: no comma may stand before a closing brace or bracket",
+            ),
+            (
+                "{\"name\":\"x\",\n\"count\"=1}",
+                "not valid JSON at line 2, byte 8: a colon must follow the name of a field",
+            ),
+            (
+                r#"{"name":"x""#,
+                "the JSON ends too early, at byte 11: a closing quotation mark, bracket or brace is missing",
+            ),
+            (r#"{"name":"x","count":1} {}"#, "something follows the end of the JSON; remove it"),
+            (r#"{"name":"x"}"#, "the field `count` is missing"),
+            (r#"{"name":"x","name":"y"}"#, "the field `name` is there twice; keep one"),
+            (r#"{"name":7,"count":1}"#, "name: write a text in double quotes"),
+            (
+                r#"{"name":"x","count":"s3cret"}"#,
+                "count: write a whole number that is not negative and not too large",
+            ),
+            (
+                r#"{"name":"x","count":-1}"#,
+                "count: write a whole number that is not negative and not too large",
+            ),
+            (r#"{"name":"x","count":1,"price":"s3cret"}"#, "price: write a number"),
+            (r#"{"name":"x","count":1,"parts":{}}"#, "parts: write a list in brackets"),
+            (r#"{"name":"x","count":1,"parts":["s3cret"]}"#, "parts[0]: write a JSON object"),
+            (r#"{"name":"x","count":1,"parts":[{"a":2}]}"#, "parts[0].a: write true or false"),
+            (r#"{"name":"x","count":1,"kind":"s3cret"}"#, "kind: that is not one of `large` or `small`"),
+            (
+                r#"{"name":"x","count":1,"nmae":1}"#,
+                "nmae: there is no such field; the fields are `name`, `count`, `price`, `parts`, `kind`",
+            ),
+            ("[1]", "[0]: write a text in double quotes"),
+            ("7", "write a JSON object"),
+        ] {
+            let bad = read::<Order>(text.as_bytes()).unwrap_err().to_string();
+            assert_eq!(bad, sentence, "{text}");
+        }
+        read::<Order>(br#"{"name":"x","count":1,"kind":"small","parts":[]}"#).unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+//! Colours for the code on the docs page: texts, numbers, words and comments, in spans that the style sheet knows.
+//!
+//! It is done once at start, so the colours need no script. Not for: understanding code; what is not recognised stays
+//! plain.
+
+use super::escape::{escape, push};
+
+/// What a block of code is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    /// JSON: names and values have different colours.
+    Json,
+    /// A shell or Python, whose comments begin with `#`.
+    Hash,
+    /// JavaScript, whose comments begin with `//`.
+    Slashes,
+}
+
+impl Language {
+    fn comment(self) -> Option<&'static str> {
+        match self {
+            Self::Json => None,
+            Self::Hash => Some("#"),
+            Self::Slashes => Some("//"),
+        }
+    }
+
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Json => &["true", "false", "null"],
+            Self::Hash => &["curl", "export", "import", "with", "for", "in", "as", "print"],
+            Self::Slashes => &["const", "await", "if", "throw", "new", "for", "of"],
+        }
+    }
+}
+
+/// Code as HTML with colours.
+pub(super) fn coloured(language: Language, code: &str) -> String {
+    let (mut html, mut rest, mut before) = (String::with_capacity(code.len() * 2), code, '\n');
+    while let Some(first) = rest.chars().next() {
+        let (class, length) = token(language, before, first, rest);
+        let (text, after) = rest.split_at(length);
+        match class {
+            Some(class) => push(&mut html, format_args!("<span class=\"{class}\">{}</span>", escape(text))),
+            None => html.push_str(&escape(text)),
+        }
+        before = text.chars().next_back().unwrap_or(first);
+        rest = after;
+    }
+    html
+}
+
+/// The class and the length in bytes of what a text begins with.
+fn token(language: Language, before: char, first: char, rest: &str) -> (Option<&'static str>, usize) {
+    let begins_a_word = !before.is_alphanumeric() && before != '_';
+    let until = |stop: &dyn Fn(char) -> bool| rest.find(stop).unwrap_or(rest.len());
+    if language.comment().is_some_and(|mark| rest.starts_with(mark)) && before.is_whitespace() {
+        return (Some("c"), until(&|char| char == '\n'));
+    }
+    if matches!(first, '"' | '`') {
+        let length = text_length(rest, first);
+        let is_name = rest.get(length..).is_some_and(|after| after.starts_with(':'));
+        return (Some(if is_name { "k" } else { "s" }), length);
+    }
+    if begins_a_word && first.is_ascii_digit() {
+        return (Some("n"), until(&|char| !char.is_ascii_digit() && char != '.'));
+    }
+    if begins_a_word && first.is_ascii_alphabetic() {
+        let length = until(&|char| !char.is_alphanumeric() && char != '_');
+        let is_known = rest.get(..length).is_some_and(|word| language.words().contains(&word));
+        return (is_known.then_some("w"), length);
+    }
+    (None, first.len_utf8())
+}
+
+/// How long a text in quotes is, both quotes included.
+fn text_length(rest: &str, quote: char) -> usize {
+    let mut is_escaped = false;
+    for (at, char) in rest.char_indices().skip(1) {
+        if char == quote && !is_escaped {
+            return at + quote.len_utf8();
+        }
+        is_escaped = char == '\\' && !is_escaped;
+    }
+    rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_texts_numbers_words_and_comments_have_their_colours() {
+        for (language, code, html) in [
+            (
+                Language::Json,
+                r#"{"a": [1.5, "b:c", null]}"#,
+                "{<span class=\"k\">&quot;a&quot;</span>: [<span class=\"n\">1.5</span>, <span class=\"s\">&quot;b:c&quot;</span>, <span class=\"w\">null</span>]}",
+            ),
+            (
+                Language::Hash,
+                "export A=b   # x",
+                "<span class=\"w\">export</span> A=b   <span class=\"c\"># x</span>",
+            ),
+            (
+                Language::Slashes,
+                "\"https://x\" // y",
+                "<span class=\"s\">&quot;https://x&quot;</span> <span class=\"c\">// y</span>",
+            ),
+            (Language::Json, r#""a\"b" "#, "<span class=\"s\">&quot;a\\&quot;b&quot;</span> "),
+        ] {
+            assert_eq!(coloured(language, code), html);
+        }
+    }
+
+    #[test]
+    fn without_the_colours_the_code_is_whole_whatever_it_is() {
+        for code in ["", "\"", "\\", "\"\\", "`é`5é \"ü", "<b>&'\"</b> 7up x7 // # \u{1f326}"] {
+            for language in [Language::Json, Language::Hash, Language::Slashes] {
+                let html = coloured(language, code);
+                let bare: String = html
+                    .split('<')
+                    .enumerate()
+                    .map(|(at, part)| if at == 0 { part } else { part.split_once('>').unwrap().1 })
+                    .collect();
+                assert_eq!(bare, escape(code), "{language:?}");
+            }
+        }
+    }
+}

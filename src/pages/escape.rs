@@ -1,0 +1,26 @@
+//! Text into HTML: what everything that is not a template goes through.
+//!
+//! Not for: markup (`html`), nor for colours (`colour`).
+
+use std::fmt::Write as _;
+
+/// Text as HTML, fit for an element and for an attribute in double quotes.
+pub(super) fn escape(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+/// Adds to a text.
+pub(super) fn push(html: &mut String, more: std::fmt::Arguments<'_>) {
+    html.write_fmt(more).expect("writing to a string cannot fail");
+}

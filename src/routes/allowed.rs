@@ -1,0 +1,85 @@
+//! The values that a parameter may have, for people and for programs.
+//!
+//! Not for: parsing them (`params.rs`), nor for which of them a tier may ask for: `without` takes those away.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// The values that a parameter may have. As JSON it is a list of words, or the part of a JSON Schema that all values fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// One of these words.
+    Words(Vec<&'static str>),
+    /// A whole number between two bounds, both included.
+    Range {
+        /// The smallest.
+        minimum: u8,
+        /// The largest.
+        maximum: u8,
+    },
+    /// A text that all of this regular expression matches.
+    Pattern {
+        /// The expression, without anchors.
+        expression: &'static str,
+        /// The same in words.
+        words: &'static str,
+    },
+}
+
+impl Allowed {
+    /// The same without this word.
+    #[must_use]
+    pub fn without(self, word: &str) -> Self {
+        match self {
+            Self::Words(words) => Self::Words(words.into_iter().filter(|known| *known != word).collect()),
+            other @ (Self::Range { .. } | Self::Pattern { .. }) => other,
+        }
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => f.write_str(&words.join(", ")),
+            Self::Range { minimum, maximum } => write!(f, "an integer from {minimum} to {maximum}"),
+            Self::Pattern { words, .. } => f.write_str(words),
+        }
+    }
+}
+
+impl Serialize for Allowed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(tag = "type", rename_all = "lowercase")]
+        enum Schema {
+            Integer { minimum: u8, maximum: u8 },
+            String { pattern: String },
+        }
+        match *self {
+            Self::Words(ref words) => words.serialize(serializer),
+            Self::Range { minimum, maximum } => Schema::Integer { minimum, maximum }.serialize(serializer),
+            Self::Pattern { expression, .. } => {
+                Schema::String { pattern: format!("^{expression}$") }.serialize(serializer)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_json_it_is_words_or_a_schema() {
+        let json = |allowed: &Allowed| serde_json::to_string(allowed).unwrap();
+        let words = Allowed::Words(vec!["latest", "24h"]);
+        assert_eq!((json(&words), words.to_string()), (r#"["latest","24h"]"#.into(), "latest, 24h".into()));
+        assert_eq!(json(&words.without("latest")), r#"["24h"]"#);
+        let range = Allowed::Range { minimum: 1, maximum: 9 };
+        assert_eq!(json(&range), r#"{"type":"integer","minimum":1,"maximum":9}"#);
+        assert_eq!(range.clone().without("latest"), range);
+        let pattern = Allowed::Pattern { expression: "[a-z]\"", words: "a letter" };
+        assert_eq!(json(&pattern), r#"{"type":"string","pattern":"^[a-z]\"$"}"#);
+    }
+}
