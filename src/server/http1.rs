@@ -18,6 +18,7 @@ use crate::gateway::Peer;
 
 use super::connection::{Closed, Host};
 use super::deadlines::Overdue;
+use super::heads::Heads;
 use super::pulse::Pulse;
 use super::watch::{Told, Watch};
 
@@ -64,7 +65,7 @@ where
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(CODEC_HEAD_BYTES)
-        .serve_connection(TokioIo::new(&mut stream), service);
+        .serve_connection(TokioIo::new(Heads::new(&mut stream)), service);
     let ended = watch.over(connection).await;
     match ended {
         Ok(Ok(())) if !broke_off.load(Ordering::Relaxed) => Closed::Done,

@@ -5,6 +5,7 @@
 mod certificates;
 mod connection;
 mod deadlines;
+mod heads;
 mod http1;
 mod http2;
 mod listener;
