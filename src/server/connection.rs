@@ -104,8 +104,8 @@ pub(super) async fn serve(
             Ok(Err(error)) => return no_proxy_header(&error, peer),
             Err(told) => return Closed::from(told),
         };
-        // A proxy that speaks for itself looks whether we are there.
-        speaks_for_many = client.is_none();
+        // A proxy that speaks for itself looks whether we are there. The client may be a listed proxy in its turn.
+        speaks_for_many = client.is_none_or(|client| config.many.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
     if !speaks_for_many && !place.is_of(peer.address) {
