@@ -25,7 +25,7 @@ use super::watched::Watched;
 use super::{http1, http2};
 
 /// With what HTTP/2 begins, before anything else.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How a connection behaves.
 #[derive(Clone, Debug)]
@@ -63,9 +63,9 @@ pub(super) enum Closed {
     Idle,
     /// A request took too long, its answer's way included.
     Request,
-    /// The client took nothing of its answer.
+    /// The client took nothing of its answer, or too little.
     Unread,
-    /// Its place was needed, and it was idle.
+    /// Its place was needed, and it was idle, or read nothing, or had no key.
     Displaced,
     /// Its address had as many as it may.
     Refused,

@@ -51,7 +51,8 @@ where
         let broke_off = &broke_off;
         async move {
             let gateway = host.gateway.load();
-            let mut response = gateway.handle(&head, !body.is_end_stream(), peer).await;
+            let has_body = !body.is_end_stream();
+            let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
             let is_the_last = pulse.answered();
             if response.headers().contains_key(CONNECTION) {
                 broke_off.store(true, Ordering::Relaxed);

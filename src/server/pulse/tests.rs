@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::{Hand, Wall};
+use crate::server::waiting::LEAST;
 
 const DEADLINES: Deadlines = Deadlines {
     head: Duration::from_secs(10),
@@ -22,7 +23,9 @@ fn next(pulse: &Pulse) -> (u64, Overdue) {
 fn pulse() -> (Arc<Pulse>, Hand, impl Fn(u64)) {
     let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
     let moving = hand.clone();
-    (Arc::new(Pulse::new(clock)), hand, move |seconds| moving.advance(Duration::from_secs(seconds)))
+    (Arc::new(Pulse::new(clock, Arc::default())), hand, move |seconds| {
+        moving.advance(Duration::from_secs(seconds))
+    })
 }
 
 #[test]
@@ -78,8 +81,12 @@ fn whoever_asks_on_without_reading_is_not_younger_for_it() {
     pulse.answered();
     pulse.blocked();
     assert_eq!(next(&pulse), (13, Overdue::Write));
+    pulse.took(LEAST - 1);
+    assert_eq!(next(&pulse), (13, Overdue::Write), "too little to count");
     pulse.took(1);
-    assert_eq!(next(&pulse), (43, Overdue::Request));
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    pulse.flushed();
+    assert_eq!(next(&pulse), (60, Overdue::Idle));
 }
 
 #[test]
@@ -139,4 +146,61 @@ fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
     pulse.heard(1);
     assert_eq!(next(&pulse), (10, Overdue::Head), "what begins to come is heard to its end");
     assert!(pulse.is_retiring());
+}
+
+#[test]
+fn on_http_2_a_response_waits_for_the_windows_of_its_client_and_not_for_the_socket() {
+    let (pulse, _hand, pass) = pulse();
+    pulse.speaks_http2();
+    let mut first = pulse.ticket();
+    assert!(!pulse.may_read_a_head() && first.answered(true) && pulse.may_read_a_head());
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    pass(15);
+    let mut second = pulse.ticket();
+    assert!(second.answered(true));
+    pulse.took(LEAST);
+    first.sent(LEAST - 1);
+    assert_eq!(next(&pulse), (5, Overdue::Write), "what is asked for later gains no time");
+    second.sent(1);
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    drop((first, second));
+    assert_eq!(next(&pulse), (60, Overdue::Idle));
+}
+
+#[test]
+fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
+    let (pulse, _hand, _pass) = pulse();
+    let answered = |has_body: bool| {
+        let mut ticket = pulse.ticket();
+        ticket.answered(has_body).then_some(ticket)
+    };
+    let mut waiting: Vec<_> = (0..8).map(|_| answered(true).unwrap()).collect();
+    assert!(answered(true).is_none() && answered(false).is_some());
+    waiting.pop();
+    waiting.push(answered(true).unwrap());
+    assert!(answered(true).is_none());
+    let ticket = pulse.ticket();
+    assert!(!pulse.may_read_a_head());
+    pulse.authenticated().set();
+    assert!(pulse.may_read_a_head());
+    drop(ticket);
+    waiting.extend((0..92).map(|_| answered(true).unwrap()));
+}
+
+#[test]
+fn while_too_many_responses_wait_in_the_process_clients_without_a_key_have_a_second() {
+    let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+    let unsent = Arc::new(Unsent::default());
+    let pulse = Arc::new(Pulse::new(clock, Arc::clone(&unsent)));
+    let mut ticket = pulse.ticket();
+    assert!(ticket.answered(true));
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    let mut others = Vec::new();
+    while !unsent.are_too_many() {
+        others.push(unsent.count());
+    }
+    assert_eq!(next(&pulse), (1, Overdue::Write));
+    pulse.authenticated().set();
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    drop(others);
 }
