@@ -24,7 +24,7 @@ fn pulse() -> (Arc<Pulse>, Hand, impl Fn(u64)) {
     let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
     let moving = hand.clone();
     (Arc::new(Pulse::new(clock, Arc::default())), hand, move |seconds| {
-        moving.advance(Duration::from_secs(seconds))
+        moving.advance(Duration::from_secs(seconds));
     })
 }
 

@@ -1,5 +1,7 @@
 //! Clients that ask for much and make no room for it: how many places they hold, for how long, and what that costs in memory.
 
+#![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -211,9 +213,10 @@ async fn attack(goal: &Goal, connections: u32, bytes: u32, all_there: &Arc<Barri
             all_there.wait().await;
             let (mut read, mut write) = tokio::io::split(stream);
             let opens = async {
-                while bytes > 0 {
+                loop {
                     clock.sleep(SECOND).await;
-                    if write.write_all(&frame(WINDOW_UPDATE, 0, 1, &bytes.to_be_bytes())).await.is_err() {
+                    let room = frame(WINDOW_UPDATE, 0, 1, &bytes.to_be_bytes());
+                    if bytes > 0 && write.write_all(&room).await.is_err() {
                         break;
                     }
                     drop(write.flush().await);
