@@ -12,7 +12,7 @@ use scoregate::app;
 use scoregate::clock::Clock;
 use scoregate::config::{read_file, resolve};
 use scoregate::gateway::inspected::Hit;
-use scoregate::gateway::{Gateway, Peer};
+use scoregate::gateway::{Authenticated, Gateway, Peer};
 use scoregate::routes::Selection;
 
 use super::program::Place;
@@ -29,10 +29,10 @@ pub(crate) fn all(is_full: bool) {
         let running = app::start(config, Clock::system()).await.unwrap();
         let gateway = running.gateway();
         let hit = head(&place.key, None);
-        let first = gateway.handle(&hit, false, PEER).await;
+        let first = gateway.handle(&hit, false, PEER, &Authenticated::default()).await;
         assert_eq!(first.status(), 200);
         let tag = first.headers()["etag"].to_str().unwrap().to_owned();
-        gateway.handle(&head(&place.spent, None), false, PEER).await;
+        gateway.handle(&head(&place.spent, None), false, PEER, &Authenticated::default()).await;
         println!("{:<34} {:>10} {:>9}", "within the process", "ns", "to a hit");
         let mut of_a_hit = 0.0;
         for (name, head, status) in [
@@ -41,7 +41,9 @@ pub(crate) fn all(is_full: bool) {
             ("401, a key that nobody has", head("sg_live_nobody", None), 401),
             ("429, the minute is over", head(&place.spent, None), 429),
         ] {
-            let once = async || gateway.handle(&head, false, PEER).await.status() == status;
+            let once = async || {
+                gateway.handle(&head, false, PEER, &Authenticated::default()).await.status() == status
+            };
             let took = median(times, once).await;
             of_a_hit = if of_a_hit == 0.0 { took } else { of_a_hit };
             println!("{name:<34} {took:>10.0} {:>9.2}", took / of_a_hit);
@@ -103,7 +105,7 @@ async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
     for _ in 0..times {
         gateway.larder.purge(&all, true).await;
         let began = Instant::now();
-        assert_eq!(gateway.handle(head, false, PEER).await.status(), 200);
+        assert_eq!(gateway.handle(head, false, PEER, &Authenticated::default()).await.status(), 200);
         took += began.elapsed().as_nanos() as f64;
     }
     took / times as f64

@@ -103,7 +103,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("server.head_timeout", Duration, Some("\"9s\""), "How long a new connection may take to its first request, and the head of any request to its end."),
     setting("server.idle_timeout", Duration, Some("\"60s\""), "How long a connection may idle between two requests."),
     setting("server.request_timeout", Duration, Some("\"60s\""), "How long a request may take from its head to the last byte of its answer."),
-    setting("server.write_timeout", Duration, Some("\"20s\""), "How long a client may take nothing of an answer that waits for it."),
+    setting("server.write_timeout", Duration, Some("\"20s\""), "How long a client may take to read 8 KiB of a response that waits for it; one that is slower is disconnected."),
     setting("server.max_age", Duration, Some("\"1h\""), "So old a connection becomes; it ends with the answer that comes next."),
     setting("server.plain_http", Flag, Some("false"), "Whether HTTP without TLS may be spoken on other addresses than loopback: only where a proxy on a network of your own speaks TLS."),
     setting("server.grace", Duration, Some("\"30s\""), "How long open requests may take to finish when the server stops."),

@@ -3,9 +3,12 @@
 //! Dropping an exchange that was never finished records a client that left. Not for: deciding anything.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use tokio::sync::Notify;
 
 use super::Gateway;
 use super::authenticate::{Caller, has_a_key};
@@ -27,6 +30,34 @@ pub struct Peer {
     pub address: IpAddr,
     /// Whether what is said to it is encrypted.
     pub is_encrypted: bool,
+}
+
+/// Whether a valid key was presented on a connection. Set by the gateway, read by the server, which may close connections
+/// without a key first.
+#[derive(Debug, Default)]
+pub struct Authenticated {
+    is_set: AtomicBool,
+    noticed: Arc<Notify>,
+}
+
+impl Authenticated {
+    /// Not so far. `noticed` is notified when a key is presented.
+    pub fn not_yet(noticed: Arc<Notify>) -> Self {
+        Self { is_set: AtomicBool::new(false), noticed }
+    }
+
+    /// Whether one was.
+    pub fn get(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed)
+    }
+
+    /// One was. Every call but the first costs a load.
+    pub fn set(&self) {
+        if !self.get() {
+            self.is_set.store(true, Ordering::Relaxed);
+            self.noticed.notify_one();
+        }
+    }
 }
 
 /// A request and all that has become of it so far.

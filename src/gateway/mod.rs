@@ -82,7 +82,7 @@ pub use account::Account;
 pub use capacity::{Capacity, CapacityConfig};
 pub use client::{Believed, Proxies};
 pub use cors::Cors;
-pub use exchange::Peer;
+pub use exchange::{Authenticated, Peer};
 pub use guard::{AddressGuard, network};
 pub use keeping::{Keeping, ShelfLife};
 pub use keepsakes::Keepsakes;
@@ -152,12 +152,19 @@ pub struct Notice {
 }
 
 impl Gateway {
-    /// Answers a request. Never fails, and never panics: that too is an answer.
-    pub async fn handle(&self, head: &Parts, has_body: bool, peer: Peer) -> Response<Full<Bytes>> {
+    /// Answers a request. Never fails, and never panics: that too is an answer. `authenticated` belongs to the connection.
+    pub async fn handle(
+        &self,
+        head: &Parts,
+        has_body: bool,
+        peer: Peer,
+        authenticated: &Authenticated,
+    ) -> Response<Full<Bytes>> {
         let started = self.clock.now();
         let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
         let mut exchange = Exchange::open(self, started, client, &head.headers);
-        let line = AssertUnwindSafe(self.answer(head, has_body, &mut exchange)).catch_unwind().await;
+        let line = self.answer(head, has_body, authenticated, &mut exchange);
+        let line = AssertUnwindSafe(line).catch_unwind().await;
         let answered = line.unwrap_or_else(|_| {
             self.instruments.panicked();
             Err(Refusal::Internal)
@@ -186,6 +193,7 @@ impl Gateway {
         &self,
         head: &Parts,
         has_body: bool,
+        authenticated: &Authenticated,
         x: &mut Exchange<'_>,
     ) -> Result<Answer<'_>, Refusal> {
         let ask = parse(head, has_body)?;
@@ -194,6 +202,7 @@ impl Gateway {
             return Ok(answer);
         }
         let caller = &*x.caller.insert(authenticate(&ask, &self.form, &self.roster, x.started)?);
+        authenticated.set();
         let (endpoint, raw_id) = resolve::endpoint(&ask)?;
         x.subject = Subject::Endpoint(endpoint.route);
         if endpoint.route == Route::Me {

@@ -25,7 +25,7 @@ use super::watched::Watched;
 use super::{http1, http2};
 
 /// With what HTTP/2 begins, before anything else.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How a connection behaves.
 #[derive(Clone, Debug)]
@@ -63,9 +63,9 @@ pub(super) enum Closed {
     Idle,
     /// A request took too long, its answer's way included.
     Request,
-    /// The client took nothing of its answer.
+    /// The client took nothing of its answer, or too little.
     Unread,
-    /// Its place was needed, and it was idle.
+    /// Its place was needed, and it was idle, or read nothing, or had no key.
     Displaced,
     /// Its address had as many as it may.
     Refused,
@@ -104,8 +104,8 @@ pub(super) async fn serve(
             Ok(Err(error)) => return no_proxy_header(&error, peer),
             Err(told) => return Closed::from(told),
         };
-        // A proxy that speaks for itself looks whether we are there.
-        speaks_for_many = client.is_none();
+        // A proxy that speaks for itself looks whether we are there. The client may be a listed proxy in its turn.
+        speaks_for_many = client.is_none_or(|client| config.many.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
     if !speaks_for_many && !place.is_of(peer.address) {

@@ -16,7 +16,7 @@ pub struct Deadlines {
     pub idle: Duration,
     /// From a request's head to the last byte of its answer.
     pub request: Duration,
-    /// How long a client may take no byte of what waits for it.
+    /// How long a client may take to read the least amount of what waits for it.
     pub write: Duration,
     /// So old a connection becomes, at the most; then it ends with the next answer.
     pub age: Duration,
@@ -25,6 +25,9 @@ pub struct Deadlines {
 /// So long a connection that is to end waits for one more request: one that is under way already is answered, and not
 /// cut off.
 pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// The write timeout of clients without a key while too many responses wait in the whole process.
+pub(super) const HURRIED: Duration = Duration::from_secs(1);
 
 /// What was not done in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub(super) enum Overdue {
     Idle,
     /// A request was not answered to its last byte.
     Request,
-    /// The client takes nothing of what waits for it.
+    /// The client takes nothing, or too little, of what waits for it.
     Write,
 }
 
@@ -48,8 +51,10 @@ pub(super) struct Course {
     pub(super) since: Mono,
     /// When the oldest request began that is not answered to its last byte.
     pub(super) asked: Option<Mono>,
-    /// Since when the client takes nothing.
+    /// Since when the client has taken too little of what waits for it.
     pub(super) blocked: Option<Mono>,
+    /// What waits for this client has to be taken within [`HURRIED`].
+    pub(super) hurries: bool,
     /// Since when the connection is to end.
     pub(super) retiring: Option<Mono>,
 }
@@ -69,7 +74,7 @@ pub(super) enum Phase {
 impl Deadlines {
     /// What has to happen next, and until when.
     pub(super) fn next(&self, course: Course) -> (Mono, Overdue) {
-        let Course { phase, since, asked, blocked, retiring } = course;
+        let Course { phase, since, asked, blocked, hurries, retiring } = course;
         // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
         // for having been idle long enough.
         let last = retiring.filter(|_| asked.is_none() && phase != Phase::Head);
@@ -79,7 +84,8 @@ impl Deadlines {
             (None, Phase::Opening | Phase::Head) => (since.plus(self.head), Overdue::Head),
             (None, Phase::Idle | Phase::Streams) => last.unwrap_or((since.plus(self.idle), Overdue::Idle)),
         };
-        let write = blocked.map(|since| (since.plus(self.write), Overdue::Write));
+        let limit = if hurries { self.write.min(HURRIED) } else { self.write };
+        let write = blocked.map(|since| (since.plus(limit), Overdue::Write));
         [write, last]
             .into_iter()
             .flatten()

@@ -18,6 +18,7 @@ use crate::gateway::Peer;
 
 use super::connection::{Closed, Host};
 use super::deadlines::Overdue;
+use super::heads::Heads;
 use super::pulse::Pulse;
 use super::watch::{Told, Watch};
 
@@ -50,7 +51,8 @@ where
         let broke_off = &broke_off;
         async move {
             let gateway = host.gateway.load();
-            let mut response = gateway.handle(&head, !body.is_end_stream(), peer).await;
+            let has_body = !body.is_end_stream();
+            let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
             let is_the_last = pulse.answered();
             if response.headers().contains_key(CONNECTION) {
                 broke_off.store(true, Ordering::Relaxed);
@@ -64,7 +66,7 @@ where
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(CODEC_HEAD_BYTES)
-        .serve_connection(TokioIo::new(&mut stream), service);
+        .serve_connection(TokioIo::new(Heads::new(&mut stream)), service);
     let ended = watch.over(connection).await;
     match ended {
         Ok(Ok(())) if !broke_off.load(Ordering::Relaxed) => Closed::Done,

@@ -1,15 +1,13 @@
 //! HTTP/2 on a stream, with small windows and few streams: one client's appetite is its own affair.
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::Request;
 use http::header::CONNECTION;
-use http_body::{Body, Frame, SizeHint};
+use http::{Request, Response};
+use http_body::Body as _;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
@@ -19,11 +17,13 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
-use crate::gateway::Peer;
+use crate::gateway::{Gateway, Peer};
 
-use super::connection::{Closed, Host};
+use super::connection::{Closed, Host, PREFACE};
 use super::deadlines::Overdue;
-use super::pulse::{Pulse, Ticket};
+use super::paced::Paced;
+use super::pulse::Pulse;
+use super::sent::Sent;
 use super::watch::{Told, Watch};
 
 /// Requests that a client may have open at once on one connection.
@@ -51,17 +51,17 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let stream = Paced::new(stream, PREFACE.len(), Arc::clone(pulse));
     let service = service_fn(|request: Request<Incoming>| {
-        let ticket = pulse.ticket();
+        let mut ticket = pulse.ticket();
         let (gateway, pulse) = (host.gateway.load_full(), Arc::clone(pulse));
-        let (head, body) = request.into_parts();
         async move {
-            let mut response = gateway.handle(&head, !body.is_end_stream(), peer).await;
-            // What closes a connection of HTTP/1.1 has no place in a head here: the connection says so itself.
-            if response.headers_mut().remove(CONNECTION).is_some() {
-                pulse.retire();
+            // Boxed: of a response that waits for its client, all this would be kept in memory otherwise.
+            let response = Box::pin(answer(gateway, request, peer, pulse)).await;
+            if !ticket.answered(!response.body().is_end_stream()) {
+                return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
             }
-            Ok::<_, Infallible>(response.map(|body| Carried { body, ticket: Some(ticket) }))
+            Ok(response.map(|body| Sent::new(body, ticket)))
         }
     });
     let connection = http2::Builder::new(Tasks(host.tasks.clone()))
@@ -78,7 +78,10 @@ where
     loop {
         let told = tokio::select! {
             biased;
-            ended = connection.as_mut() => return if ended.is_ok() { Closed::Done } else { Closed::Failed },
+            ended = poll_fn(|cx| {
+                pulse.next_turn();
+                connection.as_mut().poll(cx)
+            }) => return if ended.is_ok() { Closed::Done } else { Closed::Failed },
             told = watch.told() => told,
         };
         // One that is idle is told before it is left: what it sent meanwhile is answered.
@@ -92,6 +95,23 @@ where
     }
 }
 
+/// Answers one request.
+async fn answer(
+    gateway: Arc<Gateway>,
+    request: Request<Incoming>,
+    peer: Peer,
+    pulse: Arc<Pulse>,
+) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    let has_body = !body.is_end_stream();
+    let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
+    // What closes a connection of HTTP/1.1 has no place in a head here: the connection says so itself.
+    if response.headers_mut().remove(CONNECTION).is_some() {
+        pulse.retire();
+    }
+    response
+}
+
 /// Runs the streams of connections, as tasks that a stop waits for.
 #[derive(Clone)]
 struct Tasks(TaskTracker);
@@ -102,47 +122,5 @@ where
 {
     fn execute(&self, stream: F) {
         self.0.spawn(stream);
-    }
-}
-
-/// A body whose request is over when its last byte has left the codec, however long the client's window keeps it.
-struct Carried {
-    body: Full<Bytes>,
-    ticket: Option<Ticket>,
-}
-
-/// The bytes, and what they hold.
-struct Held {
-    bytes: Bytes,
-    _ticket: Option<Ticket>,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Body for Carried {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let ticket = self.ticket.take();
-        Poll::Ready(frame.map(|frame| {
-            frame.map(|frame| frame.map_data(|bytes| Bytes::from_owner(Held { bytes, _ticket: ticket })))
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -19,6 +19,7 @@ use crate::telemetry::metrics::{Family, Registry};
 use super::connection::{Closed, ConnectionConfig, Host, serve};
 use super::places::{Place, Places};
 use super::pulse::Pulse;
+use super::waiting::Unsent;
 
 /// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
 const BREATHE: Duration = Duration::from_millis(50);
@@ -72,6 +73,7 @@ pub struct Server {
 struct Shared {
     host: Host,
     manners: Arc<Manners>,
+    unsent: Arc<Unsent>,
     open: Gauge,
     closed: Family<Counter, Closed>,
     failures: Counter,
@@ -116,6 +118,7 @@ impl Server {
         let shared = Arc::new(Shared {
             host,
             manners,
+            unsent: Arc::default(),
             open: registry.gauge("scoregate_connections"),
             closed: registry.counters("scoregate_connections_total", &Closed::words()),
             failures: registry.counter("scoregate_accept_failures_total"),
@@ -171,7 +174,7 @@ impl Server {
 
 impl Shared {
     fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        let pulse = Arc::new(Pulse::new(self.host.clock.clone()));
+        let pulse = Arc::new(Pulse::new(self.host.clock.clone(), Arc::clone(&self.unsent)));
         let place = self.manners.places.take(&pulse);
         let shared = Arc::clone(self);
         self.host.tasks.spawn(async move { shared.connection(stream, peer, pulse, place).await });

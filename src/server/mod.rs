@@ -5,14 +5,19 @@
 mod certificates;
 mod connection;
 mod deadlines;
+mod displacement;
+mod heads;
 mod http1;
 mod http2;
 mod listener;
+mod paced;
 mod places;
 mod proxy_header;
 mod pulse;
 mod rewound;
+mod sent;
 mod tls;
+mod waiting;
 mod watch;
 mod watched;
 

@@ -1,7 +1,8 @@
 //! Places for connections: so many in all, so many for each address.
 //!
-//! Where all are taken and somebody comes, the connection that has been idle for longest gives way: whoever opens
-//! connections and says nothing keeps nobody out. An IPv6 address counts with its /64. Not for: requests (`gateway` has limits of its own).
+//! Where all are taken and a client connects, the connection of the lowest rank is closed (`displacement`): connections that
+//! ask nothing, read nothing or have no key keep nobody out. An IPv6 address counts with its /64. Not for: requests (`gateway`
+//! has limits of its own).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use tokio::sync::Notify;
 use crate::clock::{Clock, Mono};
 use crate::gateway::network;
 
+use super::displacement::Rank;
 use super::pulse::Pulse;
 
 /// All places.
@@ -24,17 +26,16 @@ pub(super) struct Places {
     freed: Notify,
 }
 
-/// So long nobody gives way: who has just come is about to ask, and who was just answered may ask again.
-const A_MOMENT: Duration = Duration::from_secs(1);
+/// How long the ranks are taken for what they were.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// How it stands with the places.
 enum Standing {
     Room,
-    /// This one can give way.
-    Idle(Arc<Pulse>),
-    /// One can from then on, if it is idle still.
+    /// This connection can be closed.
+    Full(Arc<Pulse>),
+    /// Perhaps one can then.
     Soon(Mono),
-    Busy,
 }
 
 /// Who is there.
@@ -73,21 +74,20 @@ impl Places {
         self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is a place for somebody who has come. Cuts the connection that has been idle for longest if there
-    /// is none. While all of them are being answered, or have only just come, others wait.
+    /// Waits until there is a place for a new connection. Closes the one of the lowest rank if there is none. While none has
+    /// a rank, new connections wait.
     pub(super) async fn room(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
             match self.standing(clock.mono()) {
                 Standing::Room => return,
-                Standing::Idle(pulse) => {
+                Standing::Full(pulse) => {
                     pulse.cut();
                     freed.await;
                 }
                 Standing::Soon(end) => {
                     tokio::select! { () = freed => {}, () = clock.sleep_until(end) => {} }
                 }
-                Standing::Busy => freed.await,
             }
         }
     }
@@ -97,12 +97,22 @@ impl Places {
         if crowd.open.len() < self.most.load(Ordering::Relaxed) {
             return Standing::Room;
         }
-        let idle = crowd.open.values().filter_map(|pulse| Some((pulse.idle_since()?, pulse)));
-        match idle.min_by_key(|(since, _)| *since) {
-            Some((since, pulse)) if since.plus(A_MOMENT) <= now => Standing::Idle(Arc::clone(pulse)),
-            Some((since, _)) => Standing::Soon(since.plus(A_MOMENT)),
-            None => Standing::Busy,
+        let (mut lowest, mut soonest): (Option<(Rank, &Arc<Pulse>)>, Option<Mono>) = (None, None);
+        for pulse in crowd.open.values() {
+            for (from, rank) in pulse.conduct().into_iter().flat_map(|conduct| conduct.ranks(now)) {
+                if from > now {
+                    soonest = Some(soonest.map_or(from, |known| known.min(from)));
+                } else if lowest.is_none_or(|(known, _)| rank < known) {
+                    lowest = Some((rank, pulse));
+                }
+            }
         }
+        // What a connection does may change its rank at any time, and tells nobody here.
+        let again = now.plus(AGAIN);
+        lowest.map_or_else(
+            || Standing::Soon(soonest.map_or(again, |from| from.min(again))),
+            |(_, pulse)| Standing::Full(Arc::clone(pulse)),
+        )
     }
 
     /// Tells every connection to end in order, and whoever comes later.
@@ -167,7 +177,7 @@ mod tests {
     #[test]
     fn an_address_has_its_places_and_a_network_of_ipv6_shares_its_own() {
         let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let (places, pulse) = (Places::new(10, 2), Arc::new(Pulse::new(clock)));
+        let (places, pulse) = (Places::new(10, 2), Arc::new(Pulse::new(clock, Arc::default())));
         let take = |address: &str| {
             let mut place = places.take(&pulse);
             place.is_of(address.parse().unwrap()).then_some(place)
@@ -183,13 +193,15 @@ mod tests {
         assert!(places.crowd().by_address.is_empty() && places.crowd().open.is_empty());
     }
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
     fn where_all_are_taken_the_one_that_is_idle_for_longest_gives_way_after_a_moment() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let places = Places::new(3, 9);
         let come = || {
-            hand.advance(A_MOMENT / 10);
-            let pulse = Arc::new(Pulse::new(clock.clone()));
+            hand.advance(SECOND / 10);
+            let pulse = Arc::new(Pulse::new(clock.clone(), Arc::default()));
             (places.take(&pulse), pulse)
         };
         let (first, second, third) = (come(), come(), come());
@@ -198,7 +210,7 @@ mod tests {
         let are_cut = || [0, 1, 2].map(|one: usize| pulses[one].is_cut());
         assert!(places.room(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false; 3], "they have only just come");
-        hand.advance(A_MOMENT);
+        hand.advance(SECOND);
         assert!(places.room(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false, true, false]);
         drop(second);
@@ -207,12 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gives_way_who_is_being_answered() {
+    fn a_connection_with_a_key_that_is_being_answered_never_gives_way() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let (places, pulse) = (Places::new(1, 1), Arc::new(Pulse::new(clock.clone())));
+        let (places, pulse) = (Places::new(1, 1), Arc::new(Pulse::new(clock.clone(), Arc::default())));
         let place = places.take(&pulse);
         pulse.begun();
-        hand.advance(A_MOMENT);
+        pulse.authenticated().set();
+        hand.advance(60 * SECOND);
         let mut room = Box::pin(places.room(&clock));
         assert!(room.as_mut().now_or_never().is_none() && !pulse.is_cut());
         drop(place);

@@ -31,6 +31,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
         let length = self.read_already.len().min(buffer.remaining());
         buffer.put_slice(self.read_already.get(..length).unwrap_or_default());
         self.read_already.advance(length);
+        if self.read_already.is_empty() {
+            self.read_already = Bytes::new(); // an empty rest would keep all of it in memory
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use crate::clock::{Alarm, Clock, Mono};
 
-use super::deadlines::{Deadlines, Overdue};
+use super::deadlines::{Deadlines, HURRIED, Overdue};
 use super::pulse::Pulse;
 
 /// The watch over one connection.
@@ -79,7 +79,9 @@ impl Watch {
             self.told_to_retire = true;
             return Poll::Ready(Some(Told::Retire));
         }
-        self.alarm.set_by(if seen.is_retiring { seen.end } else { seen.end.min(self.aged) });
+        let end = if seen.is_retiring { seen.end } else { seen.end.min(self.aged) };
+        // Other connections can bring the end nearer, and tell nobody.
+        self.alarm.set_by(if seen.may_hurry { end.min(self.clock.mono().plus(HURRIED)) } else { end });
         ready!(self.alarm.poll(cx));
         let now = self.clock.mono();
         if now >= self.aged && !seen.is_retiring {

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use http::Request;
-use scoregate::gateway::Peer;
+use scoregate::gateway::{Authenticated, Peer};
 use scoregate::routes::codes::Code;
 use scoregate::routes::prices::{Ending, PRICES};
 
@@ -170,8 +170,9 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let request = Request::get(unseen).header("host", "localhost").header("x-api-key", &customer.key);
     let (head, ()) = request.body(()).unwrap().into_parts();
     let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
-    let handled =
-        std::thread::spawn(move || scoregate::store::wait(gateway.handle(&head, false, peer)).status());
+    let handled = std::thread::spawn(move || {
+        scoregate::store::wait(gateway.handle(&head, false, peer, &Authenticated::default())).status()
+    });
     handled.join().unwrap().as_u16()
 }
 

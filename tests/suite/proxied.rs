@@ -90,3 +90,21 @@ async fn the_places_of_an_address_are_its_clients_and_not_the_proxy_s() {
     assert!(first.0 && second.0);
     assert!(!hold(1).await.0, "it has one already");
 }
+
+#[tokio::test]
+async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_other_clients_do_not() {
+    let settings = "proxies.protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\", \"192.0.2.7\"]\n\
+        server.max_connections_per_address = 1";
+    let world = World::with(settings, good).await;
+    let mut held = Vec::new();
+    let mut are_answered = async |client: u8| {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(&[&binary([192, 0, 2, client])[..], ASK.as_bytes()].concat()).await;
+        let is_answered = connection.read(false).await.is_some();
+        held.push(connection);
+        is_answered
+    };
+    assert!(are_answered(7).await && are_answered(7).await && are_answered(7).await);
+    assert!(are_answered(8).await);
+    assert!(!are_answered(8).await, "its proxy is trusted, and it is not");
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt as _;
-use scoregate::gateway::{Peer, RequestLog, Sampling};
+use scoregate::gateway::{Authenticated, Peer, RequestLog, Sampling};
 use scoregate::store::wait;
 use scoregate::telemetry::metrics::Counter;
 use scoregate::telemetry::requests::Lines;
@@ -101,7 +101,8 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
     }
     let (head, ()) = request.body(()).unwrap().into_parts();
     let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
-    let handle = move || with_default(&events, || wait(gateway.handle(&head, false, peer)));
+    let handle =
+        move || with_default(&events, || wait(gateway.handle(&head, false, peer, &Authenticated::default())));
     let (head, body) = std::thread::spawn(handle).join().unwrap().into_parts();
     assert_eq!(head.status, 500);
     [format!("{:?}", head.headers).as_bytes(), &body.collect().await.unwrap().to_bytes()].concat()

@@ -3,12 +3,15 @@
 
 use std::time::Duration;
 
-use super::{DATA, GOAWAY, HEADERS, PREFACE, Told, Wire, block, code, frame, get, request};
+use super::{
+    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, Told, WINDOW_UPDATE, Wire, block, code, frame, get, request,
+};
 use crate::world::{World, good};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MOMENT: Duration = Duration::from_millis(1);
 const MINUTE_LESS_A_MOMENT: Duration = Duration::from_millis(59_999);
+const WRITE_LESS_A_MOMENT: Duration = Duration::from_millis(19_999);
 const INITIAL_WINDOW: u16 = 4;
 
 #[tokio::test]
@@ -82,21 +85,59 @@ async fn http2_pings_keep_no_connection_alive() {
 }
 
 #[tokio::test]
-async fn http2_a_client_that_leaves_its_stream_no_room_is_cut_off_with_the_request() {
+async fn http2_a_client_that_leaves_its_stream_no_room_is_cut_off_at_the_write_timeout() {
     let world = World::new().await;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     wire.send(&request(1, &get("/docs", &[]))).await;
     wire.find(HEADERS).await;
-    world.pass(MINUTE_LESS_A_MOMENT);
+    world.pass(WRITE_LESS_A_MOMENT);
     wire.settled().await;
-    assert_eq!(world.ended("request").await, 0);
+    assert_eq!(world.ended("unread").await, 0);
     world.pass(MOMENT);
     assert!(wire.rest().await.iter().all(|read| read.kind != DATA));
-    assert_eq!(world.ended("request").await, 1);
+    assert_eq!(world.ended("unread").await, 1);
 }
 
 #[tokio::test]
-async fn http2_a_client_that_leaves_the_connection_no_room_is_cut_off_with_the_request() {
+async fn http2_a_window_that_opens_by_single_bytes_gains_no_time() {
+    let world = World::new().await;
+    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    wire.send(&request(1, &get("/openapi.json", &[]))).await;
+    wire.find(HEADERS).await;
+    for second in 1..=20 {
+        assert_eq!(world.ended("unread").await, 0, "after {second} s");
+        assert!(wire.send(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await);
+        assert_eq!(wire.find(DATA).await.payload.len(), 1);
+        world.pass(SECOND);
+    }
+    wire.rest().await;
+    assert_eq!(world.ended("unread").await, 1);
+}
+
+#[tokio::test]
+async fn http2_a_link_of_two_kilobytes_a_second_is_given_the_whole_answer() {
+    let world = World::with("server.request_timeout = \"1d\"", good).await;
+    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    wire.send(&request(1, &get("/openapi.json", &[]))).await;
+    wire.find(HEADERS).await;
+    let (mut read, mut is_whole) = (0, false);
+    while !is_whole {
+        let room = [0, 1].map(|stream| frame(WINDOW_UPDATE, 0, stream, &20_480_u32.to_be_bytes()));
+        wire.send(&room.concat()).await;
+        let mut part = 0;
+        while part < 20_480 && !is_whole {
+            let data = wire.find(DATA).await;
+            (part, is_whole) = (part + data.payload.len(), data.flags & END_STREAM != 0);
+        }
+        read += part;
+        world.pass(10 * SECOND);
+    }
+    assert!(read > 40_000, "{read} bytes take too little time to show anything");
+    assert_eq!(world.ended("unread").await, 0);
+}
+
+#[tokio::test]
+async fn http2_a_client_that_leaves_the_connection_no_room_is_cut_off_at_the_write_timeout() {
     let world = World::new().await;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0x7fff_ffff)]).await;
     let asked: Vec<u8> =
@@ -106,12 +147,12 @@ async fn http2_a_client_that_leaves_the_connection_no_room_is_cut_off_with_the_r
     while read < 65_535 {
         read += wire.find(DATA).await.payload.len();
     }
-    world.pass(MINUTE_LESS_A_MOMENT);
+    world.pass(WRITE_LESS_A_MOMENT);
     wire.settled().await;
-    assert_eq!(world.ended("request").await, 0);
+    assert_eq!(world.ended("unread").await, 0);
     world.pass(MOMENT);
     wire.rest().await;
-    assert_eq!((read, world.ended("request").await), (65_535, 1));
+    assert_eq!((read, world.ended("unread").await), (65_535, 1));
 }
 
 #[tokio::test]
@@ -121,7 +162,7 @@ async fn http2_a_head_that_never_goes_on_is_cut_off_as_if_nothing_had_come() {
     wire.polite = false;
     wire.settled().await;
     let block = block(&get("/healthz", &[]));
-    wire.send(&frame(HEADERS, super::END_STREAM, 1, &block[..10])).await;
+    wire.send(&frame(HEADERS, END_STREAM, 1, &block[..10])).await;
     world.pass(60 * SECOND);
     wire.find(GOAWAY).await;
     world.pass(SECOND);

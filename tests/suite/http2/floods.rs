@@ -230,9 +230,12 @@ async fn http2_a_head_that_unfolds_to_megabytes_is_no_request() {
 #[tokio::test]
 async fn http2_a_client_that_reads_much_and_asks_little_is_no_flood() {
     let world = World::new().await;
+    let key = world.customer("pro").await.key;
     let mut wire = Wire::open(world.address()).await;
-    let asked: Vec<u8> = (0..100).flat_map(|of| request(number(of), &get("/openapi.json", &[]))).collect();
-    wire.send(&asked).await;
+    let fields = get("/openapi.json", &[("x-api-key", &key)]);
+    let asked: Vec<u8> = (1..100).flat_map(|of| request(number(of), &fields)).collect();
+    // The pages need no key, and are no proof of one.
+    wire.send(&[request(1, &get("/api/v1/me", &[("x-api-key", &key)])), asked].concat()).await;
     let mut ended = 0;
     while ended < 100 {
         // It makes room for the stream and the connection with every frame, as some libraries do.

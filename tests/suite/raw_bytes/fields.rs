@@ -1,25 +1,25 @@
 //! Rows on the form of a head: ends of lines, names and values of fields, methods, sizes.
 
 use super::row::{
-    BAD, BARE, BARE_LARGE, INDEX, LARGE, LONG, METHOD, MODELS, OK, OK_TWICE, Row, closes, row, serves, stays,
+    BAD, BARE, BARE_LARGE, INDEX, LARGE, LONG, METHOD, MODELS, OK_TWICE, Row, closes, row, serves, stays,
 };
 use crate::raw::After::Open;
 
 /// Where lines end.
 #[rustfmt::skip]
 pub const LINES: &[Row] = &[
-    // The codec takes a bare LF for the end of a line, like most; what goes to the backend has none of it.
-    row("bare LFs throughout", b"GET /api/v1/models?period=24h HTTP/1.1\nHost: a\nX-API-Key: {KEY}\n\n", OK, Open, &[MODELS]),
-    row("a bare LF behind the first line", b"GET /api/v1/models?period=24h HTTP/1.1\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n", OK, Open, &[MODELS]),
-    serves("a bare LF for the empty line", b"{GET}X: 1\r\n\n"),
-    serves("a bare LF before the empty line", b"{GET}X: 1\n\r\n"),
+    // The codec takes a bare LF for the end of a line, like most: it never sees one.
+    closes("bare LFs throughout", b"GET /api/v1/models?period=24h HTTP/1.1\nHost: a\nX-API-Key: {KEY}\n\n", BARE),
+    closes("a bare LF behind the first line", b"GET /api/v1/models?period=24h HTTP/1.1\nHost: a\r\nX-API-Key: {KEY}\r\n\r\n", BARE),
+    closes("a bare LF for the empty line", b"{GET}X: 1\r\n\n", BARE),
+    closes("a bare LF before the empty line", b"{GET}X: 1\n\r\n", BARE),
     closes("two CRs", b"{GET}X: 1\r\r\n\r\n{INNER}", BARE),
     closes("two CRs behind the first line", b"GET /docs HTTP/1.1\r\r\nHost: a\r\n\r\n{INNER}", BARE),
     closes("a bare CR behind the first line", b"GET /docs HTTP/1.1\rHost: a\r\n\r\n{INNER}", BARE),
     closes("a CR for the empty line", b"{GET}X: 1\r\n\r{INNER}", BARE),
     closes("LF and CR the wrong way round", b"{GET}X: 1\n\rY: 2\r\n\r\n{INNER}", BARE),
     serves("an empty line first", b"\r\n{GET}\r\n"),
-    serves("a bare LF first", b"\n{GET}\r\n"),
+    closes("a bare LF first", b"\n{GET}\r\n", BARE),
     serves("a hundred empty lines first", b"{empty*100}{GET}\r\n"),
     row("empty lines between requests", b"{GET}\r\n\r\n\r\n{NEXT}", OK_TWICE, Open, &[MODELS, INDEX]),
     closes("a blank first", b" {GET}\r\n{INNER}", BARE),

@@ -43,7 +43,7 @@ pub const KEYS: &[Row] = &[
     stays("a key under a name with underscores", b"{BARE}X_API_Key: {KEY}\r\n\r\n", REQUIRED),
     stays("a key in a cookie of the header's name", b"{BARE}Cookie: X-API-Key={KEY}; Authorization=Bearer {KEY}\r\n\r\n", REQUIRED),
     stays("a key in the path", b"GET /{KEY}/api/v1/models HTTP/1.1\r\nHost: a\r\n\r\n", REQUIRED),
-    stays("a key as a fragment", b"GET /api/v1/models#{KEY} HTTP/1.1\r\nHost: a\r\n\r\n", REQUIRED),
+    closes("a key as a fragment", b"GET /api/v1/models#{KEY} HTTP/1.1\r\nHost: a\r\n\r\n", BARE),
     stays("a key in a referrer", b"{BARE}Referer: https://a/?api_key={KEY}\r\n\r\n", REQUIRED),
     closes("a key for a user name", b"GET http://{KEY}@a/api/v1/models HTTP/1.1\r\nHost: a\r\n\r\n{INNER}", BAD),
     closes("a key in a body", b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\napi_key=x", BAD),

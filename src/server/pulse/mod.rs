@@ -2,14 +2,21 @@
 //!
 //! Not for: what that is due to (`deadlines`), nor for waiting or closing anything.
 
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use crate::clock::{Clock, Mono};
+use crate::gateway::Authenticated;
 
 use super::deadlines::{Course, Deadlines, Overdue, Phase};
+use super::displacement::Conduct;
+use super::waiting::{Unsent, UnsentResponse, Waiting};
 
 /// So many bytes may arrive on HTTP/2 between the beginnings and ends of requests: a head and what a window holds of a
 /// body nobody wants, twice over. PINGs, SETTINGS and the like ask for nothing, are answered all the same, and would
@@ -17,13 +24,21 @@ use super::deadlines::{Course, Deadlines, Overdue, Phase};
 const UNASKED: usize = 128 * 1_024;
 /// For so many bytes sent one more may arrive: whoever reads a large answer has to make room for the rest of it.
 const SENT_FOR_ONE: usize = 4;
+/// The most responses of an HTTP/2 connection without a key that may wait for its client. A browser reads the pages on fewer
+/// streams; a client that makes room for what it asks for never has one waiting.
+const UNSENT_WITHOUT_KEY: usize = 8;
 
 /// What a connection is doing.
 pub(super) struct Pulse {
     clock: Clock,
     state: Mutex<State>,
     /// Somebody wants the connection to notice what was told.
-    nudge: Notify,
+    nudge: Arc<Notify>,
+    authenticated: Authenticated,
+    /// On HTTP/2: how often the codec was polled.
+    turn: AtomicUsize,
+    /// The responses that wait in the whole process.
+    all_unsent: Arc<Unsent>,
 }
 
 struct State {
@@ -34,7 +49,17 @@ struct State {
     next: u32,
     /// On HTTP/1.1: the answer is made; once it is sent, the request is over.
     answered: bool,
-    blocked: Option<Mono>,
+    /// What waits to be taken from the socket.
+    socket: Waiting,
+    /// On HTTP/2: what waits for the client's windows.
+    bodies: Waiting,
+    /// On HTTP/2: requests without a response so far.
+    unanswered: usize,
+    /// On HTTP/2: responses with a body that is not sent to its last byte.
+    unsent: usize,
+    opened: Mono,
+    /// Response bytes that the client has taken.
+    taken: u64,
     retiring: Option<Mono>,
     cut: bool,
     /// On HTTP/2: the bytes that arrived since a request began or ended.
@@ -46,6 +71,8 @@ struct State {
 pub(super) struct Glance {
     pub(super) is_cut: bool,
     pub(super) is_retiring: bool,
+    /// `end` may come nearer by what other connections do.
+    pub(super) may_hurry: bool,
     /// What has to happen next, and until when.
     pub(super) end: Mono,
     pub(super) overdue: Overdue,
@@ -55,22 +82,37 @@ pub(super) struct Glance {
 pub(super) struct Ticket {
     pulse: Arc<Pulse>,
     number: u32,
+    is_answered: bool,
+    unsent: Option<UnsentResponse>,
 }
 
 impl Pulse {
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(super) fn new(clock: Clock, all_unsent: Arc<Unsent>) -> Self {
+        let opened = clock.mono();
         let state = State {
             phase: Phase::Opening,
-            since: clock.mono(),
+            since: opened,
+            opened,
             requests: SmallVec::new(),
             next: 0,
             answered: false,
-            blocked: None,
+            socket: Waiting::default(),
+            bodies: Waiting::default(),
+            unanswered: 0,
+            unsent: 0,
+            taken: 0,
             retiring: None,
             cut: false,
             unasked: 0,
         };
-        Self { clock, state: Mutex::new(state), nudge: Notify::new() }
+        let (state, nudge) = (Mutex::new(state), Arc::new(Notify::new()));
+        let authenticated = Authenticated::not_yet(Arc::clone(&nudge));
+        Self { clock, state, nudge, authenticated, turn: AtomicUsize::new(0), all_unsent }
+    }
+
+    /// Whether a valid key was presented here; set by the gateway.
+    pub(super) fn authenticated(&self) -> &Authenticated {
+        &self.authenticated
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,7 +158,7 @@ impl Pulse {
     /// All that was written is with the kernel.
     pub(super) fn flushed(&self) {
         let mut state = self.state();
-        state.blocked = None;
+        state.socket.end();
         if state.answered {
             state.answered = false;
             state.requests.clear();
@@ -132,23 +174,38 @@ impl Pulse {
         let since = self.clock.mono();
         state.requests.push((number, since));
         state.unasked = 0;
-        Ticket { pulse: Arc::clone(self), number }
+        state.unanswered += 1;
+        Ticket { pulse: Arc::clone(self), number, is_answered: false, unsent: None }
     }
 
-    /// The client takes nothing.
+    /// On HTTP/2: the codec is polled.
+    pub(super) fn next_turn(&self) {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// On HTTP/2: how often it was.
+    pub(super) fn turn(&self) -> usize {
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    /// Whether the head of one more HTTP/2 request may be read: before a key was presented, one after the other.
+    pub(super) fn may_read_a_head(&self) -> bool {
+        self.authenticated.get() || self.state().unanswered == 0
+    }
+
+    /// The socket takes nothing.
     pub(super) fn blocked(&self) {
-        let mut state = self.state();
-        if state.blocked.is_none() {
-            state.blocked = Some(self.clock.mono());
-        }
+        let now = self.clock.mono();
+        self.state().socket.begin(now);
     }
 
-    /// The client took so many bytes.
+    /// The socket took so many bytes.
     pub(super) fn took(&self, bytes: usize) {
         let mut state = self.state();
         state.unasked = state.unasked.saturating_sub(bytes / SENT_FOR_ONE);
-        if state.blocked.is_some() {
-            state.blocked = None;
+        state.socket.took(bytes, || self.clock.mono());
+        if state.phase != Phase::Streams {
+            state.taken += bytes as u64;
         }
     }
 
@@ -180,25 +237,62 @@ impl Pulse {
         self.nudge.notified().await;
     }
 
-    /// Since when nothing was asked here; `None` while a request is being answered.
-    pub(super) fn idle_since(&self) -> Option<Mono> {
+    /// What decides whether this connection is closed for another one. `None` if it is being closed.
+    pub(super) fn conduct(&self) -> Option<Conduct> {
         let state = self.state();
-        (state.requests.is_empty() && !state.cut).then_some(state.since)
+        (!state.cut).then(|| Conduct {
+            is_authenticated: self.authenticated.get(),
+            opened: state.opened,
+            idle: state.requests.is_empty().then_some(state.since),
+            unread: state.bodies.last_byte().or(state.socket.last_byte()),
+            taken: state.taken,
+        })
     }
 
     /// What it is doing, and until when it may.
     pub(super) fn glance(&self, deadlines: &Deadlines) -> Glance {
         let state = self.state();
-        let (end, overdue) = deadlines.next(state.course());
-        Glance { is_cut: state.cut, is_retiring: state.retiring.is_some(), end, overdue }
+        let mut course = state.course();
+        let may_hurry = course.blocked.is_some() && !self.authenticated.get();
+        course.hurries = may_hurry && self.all_unsent.are_too_many();
+        let (end, overdue) = deadlines.next(course);
+        Glance { is_cut: state.cut, is_retiring: state.retiring.is_some(), may_hurry, end, overdue }
     }
 }
 
 impl State {
     fn course(&self) -> Course {
-        let Self { phase, since, blocked, retiring, .. } = *self;
+        let Self { phase, since, retiring, .. } = *self;
         let asked = self.requests.iter().map(|(_, since)| *since).min();
-        Course { phase, since, asked, blocked, retiring }
+        let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
+        Course { phase, since, asked, blocked, hurries: false, retiring }
+    }
+}
+
+impl Ticket {
+    /// The response is there. `false` if it may not be sent: the client has no key and takes nothing of others.
+    pub(super) fn answered(&mut self, has_body: bool) -> bool {
+        let pulse = Arc::clone(&self.pulse);
+        let mut state = pulse.state();
+        self.is_answered = true;
+        state.unanswered -= 1;
+        if !has_body {
+            return true;
+        }
+        if state.unsent >= UNSENT_WITHOUT_KEY && !pulse.authenticated.get() {
+            return false;
+        }
+        self.unsent = Some(pulse.all_unsent.count());
+        state.unsent += 1;
+        state.bodies.begin(pulse.clock.mono());
+        true
+    }
+
+    /// So many bytes of its body were sent: the client's windows had room for them.
+    pub(super) fn sent(&self, bytes: usize) {
+        let mut state = self.pulse.state();
+        state.taken += bytes as u64;
+        state.bodies.took(bytes, || self.pulse.clock.mono());
     }
 }
 
@@ -207,152 +301,17 @@ impl Drop for Ticket {
         let mut state = self.pulse.state();
         state.requests.retain(|(number, _)| *number != self.number);
         state.unasked = 0;
+        if !self.is_answered {
+            state.unanswered -= 1;
+        }
+        if self.unsent.is_some() {
+            state.unsent -= 1;
+        }
+        if state.unsent == 0 {
+            state.bodies.end();
+        }
         if state.requests.is_empty() {
             state.since = self.pulse.clock.mono();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::clock::{Hand, Wall};
-
-    const DEADLINES: Deadlines = Deadlines {
-        head: Duration::from_secs(10),
-        idle: Duration::from_mins(1),
-        request: Duration::from_secs(50),
-        write: Duration::from_secs(20),
-        age: Duration::from_hours(1),
-    };
-
-    /// What is next, and in how many seconds.
-    fn next(pulse: &Pulse) -> (u64, Overdue) {
-        let Glance { end, overdue, .. } = pulse.glance(&DEADLINES);
-        (end.since(pulse.clock.mono()).as_secs(), overdue)
-    }
-
-    fn pulse() -> (Arc<Pulse>, Hand, impl Fn(u64)) {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let moving = hand.clone();
-        (Arc::new(Pulse::new(clock)), hand, move |seconds| moving.advance(Duration::from_secs(seconds)))
-    }
-
-    #[test]
-    fn a_new_connection_has_so_long_to_its_first_request_however_it_drips() {
-        let (pulse, _hand, pass) = pulse();
-        assert_eq!(next(&pulse), (10, Overdue::Head));
-        pass(4);
-        pulse.heard(1);
-        assert_eq!(next(&pulse), (6, Overdue::Head));
-    }
-
-    #[test]
-    fn a_head_lasts_from_its_first_byte() {
-        let (pulse, _hand, pass) = pulse();
-        pulse.begun();
-        pulse.answered();
-        pulse.flushed();
-        pass(30);
-        assert_eq!(next(&pulse), (30, Overdue::Idle));
-        pulse.heard(1);
-        pass(3);
-        pulse.heard(1);
-        assert_eq!(next(&pulse), (7, Overdue::Head), "one that drips gets no more time");
-        pulse.begun();
-        assert_eq!(next(&pulse), (47, Overdue::Request));
-    }
-
-    #[test]
-    fn a_request_lasts_until_its_answer_is_sent() {
-        let (pulse, _hand, pass) = pulse();
-        pass(5);
-        pulse.begun();
-        pulse.flushed();
-        assert_eq!(next(&pulse), (50, Overdue::Request), "nothing was written yet");
-        pulse.answered();
-        pass(5);
-        assert_eq!(next(&pulse), (45, Overdue::Request), "it is not sent yet");
-        pulse.flushed();
-        assert_eq!(next(&pulse), (60, Overdue::Idle));
-        pass(5);
-        pulse.begun();
-        assert_eq!(next(&pulse), (50, Overdue::Request), "one that was there already begins now");
-    }
-
-    #[test]
-    fn whoever_asks_on_without_reading_is_not_younger_for_it() {
-        let (pulse, _hand, pass) = pulse();
-        pulse.begun();
-        pulse.answered();
-        pulse.blocked();
-        pass(7);
-        pulse.begun();
-        pulse.answered();
-        pulse.blocked();
-        assert_eq!(next(&pulse), (13, Overdue::Write));
-        pulse.took(1);
-        assert_eq!(next(&pulse), (43, Overdue::Request));
-    }
-
-    #[test]
-    fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
-        let (pulse, _hand, pass) = pulse();
-        pulse.speaks_http2();
-        pulse.heard(1);
-        assert_eq!(next(&pulse), (60, Overdue::Idle));
-        let first = pulse.ticket();
-        pass(5);
-        let second = pulse.ticket();
-        assert_eq!(next(&pulse), (45, Overdue::Request));
-        drop(first);
-        assert_eq!(next(&pulse), (50, Overdue::Request));
-        pass(1);
-        drop(second);
-        assert_eq!(next(&pulse), (60, Overdue::Idle));
-    }
-
-    #[test]
-    fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
-        let (pulse, _hand, pass) = pulse();
-        pulse.speaks_http2();
-        pass(60);
-        assert_eq!(next(&pulse), (0, Overdue::Idle));
-        pulse.retire();
-        assert_eq!(next(&pulse), (1, Overdue::Idle));
-        drop(pulse.ticket());
-        pass(1);
-        assert_eq!(next(&pulse), (0, Overdue::Idle));
-    }
-
-    #[test]
-    fn on_http_2_only_so_much_may_arrive_in_which_nothing_is_asked() {
-        let (pulse, _hand, _pass) = pulse();
-        assert!(pulse.heard(10 * UNASKED), "before it is known what is spoken others watch");
-        pulse.speaks_http2();
-        assert!(pulse.heard(UNASKED) && !pulse.heard(1));
-        let ticket = pulse.ticket();
-        assert!(pulse.heard(UNASKED) && !pulse.heard(1));
-        pulse.took(SENT_FOR_ONE);
-        assert!(pulse.heard(0) && !pulse.heard(1));
-        drop(ticket);
-        assert!(pulse.heard(UNASKED) && !pulse.heard(1));
-    }
-
-    #[test]
-    fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
-        let (pulse, _hand, pass) = pulse();
-        pulse.begun();
-        pulse.retire();
-        assert_eq!(next(&pulse), (50, Overdue::Request));
-        pulse.answered();
-        pulse.flushed();
-        assert_eq!(next(&pulse), (1, Overdue::Idle));
-        pass(1);
-        pulse.heard(1);
-        assert_eq!(next(&pulse), (10, Overdue::Head), "what begins to come is heard to its end");
-        assert!(pulse.is_retiring());
     }
 }

@@ -1,0 +1,123 @@
+//! Which connection is closed for a new one where all places are taken.
+//!
+//! Pure: what a connection does goes in, its rank comes out. Not for: closing it (`places`).
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+
+/// No connection is closed for being idle or slow before this: a client that has just connected is about to ask, and one
+/// that was just answered may ask again.
+const A_MOMENT: Duration = Duration::from_secs(1);
+/// A client that has not taken a byte for this long reads nothing at present. Short, because callers wait meanwhile.
+const STALLED: Duration = Duration::from_millis(250);
+/// A client that has not taken a byte for this long has stopped to read.
+const HUNG: Duration = Duration::from_secs(5);
+
+/// What a connection does, as far as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conduct {
+    /// A valid key was presented on it.
+    pub(super) is_authenticated: bool,
+    /// When it was accepted.
+    pub(super) opened: Mono,
+    /// Since when no request is open on it.
+    pub(super) idle: Option<Mono>,
+    /// When the client last took a byte, where response bytes wait for it.
+    pub(super) unread: Option<Mono>,
+    /// The response bytes that the client has taken.
+    pub(super) taken: u64,
+}
+
+/// Why a connection may be closed. The first variant is closed first; within a variant, the least value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// Without a key, and its client has stopped to read.
+    Hung(Mono),
+    /// No request is open.
+    Idle(Mono),
+    /// Without a key, and its client reads nothing at present.
+    Stalled(Mono),
+    /// Without a key; ranked by its progress, in bytes a second.
+    WithoutKey(u64),
+    /// With a key, and its client has stopped to read.
+    HungWithKey(Mono),
+}
+
+impl Conduct {
+    /// The ranks of a connection, each with the instant from which it holds. None for a connection with a key that makes
+    /// progress.
+    pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, Rank)> {
+        let Self { is_authenticated, opened, idle, unread, .. } = self;
+        let unread = unread.filter(|_| idle.is_none());
+        let idle = idle.map(|since| (since.plus(A_MOMENT), Rank::Idle(since)));
+        let stalled = unread.filter(|_| !is_authenticated);
+        let stalled = stalled.map(|since| (since.plus(STALLED), Rank::Stalled(since)));
+        let hung = if is_authenticated { Rank::HungWithKey } else { Rank::Hung };
+        let hung = unread.map(|since| (since.plus(HUNG), hung(since)));
+        let slow = (!is_authenticated).then(|| (opened.plus(A_MOMENT), Rank::WithoutKey(self.rate(now))));
+        [hung, idle, stalled, slow].into_iter().flatten()
+    }
+
+    /// Bytes taken a second, over the life of the connection.
+    fn rate(self, now: Mono) -> u64 {
+        let millis = u64::try_from(now.since(self.opened).as_millis()).unwrap_or(u64::MAX);
+        self.taken.saturating_mul(1_000) / millis.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Mono {
+        Mono::from_nanos(millis * 1_000_000)
+    }
+
+    const NEW: Conduct =
+        Conduct { is_authenticated: false, opened: Mono::from_nanos(0), idle: None, unread: None, taken: 0 };
+
+    /// The rank of a connection at an instant.
+    fn rank(conduct: Conduct, now: Mono) -> Option<Rank> {
+        conduct.ranks(now).filter(|(from, _)| *from <= now).map(|(_, rank)| rank).min()
+    }
+
+    #[test]
+    fn a_connection_is_not_closed_in_its_first_moments() {
+        let idle = Conduct { idle: Some(at(0)), ..NEW };
+        assert_eq!((rank(idle, at(999)), rank(idle, at(1_000))), (None, Some(Rank::Idle(at(0)))));
+        let unread = Conduct { unread: Some(at(100)), ..NEW };
+        assert_eq!((rank(unread, at(349)), rank(unread, at(350))), (None, Some(Rank::Stalled(at(100)))));
+        assert_eq!((rank(NEW, at(999)), rank(NEW, at(1_000))), (None, Some(Rank::WithoutKey(0))));
+    }
+
+    #[test]
+    fn a_connection_with_a_key_is_closed_only_if_it_is_idle_or_has_stopped_to_read() {
+        let with_key = Conduct { is_authenticated: true, ..NEW };
+        assert_eq!(rank(with_key, at(1_000_000)), None);
+        let unread = Conduct { unread: Some(at(0)), ..with_key };
+        assert_eq!(
+            (rank(unread, at(4_999)), rank(unread, at(5_000))),
+            (None, Some(Rank::HungWithKey(at(0))))
+        );
+        let idle = Conduct { idle: Some(at(0)), ..with_key };
+        assert_eq!(rank(idle, at(1_000)), Some(Rank::Idle(at(0))));
+    }
+
+    #[test]
+    fn the_order_is_hung_then_idle_then_stalled_then_least_progress_then_hung_with_a_key() {
+        let now = at(10_000);
+        let with_key = Conduct { is_authenticated: true, ..NEW };
+        let in_order = [
+            Conduct { unread: Some(at(4_000)), ..NEW },
+            Conduct { idle: Some(at(1_000)), ..with_key },
+            Conduct { idle: Some(at(2_000)), ..NEW },
+            Conduct { unread: Some(at(9_000)), taken: 1_000_000, ..NEW },
+            Conduct { unread: Some(at(9_900)), taken: 10, ..NEW },
+            Conduct { unread: Some(at(9_900)), taken: 1_000_000, ..NEW },
+            Conduct { unread: Some(at(4_000)), ..with_key },
+        ];
+        let ranks = in_order.map(|conduct| rank(conduct, now).unwrap());
+        assert!(ranks.is_sorted(), "{ranks:?}");
+    }
+}

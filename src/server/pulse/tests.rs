@@ -1,0 +1,206 @@
+//! What is due next on a connection after each sequence of events.
+
+use std::time::Duration;
+
+use super::*;
+use crate::clock::{Hand, Wall};
+use crate::server::waiting::LEAST;
+
+const DEADLINES: Deadlines = Deadlines {
+    head: Duration::from_secs(10),
+    idle: Duration::from_mins(1),
+    request: Duration::from_secs(50),
+    write: Duration::from_secs(20),
+    age: Duration::from_hours(1),
+};
+
+/// What is next, and in how many seconds.
+fn next(pulse: &Pulse) -> (u64, Overdue) {
+    let Glance { end, overdue, .. } = pulse.glance(&DEADLINES);
+    (end.since(pulse.clock.mono()).as_secs(), overdue)
+}
+
+fn pulse() -> (Arc<Pulse>, Hand, impl Fn(u64)) {
+    let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+    let moving = hand.clone();
+    (Arc::new(Pulse::new(clock, Arc::default())), hand, move |seconds| {
+        moving.advance(Duration::from_secs(seconds));
+    })
+}
+
+#[test]
+fn a_new_connection_has_so_long_to_its_first_request_however_it_drips() {
+    let (pulse, _hand, pass) = pulse();
+    assert_eq!(next(&pulse), (10, Overdue::Head));
+    pass(4);
+    pulse.heard(1);
+    assert_eq!(next(&pulse), (6, Overdue::Head));
+}
+
+#[test]
+fn a_head_lasts_from_its_first_byte() {
+    let (pulse, _hand, pass) = pulse();
+    pulse.begun();
+    pulse.answered();
+    pulse.flushed();
+    pass(30);
+    assert_eq!(next(&pulse), (30, Overdue::Idle));
+    pulse.heard(1);
+    pass(3);
+    pulse.heard(1);
+    assert_eq!(next(&pulse), (7, Overdue::Head), "one that drips gets no more time");
+    pulse.begun();
+    assert_eq!(next(&pulse), (47, Overdue::Request));
+}
+
+#[test]
+fn a_request_lasts_until_its_answer_is_sent() {
+    let (pulse, _hand, pass) = pulse();
+    pass(5);
+    pulse.begun();
+    pulse.flushed();
+    assert_eq!(next(&pulse), (50, Overdue::Request), "nothing was written yet");
+    pulse.answered();
+    pass(5);
+    assert_eq!(next(&pulse), (45, Overdue::Request), "it is not sent yet");
+    pulse.flushed();
+    assert_eq!(next(&pulse), (60, Overdue::Idle));
+    pass(5);
+    pulse.begun();
+    assert_eq!(next(&pulse), (50, Overdue::Request), "one that was there already begins now");
+}
+
+#[test]
+fn whoever_asks_on_without_reading_is_not_younger_for_it() {
+    let (pulse, _hand, pass) = pulse();
+    pulse.begun();
+    pulse.answered();
+    pulse.blocked();
+    pass(7);
+    pulse.begun();
+    pulse.answered();
+    pulse.blocked();
+    assert_eq!(next(&pulse), (13, Overdue::Write));
+    pulse.took(LEAST - 1);
+    assert_eq!(next(&pulse), (13, Overdue::Write), "too little to count");
+    pulse.took(1);
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    pulse.flushed();
+    assert_eq!(next(&pulse), (60, Overdue::Idle));
+}
+
+#[test]
+fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
+    let (pulse, _hand, pass) = pulse();
+    pulse.speaks_http2();
+    pulse.heard(1);
+    assert_eq!(next(&pulse), (60, Overdue::Idle));
+    let first = pulse.ticket();
+    pass(5);
+    let second = pulse.ticket();
+    assert_eq!(next(&pulse), (45, Overdue::Request));
+    drop(first);
+    assert_eq!(next(&pulse), (50, Overdue::Request));
+    pass(1);
+    drop(second);
+    assert_eq!(next(&pulse), (60, Overdue::Idle));
+}
+
+#[test]
+fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
+    let (pulse, _hand, pass) = pulse();
+    pulse.speaks_http2();
+    pass(60);
+    assert_eq!(next(&pulse), (0, Overdue::Idle));
+    pulse.retire();
+    assert_eq!(next(&pulse), (1, Overdue::Idle));
+    drop(pulse.ticket());
+    pass(1);
+    assert_eq!(next(&pulse), (0, Overdue::Idle));
+}
+
+#[test]
+fn on_http_2_only_so_much_may_arrive_in_which_nothing_is_asked() {
+    let (pulse, _hand, _pass) = pulse();
+    assert!(pulse.heard(10 * UNASKED), "before it is known what is spoken others watch");
+    pulse.speaks_http2();
+    assert!(pulse.heard(UNASKED) && !pulse.heard(1));
+    let ticket = pulse.ticket();
+    assert!(pulse.heard(UNASKED) && !pulse.heard(1));
+    pulse.took(SENT_FOR_ONE);
+    assert!(pulse.heard(0) && !pulse.heard(1));
+    drop(ticket);
+    assert!(pulse.heard(UNASKED) && !pulse.heard(1));
+}
+
+#[test]
+fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
+    let (pulse, _hand, pass) = pulse();
+    pulse.begun();
+    pulse.retire();
+    assert_eq!(next(&pulse), (50, Overdue::Request));
+    pulse.answered();
+    pulse.flushed();
+    assert_eq!(next(&pulse), (1, Overdue::Idle));
+    pass(1);
+    pulse.heard(1);
+    assert_eq!(next(&pulse), (10, Overdue::Head), "what begins to come is heard to its end");
+    assert!(pulse.is_retiring());
+}
+
+#[test]
+fn on_http_2_a_response_waits_for_the_windows_of_its_client_and_not_for_the_socket() {
+    let (pulse, _hand, pass) = pulse();
+    pulse.speaks_http2();
+    let mut first = pulse.ticket();
+    assert!(!pulse.may_read_a_head() && first.answered(true) && pulse.may_read_a_head());
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    pass(15);
+    let mut second = pulse.ticket();
+    assert!(second.answered(true));
+    pulse.took(LEAST);
+    first.sent(LEAST - 1);
+    assert_eq!(next(&pulse), (5, Overdue::Write), "what is asked for later gains no time");
+    second.sent(1);
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    drop((first, second));
+    assert_eq!(next(&pulse), (60, Overdue::Idle));
+}
+
+#[test]
+fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
+    let (pulse, _hand, _pass) = pulse();
+    let answered = |has_body: bool| {
+        let mut ticket = pulse.ticket();
+        ticket.answered(has_body).then_some(ticket)
+    };
+    let mut waiting: Vec<_> = (0..8).map(|_| answered(true).unwrap()).collect();
+    assert!(answered(true).is_none() && answered(false).is_some());
+    waiting.pop();
+    waiting.push(answered(true).unwrap());
+    assert!(answered(true).is_none());
+    let ticket = pulse.ticket();
+    assert!(!pulse.may_read_a_head());
+    pulse.authenticated().set();
+    assert!(pulse.may_read_a_head());
+    drop(ticket);
+    waiting.extend((0..92).map(|_| answered(true).unwrap()));
+}
+
+#[test]
+fn while_too_many_responses_wait_in_the_process_clients_without_a_key_have_a_second() {
+    let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+    let unsent = Arc::new(Unsent::default());
+    let pulse = Arc::new(Pulse::new(clock, Arc::clone(&unsent)));
+    let mut ticket = pulse.ticket();
+    assert!(ticket.answered(true));
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    let mut others = Vec::new();
+    while !unsent.are_too_many() {
+        others.push(unsent.count());
+    }
+    assert_eq!(next(&pulse), (1, Overdue::Write));
+    pulse.authenticated().set();
+    assert_eq!(next(&pulse), (20, Overdue::Write));
+    drop(others);
+}

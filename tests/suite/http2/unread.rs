@@ -1,0 +1,303 @@
+//! Clients that ask for much and make no room for it: how many places they hold, for how long, and what that costs in memory.
+
+#![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Barrier;
+use tokio_rustls::TlsConnector;
+
+use super::{
+    DATA, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, Told, WINDOW_UPDATE, Wire, code, frame, get,
+    request,
+};
+use crate::client::Connection;
+use crate::shell::{BUILT_IN, Program};
+use crate::world::{World, good};
+
+const INITIAL_WINDOW: u16 = 4;
+const REFUSED_STREAM: u32 = 7;
+const SECOND: Duration = Duration::from_secs(1);
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const MEGABYTE: u64 = 1 << 20;
+
+/// So many requests for the largest page.
+fn asked(streams: u32) -> Vec<u8> {
+    (0..streams).flat_map(|of| request(2 * of + 1, &get("/openapi.json", &[]))).collect()
+}
+
+/// A connection without room for a single byte, and so many requests on it.
+async fn unread(world: &World, streams: u32) -> Wire {
+    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    wire.send(&asked(streams)).await;
+    wire
+}
+
+#[tokio::test]
+async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() {
+    let world = World::with("server.max_connections = 64", good).await;
+    let mut attackers = Vec::new();
+    for _ in 0..70 {
+        attackers.push(unread(&world, 100).await);
+    }
+    // Only who has a place is answered at all.
+    for attacker in &mut attackers[..64] {
+        attacker.find(HEADERS).await;
+    }
+    world.pass(SECOND);
+    let probe = async {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(HEALTH).await;
+        connection.read(false).await.unwrap().status
+    };
+    // Time does not go on: nothing more has to end by itself for the callers to be served.
+    assert_eq!(probe.await, 200);
+    let key = world.customer("pro").await.key;
+    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    assert!(world.ended("displaced").await >= 7);
+    assert_eq!(world.ended("unread").await, 0);
+}
+
+#[tokio::test]
+async fn http2_a_client_with_a_key_keeps_its_place_while_others_read_nothing() {
+    let world = World::with("server.max_connections = 4", good).await;
+    let key = world.customer("pro").await.key;
+    world.backend.hold();
+    let mut honest = Wire::open(world.address()).await;
+    honest.send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)]))).await;
+    world.backend.has_received(1).await;
+    let mut attackers = Vec::new();
+    for _ in 0..12 {
+        attackers.push(unread(&world, 10).await);
+        world.pass(SECOND);
+    }
+    world.reaches("scoregate_connections_total{closed=\"displaced\"}", 9).await;
+    world.backend.open();
+    assert_eq!(honest.told(1).await, Told::Answer(200, String::new()));
+}
+
+#[tokio::test]
+async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refused() {
+    let world = World::new().await;
+    let mut wire = unread(&world, 20).await;
+    for of in 8..20 {
+        let refused = wire.find(RST_STREAM).await;
+        assert_eq!((refused.stream, code(&refused.payload)), (2 * of + 1, REFUSED_STREAM));
+    }
+    // What waits is sent when there is room.
+    let room = [frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]), frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0])];
+    wire.send(&room.concat()).await;
+    let mut ended = 0;
+    while ended < 8 {
+        ended += u32::from(wire.find(DATA).await.flags & END_STREAM != 0);
+    }
+}
+
+#[tokio::test]
+async fn http2_a_first_flight_of_a_hundred_requests_with_a_key_is_answered_whole() {
+    let world = World::new().await;
+    let key = world.customer("enterprise").await.key;
+    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    let fields = get("/api/v1/models", &[("x-api-key", &key)]);
+    let flight: Vec<u8> = (0..100).flat_map(|of| request(2 * of + 1, &fields)).collect();
+    wire.send(&flight).await;
+    for _ in 0..100 {
+        loop {
+            let read = wire.read().await.unwrap();
+            assert_ne!(read.kind, RST_STREAM);
+            if read.kind == HEADERS {
+                break;
+            }
+        }
+    }
+}
+
+/// Either kind of connection.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// Where the attacks go.
+#[derive(Clone)]
+struct Goal {
+    address: SocketAddr,
+    tls: Option<TlsConnector>,
+}
+
+impl Goal {
+    /// Opens a connection from an address of this machine that is as good as its own.
+    async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
+        let socket = TcpSocket::new_v4().unwrap();
+        let [.., low] = (number % 200 + 1).to_be_bytes();
+        let [.., high] = (number / 200 + 2).to_be_bytes();
+        socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, high, low)), 0)).unwrap();
+        let stream = socket.connect(self.address).await?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        Ok(Box::new(tls.connect(ServerName::try_from("localhost").unwrap(), stream).await?))
+    }
+
+    /// How long a probe takes, from its connection to its answer.
+    async fn probe(&self, clock: &Clock) -> Duration {
+        let begun = clock.mono();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        if let Some(tls) = &self.tls {
+            let mut config = tls.config().as_ref().clone();
+            config.alpn_protocols.clear();
+            let tls = TlsConnector::from(Arc::new(config));
+            let stream = tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+            answered(Connection::over(stream)).await;
+        } else {
+            answered(Connection::over(stream)).await;
+        }
+        clock.mono().since(begun)
+    }
+}
+
+async fn answered<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>) {
+    connection.write(HEALTH).await;
+    assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+}
+
+/// Certificate and key in a directory, and a client that trusts them and speaks HTTP/2.
+fn certified(directory: &Path) -> TlsConnector {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(directory.join("a.pem"), made.cert.pem()).unwrap();
+    std::fs::write(directory.join("a.key"), made.signing_key.serialize_pem()).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(made.cert.der().to_vec())).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+/// The real program with so many places, with or without TLS.
+fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, Goal) {
+    let tls = is_secure.then(|| certified(directory));
+    let mut settings =
+        format!("data_dir = \"{}\"\nupstream = \"built-in\"\n", directory.join("state").display());
+    settings += "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
+    settings += &format!("server.max_connections = {places}\n");
+    if is_secure {
+        let [pem, key] = ["a.pem", "a.key"].map(|name| directory.join(name).display().to_string());
+        settings += &format!("[tls.default]\ncertificate = \"{pem}\"\nkey = \"{key}\"\n");
+    }
+    let file = directory.join("scoregate.toml");
+    std::fs::write(&file, settings).unwrap();
+    let program = Program::start(&["serve", "--config", &file.display().to_string()], &BUILT_IN[..0]);
+    let goal = Goal { address: program.public(), tls };
+    (program, goal)
+}
+
+/// How long each of so many connections lasts that ask for a hundred large pages and open their windows by `bytes` a second.
+async fn attack(goal: &Goal, connections: u32, bytes: u32, all_there: &Arc<Barrier>) -> Vec<Duration> {
+    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
+    let attackers = (0..connections).map(|number| {
+        let (goal, opening, all_there) = (goal.clone(), opening.clone(), Arc::clone(all_there));
+        tokio::spawn(async move {
+            let clock = Clock::system();
+            let mut stream = goal.open(number).await.unwrap();
+            let begun = clock.mono();
+            drop(stream.write_all(&opening).await);
+            drop(stream.flush().await);
+            all_there.wait().await;
+            let (mut read, mut write) = tokio::io::split(stream);
+            let opens = async {
+                loop {
+                    clock.sleep(SECOND).await;
+                    let room = frame(WINDOW_UPDATE, 0, 1, &bytes.to_be_bytes());
+                    if bytes > 0 && write.write_all(&room).await.is_err() {
+                        break;
+                    }
+                    drop(write.flush().await);
+                }
+                std::future::pending::<()>().await;
+            };
+            let mut chunk = [0; 4_096];
+            let reads = async { while !matches!(read.read(&mut chunk).await, Ok(0) | Err(_)) {} };
+            tokio::select! { () = opens => {}, () = reads => {} }
+            clock.mono().since(begun)
+        })
+    });
+    let mut lasted = Vec::new();
+    for attacker in attackers.collect::<Vec<_>>() {
+        lasted.push(attacker.await.unwrap());
+    }
+    lasted
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_clients_that_read_nothing_or_next_to_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
+    for (is_secure, bytes) in [(false, 0), (false, 1), (true, 0)] {
+        let directory = TempDir::new().unwrap();
+        let (program, goal) = program(directory.path(), 10_000, is_secure);
+        let lasted = attack(&goal, 200, bytes, &Arc::new(Barrier::new(200))).await;
+        let longest = lasted.iter().max().unwrap();
+        println!(
+            "tls {is_secure}, {bytes} bytes a second: the longest of {} lasted {longest:?}",
+            lasted.len()
+        );
+        assert!(*longest < 25 * SECOND, "{longest:?}");
+        assert_eq!(program.stop().code, Some(0));
+    }
+}
+
+/// Connects again and again, asks for a hundred large pages, and reads none of them.
+async fn attack_for_ever(goal: Goal, number: u32, all_there: Arc<Barrier>) {
+    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
+    let (clock, mut is_first) = (Clock::system(), true);
+    loop {
+        let Ok(mut stream) = goal.open(number).await else { continue };
+        drop(stream.write_all(&opening).await);
+        drop(stream.flush().await);
+        if std::mem::take(&mut is_first) {
+            all_there.wait().await;
+        }
+        let mut chunk = [0; 4_096];
+        while !matches!(stream.read(&mut chunk).await, Ok(0) | Err(_)) {}
+        clock.sleep(SECOND / 5).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothing_come_again_and_again() {
+    for is_secure in [false, true] {
+        let directory = TempDir::new().unwrap();
+        let (program, goal) = program(directory.path(), 64, is_secure);
+        let all_there = Arc::new(Barrier::new(71));
+        let attack = |number| tokio::spawn(attack_for_ever(goal.clone(), number, Arc::clone(&all_there)));
+        let attackers: Vec<_> = (0..70).map(attack).collect();
+        all_there.wait().await;
+        let (clock, mut slowest) = (Clock::system(), Duration::ZERO);
+        for _ in 0..20 {
+            slowest = slowest.max(goal.probe(&clock).await);
+            clock.sleep(SECOND / 10).await;
+        }
+        println!("tls {is_secure}: the slowest of 20 probes took {slowest:?}");
+        assert!(slowest < SECOND, "{slowest:?}");
+        attackers.iter().for_each(tokio::task::JoinHandle::abort);
+        assert_eq!(program.stop().code, Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_eight_hundred_clients_that_read_nothing_cost_less_than_a_hundred_megabytes() {
+    let directory = TempDir::new().unwrap();
+    let (program, goal) = program(directory.path(), 10_000, false);
+    let before = program.resident();
+    attack(&goal, 800, 0, &Arc::new(Barrier::new(800))).await;
+    let peak = program.most_resident();
+    println!("{} kB for each of 800 connections", (peak - before) / 800 / 1_024);
+    assert!(peak < before + 100 * MEGABYTE, "{before} bytes before, and at some time {peak}");
+    assert_eq!(program.stop().code, Some(0));
+}
