@@ -37,7 +37,6 @@ use reload::Reloading;
 
 pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
 pub use sockets::Sockets;
-use storage::Storage;
 use supervisor::{Stage, Supervisor};
 
 /// How long a stop waits for the access log's last lines. The event log has the same time after it (`cli`).
@@ -92,16 +91,16 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     // Ports first: one that is taken is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
     let (public, side) = (port.address()?, tcp.local_addr()?);
+    let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
 
     let ledger_calls = TaskTracker::new();
     let build::Built { gateway, registrar, scoring } =
         build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
     let gateway = Arc::new(ArcSwap::from(gateway));
     let (keeper, looks) = scoring.map(|scoring| tasks::keeper(scoring, &clock)).unzip();
-
-    let (stop_public, stop_side, ready) =
-        (CancellationToken::new(), CancellationToken::new(), Arc::default());
+    let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
+    tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
     let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
     let (asks, reloads) = mpsc::channel(1);
     let shown = Side {
@@ -115,14 +114,11 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
         reloads: asks,
         looks,
     };
-    let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
     let side_thread = tasks::side_thread(shown, side_config, stop_side.clone())?;
     let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let manners = server.manners();
     let serving = background.spawn(server.run(stop_public.clone()));
-    background.spawn(certificates.clone().keep(clock.clone(), stop_side.clone()));
-    background.spawn(Storage::new(data_dir.path(), &registry).keep(clock.clone(), stop_side.clone()));
     tasks::spawn(&background, &gateway, &registrar, keeper, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");

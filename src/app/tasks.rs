@@ -14,7 +14,9 @@ use crate::gateway::{Gateway, Larder, Leases, Registrar};
 use crate::scoring::{Change, Keeper, Looks, Scoring};
 use crate::telemetry::metrics::Registry;
 
-use super::clock_steps;
+use super::data_dir::DataDir;
+use super::storage::Storage;
+use super::{certificates, clock_steps};
 
 /// How often what is over is swept up.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -46,6 +48,19 @@ pub(super) fn spawn(
         background.spawn(larder.keep_current(stop.clone()));
     }
     background.spawn(keep_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
+}
+
+/// Watches files: certificates that are renewed, the room on the data directory's disk.
+pub(super) fn watch_files(
+    background: &TaskTracker,
+    data_dir: &DataDir,
+    registry: &Registry,
+    certificates: &certificates::Keeper,
+    clock: &Clock,
+    stop: &CancellationToken,
+) {
+    background.spawn(certificates.clone().keep(clock.clone(), stop.clone()));
+    background.spawn(Storage::new(data_dir.path(), registry).keep(clock.clone(), stop.clone()));
 }
 
 /// What keeps the built-in backend current, and where it is asked to look for an import.

@@ -44,6 +44,13 @@ impl Hold<'_> {
         self.kept = true;
     }
 
+    /// The request is refused after all: the token goes back if that refusal is free of charge.
+    pub(super) fn refused(&self, refusal: &Refusal) {
+        if refusal.costs_nothing() {
+            self.give_token_back();
+        }
+    }
+
     /// The request is refused after all, and a refused one costs no work.
     pub(super) fn give_token_back(&self) {
         let mut books = self.account.books();

@@ -217,11 +217,7 @@ impl Gateway {
             Admitted::ToFetch(hold) => {
                 let sake = Sake::caller(caller.account.id, caller.rights.is_paid(), x.trace);
                 let served = fetch(&self.larder, target, found, sake, x.started).await;
-                let served = served.inspect_err(|refusal| {
-                    if refusal.costs_nothing() {
-                        hold.give_token_back();
-                    }
-                })?;
+                let served = served.inspect_err(|refusal| hold.refused(refusal))?;
                 let now = self.clock.later_than(x.started);
                 let again;
                 let caller = if served.outcome == Outcome::Hit {
