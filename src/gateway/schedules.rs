@@ -130,6 +130,10 @@ impl Store for OneLedger {
         None
     }
 
+    fn misplaced(&self) -> Option<String> {
+        None
+    }
+
     fn audit(&self, _: AuditAsk) -> Answer<'_, Vec<AuditRecord>> {
         Box::pin(async { Err(away()) })
     }

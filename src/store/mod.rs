@@ -110,6 +110,10 @@ pub trait Store: Send + Sync + 'static {
     /// What is wrong with the store itself, if anything was found at work. Somebody has to mend it.
     fn damage(&self) -> Option<String>;
 
+    /// Why nothing can be written durably for now, where that is known without an attempt: the store's file was moved,
+    /// deleted or replaced. May ask the file system.
+    fn misplaced(&self) -> Option<String>;
+
     /// Grants as much of a wish as the quota leaves, durably, before it answers. A wish for nothing opens the day and
     /// asks for the total. An asker that leaves before the answer forfeits what it was granted.
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease>;

@@ -67,6 +67,7 @@ mod made_up;
 mod mapping;
 mod meanwhile;
 mod metrics_reference;
+mod missing_store;
 mod order;
 mod overload;
 mod pages;

@@ -56,12 +56,12 @@ impl Embedded {
         let opened = file::open(directory)?;
         let file = TheFile::new(&opened.path);
         let commits = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&commits);
+        let (counted, written) = (Arc::clone(&commits), file.clone());
         Ok(Self {
             check: Arc::new(Later::new(opened.is_large.then(|| file.clone()))),
             reader: Worker::start("store-reader", &file, opened.reader, worker::one_by_one)?,
             writer: Worker::start("store-writer", &file, opened.writer, move |connection, queue| {
-                worker::in_groups(connection, queue, &counted);
+                worker::in_groups(connection, &written, queue, &counted);
             })?,
             commits,
             file,
@@ -111,6 +111,10 @@ impl Store for Embedded {
 
     fn damage(&self) -> Option<String> {
         self.file.damage()
+    }
+
+    fn misplaced(&self) -> Option<String> {
+        self.file.misplaced()
     }
 
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {
