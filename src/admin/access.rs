@@ -16,7 +16,10 @@ const SHORTEST_TOKEN: usize = 16;
 #[derive(Clone, Debug)]
 pub enum Access {
     /// Over the Unix socket, which only its owner can open.
-    Socket,
+    Socket {
+        /// The user ID of the client, if the kernel reports one.
+        uid: Option<u32>,
+    },
     /// Over TCP, with this token; with none configured nobody gets further than metrics and health.
     Token(Option<Secret>),
 }
@@ -38,7 +41,7 @@ impl Access {
     /// Lets a request through, or says why not.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let expected = match self {
-            Self::Socket => return Ok(()),
+            Self::Socket { .. } => return Ok(()),
             Self::Token(expected) => expected,
         };
         if headers.contains_key(ORIGIN) || !headers.get(HOST).is_some_and(|host| is_own_host(host.as_bytes()))

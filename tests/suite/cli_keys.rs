@@ -321,3 +321,51 @@ fn no_beginning_at_all_means_no_key() {
     let refused = keys.run(&["revoke", &id, "--key", ""]).with(1).err;
     assert!(refused.contains("0 keys"), "{refused}");
 }
+
+#[tokio::test]
+async fn keys_list_shows_used_units_and_not_leased_ones() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (_, key) = keys.create("pro");
+    let running = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(running.public()).await;
+    for _ in 0..3 {
+        assert_eq!(visitor.get("/api/v1/models?period=24h", &key).send().await.status, 200);
+    }
+    let listed = keys.json(&["list"]);
+    let one = &listed["applications"][0];
+    assert_eq!(one["used_today"], 3);
+    assert!(one["granted_today"].as_u64().unwrap() > 3, "a lease is ahead of its use: {one}");
+    let row = keys.run(&["list"]).with(0);
+    let today = row.out.lines().nth(1).unwrap().split_whitespace().nth(3).map(str::to_owned);
+    assert_eq!((today.as_deref(), row.err.as_str()), (Some("3"), ""));
+    running.stop().with(0);
+    let stopped = keys.json(&["list"]);
+    assert_eq!(
+        (&stopped["applications"][0]["used_today"], &stopped["applications"][0]["granted_today"]),
+        (&Value::Null, &3.into())
+    );
+    let said = keys.run(&["list"]).with(0);
+    assert!(said.err.contains("no server is running"), "{}", said.err);
+}
+
+#[tokio::test]
+async fn audit_names_the_user_that_the_kernel_reports_and_not_the_environment() {
+    let directory = TempDir::new().unwrap();
+    let place = ["--data-dir", directory.path().to_str().unwrap()];
+    let create = || {
+        let arguments = [&["keys", "create", "--name", "One", "--tier", "pro"][..], &place].concat();
+        run_with(&arguments, &[("USER", "mallory"), ("LOGNAME", "mallory")]).with(0);
+    };
+    create();
+    let running = Program::serve(directory.path(), &BUILT_IN);
+    running.public();
+    create();
+    let told = run(&[&["keys", "audit", "--json"][..], &place].concat()).with(0).json();
+    let id = std::process::Command::new("id").arg("-un").output().unwrap();
+    let user = format!("cli:{}", String::from_utf8(id.stdout).unwrap().trim());
+    let who: Vec<&str> =
+        told["records"].as_array().unwrap().iter().map(|record| record["who"].as_str().unwrap()).collect();
+    assert_eq!(who, [user.as_str(), user.as_str()]);
+    running.stop().with(0);
+}
