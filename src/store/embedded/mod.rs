@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Page, Store, StoreError,
+    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Owed, Page, Store, StoreError,
     StoredApplication, Used,
 };
-use crate::clock::Day;
+use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
 use fault::TheFile;
 use watch::Later;
@@ -120,6 +120,11 @@ impl Store for Embedded {
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {
         let work = move |file: &rusqlite::Connection| ledger::lease(file, &ask);
         Box::pin(self.writer.ask("grant a lease", work))
+    }
+
+    fn charge(&self, owed: Vec<Owed>, at: Wall) -> Answer<'_, ()> {
+        let work = move |file: &rusqlite::Connection| ledger::charge(file, &owed, at);
+        Box::pin(self.writer.ask("charge units", work))
     }
 
     fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()> {
