@@ -20,7 +20,10 @@ const SHORTEST_TOKEN: usize = 16;
 #[derive(Clone, Debug)]
 pub enum Access {
     /// Over the Unix socket, which only its owner can open.
-    Socket,
+    Socket {
+        /// The user ID of the client, if the kernel reports one.
+        uid: Option<u32>,
+    },
     /// Over TCP.
     Tcp {
         /// The token. With none configured nobody gets further than metrics and health.

@@ -28,6 +28,7 @@ use crate::telemetry::metrics::Scrape;
 use super::access::Access;
 use super::command::{Command, Problem, perform};
 use super::heartbeat::Heartbeat;
+use super::operator::operator;
 use super::paths::Part;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
@@ -84,7 +85,10 @@ pub struct SideConfig {
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Tcp,
-    Socket,
+    /// By this user, as the kernel reports it.
+    Socket {
+        uid: Option<u32>,
+    },
 }
 
 impl Way {
@@ -92,7 +96,7 @@ impl Way {
     fn access(self, side: &Side) -> Arc<Access> {
         match self {
             Self::Tcp => Arc::clone(&side.in_force.load().access),
-            Self::Socket => Arc::new(Access::Socket),
+            Self::Socket { uid } => Arc::new(Access::Socket { uid }),
         }
     }
 }
@@ -114,7 +118,10 @@ pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std
                 let accepted =
                     tokio::select! { () = stop.cancelled() => break, accepted = socket.accept() => accepted };
                 match accepted {
-                    Ok((stream, _)) => open(stream, &side, Way::Socket, &connections, &stop),
+                    Ok((stream, _)) => {
+                        let uid = stream.peer_cred().ok().map(|peer| peer.uid());
+                        open(stream, &side, Way::Socket { uid }, &connections, &stop);
+                    }
                     Err(_) => clock.sleep(BREATHE).await,
                 }
             }
@@ -240,16 +247,18 @@ impl Side {
     }
 }
 
-/// Who asks, for the audit trail: the word of whoever was let in.
+/// The operator, for the audit trail: over the socket the user that the kernel reports, whatever the request says; over
+/// TCP the word of the client that had the token.
 fn who(access: &Access, headers: &HeaderMap) -> String {
-    let said = headers.get("x-operator").map(HeaderValue::as_bytes).unwrap_or_default();
-    let said = said.iter().filter(|byte| byte.is_ascii_graphic()).take(LONGEST_OPERATOR);
-    let said: String = said.map(|byte| char::from(*byte)).collect();
-    match (access, said.is_empty()) {
-        (Access::Socket, true) => "socket".into(),
-        (Access::Socket, false) => said,
-        (Access::Tcp { .. }, true) => "admin-api".into(),
-        (Access::Tcp { .. }, false) => format!("admin-api:{said}"),
+    match access {
+        Access::Socket { uid: Some(uid) } => operator(*uid),
+        Access::Socket { uid: None } => "socket".into(),
+        Access::Tcp { .. } => {
+            let said = headers.get("x-operator").map(HeaderValue::as_bytes).unwrap_or_default();
+            let said = said.iter().filter(|byte| byte.is_ascii_graphic()).take(LONGEST_OPERATOR);
+            let said: String = said.map(|byte| char::from(*byte)).collect();
+            if said.is_empty() { "admin-api".into() } else { format!("admin-api:{said}") }
+        }
     }
 }
 

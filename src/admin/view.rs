@@ -21,8 +21,10 @@ pub struct ApplicationView {
     pub contact: Option<String>,
     pub note: Option<String>,
     pub created_at: String,
-    /// Units of today's quota that the ledger has granted.
+    /// Units of today's quota that the ledger has granted: those used, and those leased to a server ahead of their use.
     pub granted_today: u64,
+    /// Units of today's quota that were used. Only a running server knows; units that a crash lost count as used.
+    pub used_today: Option<u64>,
     pub keys: Vec<KeyView>,
 }
 
@@ -112,8 +114,9 @@ pub struct ExportView {
     pub next: Option<String>,
 }
 
-impl From<&StoredApplication> for ApplicationView {
-    fn from(stored: &StoredApplication) -> Self {
+impl ApplicationView {
+    /// An application of which so many units were used today, if that is known.
+    pub(super) fn new(stored: &StoredApplication, used_today: Option<u64>) -> Self {
         Self {
             id: stored.id.to_string(),
             name: stored.name.clone(),
@@ -124,6 +127,7 @@ impl From<&StoredApplication> for ApplicationView {
             note: stored.note.clone(),
             created_at: stored.created_at.rfc3339(),
             granted_today: stored.granted,
+            used_today,
             keys: stored.keys.iter().map(KeyView::from).collect(),
         }
     }
@@ -141,16 +145,20 @@ impl From<&StoredKey> for KeyView {
     }
 }
 
-impl From<&Issued> for IssuedView {
-    fn from(issued: &Issued) -> Self {
-        Self { key: issued.key.expose().to_owned(), application: ApplicationView::from(&issued.application) }
+impl IssuedView {
+    /// A key that was made just now.
+    pub(super) fn new(issued: &Issued, used_today: Option<u64>) -> Self {
+        let application = ApplicationView::new(&issued.application, used_today);
+        Self { key: issued.key.expose().to_owned(), application }
     }
 }
 
-impl From<&Page> for PageView {
-    fn from(page: &Page) -> Self {
+impl PageView {
+    /// A page, with the units that each application used today, if that is known.
+    pub(super) fn new(page: &Page, used_today: impl Fn(&StoredApplication) -> Option<u64>) -> Self {
+        let view = |stored| ApplicationView::new(stored, used_today(stored));
         Self {
-            applications: page.applications.iter().map(ApplicationView::from).collect(),
+            applications: page.applications.iter().map(view).collect(),
             skipped: page.skipped.clone(),
             next: page.next.map(|id| id.to_string()),
         }

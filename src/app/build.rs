@@ -18,7 +18,7 @@ use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
-use crate::store::{Embedded as EmbeddedStore, Shelf, Store};
+use crate::store::{Embedded as EmbeddedStore, OwedFile, Shelf, Store};
 use crate::telemetry::log::{self, Log};
 use crate::telemetry::metrics::Registry;
 use crate::telemetry::requests::{Lines, is_heard};
@@ -67,14 +67,11 @@ pub(super) async fn build(
     ));
     let restored = Arc::clone(&larder);
     let restoring = tokio::task::spawn_blocking(move || restored.restore());
+    let leases = leases(Arc::clone(&store), data_dir, clock, &instruments, ledger_calls).await?;
     registrar.load().await.context("the stored applications and keys cannot be read")?;
     let looked = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
     looked.context("the ledger of the days cannot be read")?;
     restoring.await.context("restoring documents panicked")?;
-    let node = getrandom::u64().context("the operating system gave no randomness")?;
-    let calls = ledger_calls.clone();
-    let spawn: Spawn = Box::new(move |work| drop(calls.spawn(work)));
-    let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(&instruments));
     let gateway = Gateway {
         clock: clock.clone(),
         form,
@@ -93,6 +90,25 @@ pub(super) async fn build(
         notice: notice(config),
     };
     Ok(Built { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
+}
+
+/// The way to the ledger. What earlier processes delivered on grace is charged before the balances are read.
+async fn leases(
+    store: Arc<dyn Store>,
+    data_dir: &DataDir,
+    clock: &Clock,
+    instruments: &Arc<Instruments>,
+    ledger_calls: &TaskTracker,
+) -> anyhow::Result<Leases> {
+    let node = getrandom::u64().context("the operating system gave no randomness")?;
+    let calls = ledger_calls.clone();
+    let spawn: Spawn = Box::new(move |work| drop(calls.spawn(work)));
+    let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(instruments));
+    let leases = leases.carrying(OwedFile::of(data_dir.path())).await;
+    if let Err(error) = leases.charge_carried().await {
+        tracing::error!(%error, "units delivered on grace before the last stop cannot be charged yet: nothing is leased before");
+    }
+    Ok(leases)
 }
 
 /// The same gateway by other settings: what it knows and holds is shared with the one before.

@@ -23,6 +23,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// How often it is written down which keys were used, and tried to charge what was delivered on grace.
 const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
+/// How often it is checked that the store's file is in its place.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 /// Starts all of them but the ports'.
 pub(super) fn spawn(
@@ -47,6 +49,7 @@ pub(super) fn spawn(
     if config.keeping.probing {
         background.spawn(larder.keep_current(stop.clone()));
     }
+    background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
     background.spawn(keep_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
 }
 
@@ -113,6 +116,16 @@ pub(super) fn side_thread(
         }
     };
     Ok(std::thread::Builder::new().name("side-port".into()).spawn(serve)?)
+}
+
+async fn watch_store(registrar: Arc<Registrar>, clock: Clock, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(WATCH_EVERY) => {}
+        }
+        registrar.look_for_the_store().await;
+    }
 }
 
 async fn keep_accounts(

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
-use crate::admin::{Command, Problem, perform};
+use crate::admin::{self, Command, Problem, perform};
 use crate::app::{DataDir, InUse, SOCKET};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -29,7 +29,7 @@ use crate::telemetry::metrics::Registry;
 
 use super::exit::Exit;
 use super::printer;
-use super::serve::{environment, runtime};
+use super::serve::runtime;
 
 /// How often it is looked whether a directory is free, and how long it is waited in between: as long as a server takes
 /// to read a million keys from a cold disk.
@@ -162,11 +162,9 @@ impl Place {
     }
 }
 
-/// Who works here, for the audit trail.
+/// The operator of this process, for the audit trail: the effective user, whatever the environment says.
 pub(super) fn operator() -> String {
-    let user = environment().find_map(|(name, user)| (name == "USER" || name == "LOGNAME").then_some(user));
-    let plain = user.unwrap_or_default().chars().filter(char::is_ascii_graphic).take(64).collect::<String>();
-    if plain.is_empty() { "cli".into() } else { format!("cli:{plain}") }
+    admin::operator(rustix::process::geteuid().as_raw())
 }
 
 /// Asks a running server for what it alone can do; `without` says what that means where none runs.
@@ -214,7 +212,6 @@ pub(super) async fn converse(
         .method(method)
         .uri(target)
         .header("host", "localhost")
-        .header("x-operator", operator())
         .body(Full::new(Bytes::from(body)))
         .context("the command cannot be written as a request")?;
     let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;

@@ -13,8 +13,8 @@ use serde_json::json;
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
 use crate::store::upkeep::{
-    self, Closed, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, check, close_command,
-    close_future_days, export, file_in, import, record_backup,
+    self, Closed, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, begin_anew, check,
+    close_command, close_future_days, export, file_in, import, record_backup,
 };
 
 use super::control::operator;
@@ -26,8 +26,8 @@ pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
 scoregate store backup backup.db --data-dir DIR\n  \
 scoregate store import backup.db --data-dir DIR\n\n\
-DIR is the server's data directory; --config FILE finds it there. All but import and close-future-days work while the\n\
-server runs.\n\
+DIR is the server's data directory; --config FILE finds it there. All but import, new and close-future-days work\n\
+while the server runs.\n\
 A backup and an export hold no key, only SHA-256s of keys; still, they are for their owner alone.";
 
 #[derive(Debug, Args)]
@@ -101,6 +101,11 @@ enum Verb {
         #[arg(long, value_name = "DATE", value_parser = day)]
         today: Day,
     },
+    /// Make a new, empty store where the store of a stopped server is missing and cannot be brought back.
+    #[command(after_help = "Example:\n  scoregate store new --data-dir DIR\n\n\
+        A server refuses to start where its store is missing. The new store has no keys, and grants the whole quota of\n\
+        today again. To keep both, use `scoregate store import BACKUP` instead.")]
+    New,
 }
 
 pub(super) fn run(args: &StoreArgs) -> Exit {
@@ -138,6 +143,16 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
                 Err(error) => failed(error),
             },
         },
+        Verb::New => match DataDir::open(&directory) {
+            Err(error) => printer::input(&format!("{error:#}")),
+            Ok(held) => match begin_anew(held.path(), now) {
+                Ok(()) => {
+                    printer::say(&format!("made an empty store in {}", held.path().display()));
+                    Exit::Done
+                }
+                Err(error) => failed(error),
+            },
+        },
         Verb::Import { file, replace, forfeit_today } => {
             let ask = ImportAsk { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
             // Holding it says that no server runs, and keeps one from starting meanwhile.
@@ -169,6 +184,7 @@ fn failed(error: UpkeepError) -> Exit {
     let error = match error {
         UpkeepError::Store(error) => error.into(),
         error @ (UpkeepError::NoStore(_)
+        | UpkeepError::IsThere(_)
         | UpkeepError::Exists(_)
         | UpkeepError::InUse { .. }
         | UpkeepError::Unfit { .. }

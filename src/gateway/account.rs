@@ -104,6 +104,11 @@ impl Account {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Units of today that were used, as far as this machine knows.
+    pub(super) fn used(&self, today: Day) -> u32 {
+        self.books().balance.day.on(today).used()
+    }
+
     /// What is left under a rule.
     pub fn standing(&self, rule: Rule, limits: &Limits, now: Now) -> Standing {
         self.books().balance.standing(rule, limits, now)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::store::{Lease, LeaseAsk, Store, StoreError};
+use crate::store::{Lease, LeaseAsk, Owed, OwedFile, Store, StoreError};
 
 use super::account::{Account, LeaseCall};
 use super::counted::{StoreWork, Units, WhileAway};
@@ -44,6 +44,10 @@ pub struct Leases {
     reach: Reach,
     /// Accounts that delivered on grace what the ledger is still owed.
     owing: Mutex<Vec<Arc<Account>>>,
+    /// Where units that are still owed at a stop are kept for the next start.
+    owed_file: Option<OwedFile>,
+    /// What earlier processes delivered on grace and did not charge. Nothing is leased before it is charged.
+    carried: tokio::sync::Mutex<Vec<Owed>>,
 }
 
 impl Leases {
@@ -55,8 +59,66 @@ impl Leases {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (reach, owing) = (Reach::default(), Mutex::default());
-        Self { store, node, spawn, clock, instruments, reach, owing }
+        let (reach, owing, carried) = (Reach::default(), Mutex::default(), tokio::sync::Mutex::default());
+        Self { store, node, spawn, clock, instruments, reach, owing, owed_file: None, carried }
+    }
+
+    /// Takes over what an earlier process left in `file`, and keeps there what is owed at the stop.
+    pub async fn carrying(mut self, file: OwedFile) -> Self {
+        let read = file.clone();
+        match tokio::task::spawn_blocking(move || read.read()).await {
+            Ok(Ok(owed)) => self.carried = tokio::sync::Mutex::new(owed),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "scoregate.owed cannot be read: units delivered on grace are not charged");
+            }
+            Err(_) => tracing::error!("reading scoregate.owed panicked"),
+        }
+        self.owed_file = Some(file);
+        self
+    }
+
+    /// Charges what earlier processes delivered on grace. What fails is repeated before the next lease.
+    pub async fn charge_carried(&self) -> Result<(), StoreError> {
+        let mut carried = self.carried.lock().await;
+        if carried.is_empty() {
+            return Ok(());
+        }
+        self.store.charge(carried.clone(), self.clock.now().wall).await?;
+        let units: u32 = carried.iter().map(|owed| owed.units).sum();
+        carried.clear();
+        drop(carried);
+        tracing::info!(units, "units that were delivered on grace before the last stop are charged");
+        if let Some(file) = self.owed_file.clone()
+            && !matches!(tokio::task::spawn_blocking(move || file.remove()).await, Ok(Ok(())))
+        {
+            tracing::warn!("scoregate.owed cannot be removed; its entries are not charged again");
+        }
+        Ok(())
+    }
+
+    /// Keeps what is owed for the next start: what this process could not charge, and what it took over.
+    async fn keep_owed(&self) {
+        let entry = |account: &Arc<Account>| {
+            let day = account.books().balance.day;
+            let (application, units) = (account.id, day.owed());
+            (units > 0).then(|| Owed { id: self.node, application, day: day.day(), units })
+        };
+        let new: Vec<Owed> = self.owing().iter().filter_map(entry).collect();
+        let (units, Some(file)) = (new.iter().map(|owed| owed.units).sum::<u32>(), self.owed_file.clone())
+        else {
+            return;
+        };
+        if units == 0 {
+            return; // what was taken over is in the file already
+        }
+        let all = [self.carried.lock().await.clone(), new].concat();
+        match tokio::task::spawn_blocking(move || file.write(&all)).await {
+            Ok(Ok(())) => tracing::warn!(units, "units delivered on grace are charged at the next start"),
+            Ok(Err(error)) => {
+                tracing::error!(%error, units, "units delivered on grace cannot be kept, and are never charged");
+            }
+            Err(_) => tracing::error!(units, "keeping units delivered on grace panicked"),
+        }
     }
 
     /// Waits until a ledger call for the account has succeeded: the one under way, or a new one. While the ledger is
@@ -146,7 +208,10 @@ impl Leases {
 
     async fn ask(&self, account: &Account, ask: LeaseAsk) -> bool {
         let started = self.clock.now().mono;
-        let answer = self.store.lease(ask).await;
+        let answer = match self.charge_carried().await {
+            Ok(()) => self.store.lease(ask).await,
+            Err(error) => Err(error),
+        };
         self.instruments.store_took(StoreWork::Lease, self.clock.now().mono.since(started));
         match answer {
             Ok(lease) => {
@@ -200,8 +265,14 @@ impl Leases {
         }
     }
 
-    /// Gives every leased and unspent unit back. What cannot be given back is lost to its caller until midnight.
+    /// Gives every leased and unspent unit back, and keeps what is owed for the next start. What cannot be given back is
+    /// lost to its caller until midnight.
     pub async fn drain(&self, roster: &Roster) {
+        self.give_back(roster).await;
+        self.keep_owed().await;
+    }
+
+    async fn give_back(&self, roster: &Roster) {
         let back = roster.drain(self.node);
         if back.is_empty() {
             return;

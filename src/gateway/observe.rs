@@ -50,6 +50,7 @@ pub struct Instruments {
     store_durations: Family<Histogram, StoreWork>,
     store_failures: Family<Counter, StoreWork>,
     store_damaged: Gauge,
+    store_misplaced: Gauge,
     ledger_away: Gauge,
     while_away: Family<Counter, WhileAway>,
     lease_waits: Counter,
@@ -124,6 +125,7 @@ impl Instruments {
             store_durations: registry.histograms("scoregate_store_duration_seconds", &works),
             store_failures: registry.counters("scoregate_store_failures_total", &works),
             store_damaged: registry.gauge("scoregate_store_damaged"),
+            store_misplaced: registry.gauge("scoregate_store_misplaced"),
             ledger_away: registry.gauge("scoregate_ledger_away"),
             while_away: registry.counters("scoregate_ledger_away_decisions_total", &decided),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
@@ -261,6 +263,10 @@ impl Instruments {
     }
 
     /// Whether the store was found to be damaged.
+    pub(super) fn store_is_misplaced(&self, misplaced: bool) {
+        self.store_misplaced.set(f64::from(u8::from(misplaced)));
+    }
+
     pub(super) fn store_is_damaged(&self, damaged: bool) {
         self.store_damaged.set(f64::from(u8::from(damaged)));
     }

@@ -23,8 +23,8 @@ use super::terms::TermsByTier;
 use crate::clock::{Clock, Day, Hand, Wall};
 use crate::keys::{ApplicationId, Digest, standard_tiers};
 use crate::store::{
-    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, OwnLimits, Page, Store, StoreError,
-    StoredApplication, StoredKey, Used,
+    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Owed, OwnLimits, Page, Store,
+    StoreError, StoredApplication, StoredKey, Used,
 };
 use crate::telemetry::metrics::Registry;
 
@@ -106,6 +106,10 @@ impl Store for OneLedger {
         Box::pin(async { Ok(()) })
     }
 
+    fn charge(&self, _: Vec<Owed>, _: Wall) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn page(&self, _: Option<ApplicationId>, _: usize, _: Day) -> Answer<'_, Page> {
         Box::pin(async { Err(away()) })
     }
@@ -127,6 +131,10 @@ impl Store for OneLedger {
     }
 
     fn damage(&self) -> Option<String> {
+        None
+    }
+
+    fn misplaced(&self) -> Option<String> {
         None
     }
 

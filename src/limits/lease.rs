@@ -1,7 +1,8 @@
 //! The day's balance of one application on this machine: units leased from the ledger, held by requests that run,
 //! spent by data delivered. Reserve, then spend: what was not leased first cannot be spent, so no crash can create
 //! units; what is leased and not spent when the process dies is lost to the caller, never doubled. That is never more
-//! than one lease: a balance is filled up to it, not by it.
+//! than one lease: a balance is filled up to it, not by it. Leases start at one unit and double as they are used, so a
+//! process that crashes after a few requests loses a few units.
 //!
 //! The one exception is grace: units that the ledger promised for the time when it cannot be reached. They are spent
 //! before they are leased and owed to the ledger until it is back. They never take a caller above the quota as this
@@ -70,7 +71,8 @@ impl DayBalance {
     /// How many units to lease next: what is owed, and what fills the balance up to one lease, requests that run
     /// included. With more than that running at once it is one by one.
     pub fn wish(self, quota: u32) -> u32 {
-        let filled = self.spent.saturating_add(self.one_lease(quota));
+        let grown = self.in_use().saturating_add(self.one_lease(quota));
+        let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
         let enough_for_one_more = self.in_use().saturating_add(u32::from(self.idle() == 0));
         filled.max(enough_for_one_more).saturating_sub(self.leased).min(self.unleased(quota))
     }
@@ -127,6 +129,11 @@ impl DayBalance {
         (left, drained)
     }
 
+    /// Units used, as far as is known: those spent on this machine, and those granted elsewhere or to earlier processes.
+    pub const fn used(self) -> u32 {
+        self.elsewhere.saturating_add(self.spent)
+    }
+
     /// Whether forgetting it loses nothing: no unit is held, none is leased and unspent, none is owed.
     pub const fn is_at_rest(self) -> bool {
         self.held == 0 && self.leased == self.spent
@@ -145,8 +152,13 @@ impl DayBalance {
         self.leased.saturating_sub(self.in_use())
     }
 
-    /// A lease at this point: a hundredth of the quota, at most a quarter of what is left, at least one.
+    /// The lease at this point: as much as this process has used of the day, so that leases double, up to a full one.
     fn one_lease(self, quota: u32) -> u32 {
+        self.full_lease(quota).min(self.in_use().max(1))
+    }
+
+    /// The largest lease at this point: a hundredth of the quota, at most a quarter of what is left, at least one.
+    fn full_lease(self, quota: u32) -> u32 {
         let left = self.unleased(quota).saturating_sub(self.owed());
         largest_lease(quota).min((left / 4).max(1))
     }
@@ -184,18 +196,61 @@ mod tests {
     }
 
     #[test]
-    fn free_leases_one_by_one_and_larger_tiers_a_hundredth() {
-        let fresh = DayBalance::opened(TODAY, 0);
-        assert_eq!(fresh.wish(10), 1);
-        assert_eq!(fresh.wish(10_000), 100);
-        assert_eq!(DayBalance::opened(TODAY, 9_900).wish(10_000), 25);
-        assert_eq!(DayBalance::opened(TODAY, 9_999).wish(10_000), 1);
-        assert_eq!(DayBalance::opened(TODAY, 10_000).wish(10_000), 0);
+    fn free_leases_one_by_one_and_larger_tiers_double_up_to_a_hundredth() {
+        let wish = |quota: u32, elsewhere: u64, used: u32| {
+            let total = elsewhere + u64::from(used);
+            let balance = DayBalance::opened(TODAY, elsewhere).grant(TODAY, used, 0, total);
+            spent(balance, quota, used).wish(quota)
+        };
+        assert_eq!([0, 1, 5].map(|used| wish(10, 0, used)), [1, 1, 1]);
+        let doubled = [0, 1, 2, 4, 8, 16, 32, 64, 100, 5_000].map(|used| wish(10_000, 0, used));
+        assert_eq!(doubled, [1, 1, 2, 4, 8, 16, 32, 64, 100, 100]);
+        assert_eq!(wish(10_000, 9_800, 100), 25, "a quarter of what is left");
+        assert_eq!([9_999, 10_000].map(|elsewhere| wish(10_000, elsewhere, 0)), [1, 0]);
+    }
+
+    #[test]
+    fn after_a_hundred_crashes_with_one_request_each_at_most_200_unspent_units_are_lost() {
+        for quota in [10_000, 25_000, 100_000, 250_000] {
+            let (mut granted, mut delivered) = (0u64, 0u64);
+            for _ in 0..100 {
+                let mut balance = DayBalance::opened(TODAY, granted);
+                let mut lease = |balance: DayBalance| {
+                    let units = balance.wish(quota);
+                    granted += u64::from(units);
+                    balance.grant(TODAY, units, 0, granted)
+                };
+                balance = lease(balance).hold(quota).unwrap();
+                while balance.runs_low(quota) {
+                    balance = lease(balance);
+                }
+                balance = balance.settle(TODAY, true);
+                assert!(!balance.runs_low(quota), "nothing more is leased until the next request");
+                delivered += 1;
+            }
+            assert!(granted - delivered <= 200, "{} of {quota} were lost", granted - delivered);
+        }
+    }
+
+    #[test]
+    fn a_burst_on_a_new_process_needs_few_leases() {
+        for (at_once, most) in [(1, 2), (40, 8), (100, 9)] {
+            let (mut balance, mut granted, mut calls) = (DayBalance::opened(TODAY, 0), 0u64, 0);
+            for _ in 0..at_once {
+                while balance.available(10_000) == 0 {
+                    let units = balance.wish(10_000);
+                    (granted, calls) = (granted + u64::from(units), calls + 1);
+                    balance = balance.grant(TODAY, units, 0, granted);
+                }
+                balance = balance.hold(10_000).unwrap();
+            }
+            assert!(calls <= most, "{calls} leases for {at_once} requests at once");
+        }
     }
 
     #[test]
     fn a_balance_is_filled_up_at_half_of_a_lease_and_never_above_one() {
-        let balance = spent(leased(10_000, 100), 10_000, 49);
+        let balance = spent(leased(10_000, 200), 10_000, 149);
         assert!(!balance.runs_low(10_000));
         let balance = spent(balance, 10_000, 1);
         assert!(balance.runs_low(10_000));

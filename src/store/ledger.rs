@@ -61,3 +61,16 @@ pub struct GiveBack {
     /// How many of those that it was promised for bad times it did not need.
     pub grace: u32,
 }
+
+/// Units that were delivered on grace and not charged before the server stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owed {
+    /// With the application, the identity of the entry: it is charged once.
+    pub id: u64,
+    /// Whose.
+    pub application: ApplicationId,
+    /// Of which day.
+    pub day: Day,
+    /// How many.
+    pub units: u32,
+}

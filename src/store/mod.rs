@@ -9,6 +9,7 @@ mod applications;
 mod conformance;
 mod embedded;
 mod ledger;
+mod owed;
 mod shelf;
 
 use std::future::Future;
@@ -17,14 +18,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use crate::clock::Day;
+use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
 
 pub use applications::{
     AuditAsk, AuditRecord, Change, OwnLimits, Page, StoredApplication, StoredKey, Used, What,
 };
 pub use embedded::{Embedded, upkeep};
-pub use ledger::{GiveBack, Lease, LeaseAsk};
+pub use ledger::{GiveBack, Lease, LeaseAsk, Owed};
+pub use owed::OwedFile;
 pub use shelf::{Flaw, Jar, Refused, Shelf, ShelfError, Stock};
 
 /// What a call of the door gives: an answer that may take a while.
@@ -110,9 +112,17 @@ pub trait Store: Send + Sync + 'static {
     /// What is wrong with the store itself, if anything was found at work. Somebody has to mend it.
     fn damage(&self) -> Option<String>;
 
+    /// Why nothing can be written durably for now, where that is known without an attempt: the store's file was moved,
+    /// deleted or replaced. May ask the file system.
+    fn misplaced(&self) -> Option<String>;
+
     /// Grants as much of a wish as the quota leaves, durably, before it answers. A wish for nothing opens the day and
     /// asks for the total. An asker that leaves before the answer forfeits what it was granted.
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease>;
+
+    /// Adds units to what is granted of their day, each entry once, however often it is sent. Units of a closed day, or of
+    /// an application that does not exist, are dropped.
+    fn charge(&self, owed: Vec<Owed>, at: Wall) -> Answer<'_, ()>;
 
     /// Takes units back. Units of a closed day are worth nothing and are dropped, and so are those of an application
     /// that is not there. Never repeat it after an error: it may have been done, and units given back twice could be

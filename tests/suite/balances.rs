@@ -66,6 +66,27 @@ impl World {
         self.customer_with("pro", wide()).await
     }
 
+    /// A paying customer for whom a hundred units are leased ahead, so that a hundred requests at once wait for no lease.
+    /// Leases double as they are used: it has used 210 units on the index.
+    pub async fn busy(&self) -> Customer {
+        self.busy_with("/api/v1/index").await
+    }
+
+    /// The same, with another target.
+    pub async fn busy_with(&self, target: &str) -> Customer {
+        let customer = self.paid().await;
+        let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
+        let mut connection = Connection::open(self.address()).await;
+        for _ in 0..210 {
+            let answer = connection.ask(self.get(target).key(&customer.key)).await;
+            assert_eq!(answer.status, 200);
+            while account.is_leasing() {
+                tokio::task::yield_now().await;
+            }
+        }
+        customer
+    }
+
     /// A customer's GET, answered.
     pub async fn asks(&self, customer: &Customer, target: &str) -> Answer {
         self.get(target).key(&customer.key).send().await

@@ -358,3 +358,30 @@ fn no_beginning_at_all_means_no_key() {
     let refused = keys.run(&["revoke", &id, "--key", ""]).with(1).err;
     assert!(refused.contains("0 keys"), "{refused}");
 }
+
+#[tokio::test]
+async fn keys_list_shows_used_units_and_not_leased_ones() {
+    let directory = TempDir::new().unwrap();
+    let keys = Keys(directory.path());
+    let (_, key) = keys.create("pro");
+    let running = Program::serve(directory.path(), &BUILT_IN);
+    let visitor = Visitor::to(running.public()).await;
+    for _ in 0..3 {
+        assert_eq!(visitor.get("/api/v1/models?period=24h", &key).send().await.status, 200);
+    }
+    let listed = keys.json(&["list"]);
+    let one = &listed["applications"][0];
+    assert_eq!(one["used_today"], 3);
+    assert!(one["granted_today"].as_u64().unwrap() > 3, "a lease is ahead of its use: {one}");
+    let row = keys.run(&["list"]).with(0);
+    let today = row.out.lines().nth(1).unwrap().split_whitespace().nth(3).map(str::to_owned);
+    assert_eq!((today.as_deref(), row.err.as_str()), (Some("3"), ""));
+    running.stop().with(0);
+    let stopped = keys.json(&["list"]);
+    assert_eq!(
+        (&stopped["applications"][0]["used_today"], &stopped["applications"][0]["granted_today"]),
+        (&Value::Null, &3.into())
+    );
+    let said = keys.run(&["list"]).with(0);
+    assert!(said.err.contains("no server is running"), "{}", said.err);
+}

@@ -329,7 +329,7 @@ async fn documents_beside_the_store_are_nobodys_business_here() {
     let place = Place::new();
     let documents = place.path("documents");
     fs::create_dir(&documents).unwrap();
-    // A directory of documents alone is no trace of a store that is gone.
+    // An empty directory is no trace of a store that is gone: an operator may have prepared it.
     let key = place.create("pro");
     let backup = place.path("backup.db");
     place.store(&["backup", text(&backup)]).with(0);

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::shell::{run, run_with};
 
-const COMMANDS: [&[&str]; 32] = [
+const COMMANDS: [&[&str]; 34] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -39,6 +39,8 @@ const COMMANDS: [&[&str]; 32] = [
     &["store", "backup"],
     &["store", "export"],
     &["store", "import"],
+    &["store", "new"],
+    &["store", "close-future-days"],
     &["top"],
 ];
 

@@ -87,7 +87,7 @@ async fn whoever_asks_for_what_is_not_there_is_told_what_is() {
     let mut known: Vec<String> = routes(&customer.id.to_string())
         .into_iter()
         .map(|(_, target, _)| target.split(['/', '?']).take(3).collect::<Vec<_>>().join("/"))
-        .chain(["/metrics", "/healthz", "/readyz", "/v1/reload"].map(str::to_owned))
+        .chain(["/metrics", "/healthz", "/readyz", "/v1/reload", "/v1/scoring/refresh"].map(str::to_owned))
         .collect();
     known.sort_unstable();
     known.dedup();

@@ -17,8 +17,10 @@ const INDEX: &str = "/api/v1/index";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nat_once = 1";
 const WAITERS: u32 = 20;
+/// What all have asked for before.
+const OTHER: &str = "/api/v1/alerts";
 
-/// The leader whose client leaves, and the customers of those who stay: all have leased by now.
+/// The leader whose client leaves, and the customers of those who stay: enough is leased for each.
 struct Scene {
     world: World,
     leader: Customer,
@@ -30,10 +32,7 @@ struct Scene {
 impl Scene {
     async fn set(settings: &str) -> Self {
         let world = World::with(settings, good).await;
-        let [leader, waiter] = [world.paid().await, world.paid().await];
-        for customer in [&leader, &waiter] {
-            assert_eq!(world.asks(customer, "/api/v1/alerts").await.status, 200);
-        }
+        let [leader, waiter] = [world.busy_with(OTHER).await, world.busy_with(OTHER).await];
         let before = world.backend.received().len();
         world.backend.hold();
         Self { world, leader, waiter, before }

@@ -7,6 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use scoregate::keys::Digest;
+use scoregate::store::OwedFile;
+
 use crate::balances::own;
 use crate::client::Answer;
 use crate::shell::sqlite3;
@@ -52,6 +55,14 @@ impl World {
         (served, refused)
     }
 
+    /// Waits until no lease is under way for the customer.
+    async fn has_leased(&self, customer: &Customer) {
+        let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
+        while account.is_leasing() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     async fn decided(&self, word: &str) -> u32 {
         self.counted(&format!("scoregate_ledger_away_decisions_total{{decided=\"{word}\"}}")).await
     }
@@ -92,6 +103,7 @@ async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charge
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    world.has_leased(&customer).await;
     let leased = world.granted();
     world.ledger_fails();
     let (served, refused) = world.served_of(&customer, 10).await;
@@ -123,6 +135,7 @@ async fn away_a_free_application_gets_what_is_leased_and_no_more() {
     let world = World::new().await;
     let free = world.customer_with("free", own(1_000, 300)).await;
     assert_eq!(world.served_of(&free, 1).await.0, 1);
+    world.has_leased(&free).await;
     world.ledger_fails();
     let left = world.granted() - 1;
     assert_eq!(world.served_of(&free, 5).await.0, left);
@@ -138,6 +151,7 @@ async fn away_what_is_owed_is_charged_without_another_request() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    world.has_leased(&customer).await;
     world.ledger_fails();
     let (served, _) = world.served_of(&customer, 5).await;
     world.ledger_works();
@@ -148,28 +162,53 @@ async fn away_what_is_owed_is_charged_without_another_request() {
 }
 
 #[tokio::test]
-async fn away_across_a_restart_nobody_is_promised_grace_twice() {
+async fn away_across_a_stop_in_order_grace_is_charged_at_the_next_start_and_not_promised_twice() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     let mut delivered = world.served_of(&customer, 1).await.0;
+    world.has_leased(&customer).await;
     world.ledger_fails();
     delivered += world.served_of(&customer, 10).await.0;
     let granted = world.granted();
     assert_eq!(delivered, granted + 3);
-    let world = world.restarted_whatever_is_lost().await;
-    assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new life has nothing that it could spend");
+    // Twice, so that what cannot be charged at the first start is kept for the second.
+    let world = world.restarted_whatever_is_lost().await.restarted_whatever_is_lost().await;
+    assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new process has nothing that it could spend");
     world.ledger_works();
     world.pass(RETRY);
     delivered += world.served_of(&customer, 1).await.0;
+    world.has_leased(&customer).await;
+    let charged = "SELECT count(*) FROM audit WHERE what = 'charge_grace'";
+    assert_eq!(sqlite3(world.directory.path(), charged), "1\n");
+    assert!(!world.directory.path().join(OwedFile::NAME).exists());
     world.ledger_fails();
     let (served, refused) = world.served_of(&customer, 10).await;
     delivered += served;
     assert!(refused.iter().all(|answer| answer.code() == "overloaded"));
-    assert_eq!(world.decided("grace").await, 0, "the promise of the day was made to an earlier life");
+    assert_eq!(world.decided("grace").await, 0, "the promise of the day was made to an earlier process");
     world.ledger_works();
     world.pass(RETRY);
     delivered += world.served_of(&customer, 400).await.0;
-    assert_eq!(delivered, 303);
+    assert_eq!(delivered, 300);
+}
+
+#[tokio::test]
+async fn away_an_entry_of_grace_is_charged_once_though_a_crash_leaves_the_file() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    world.has_leased(&customer).await;
+    world.ledger_fails();
+    world.served_of(&customer, 10).await;
+    let world = world.restarted_whatever_is_lost().await;
+    let file = world.directory.path().join(OwedFile::NAME);
+    let kept = std::fs::read(&file).unwrap();
+    world.ledger_works();
+    let world = world.restarted().await;
+    let granted = world.granted();
+    std::fs::write(&file, &kept).unwrap();
+    let world = world.restarted().await;
+    assert_eq!((world.granted(), file.exists()), (granted, false));
 }
 
 #[tokio::test]
@@ -177,6 +216,7 @@ async fn away_a_ledger_that_does_not_answer_holds_up_one_request_and_no_other() 
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    world.has_leased(&customer).await;
     let leased = world.granted();
     // The last unit that is leased is left; the lease ahead that it starts finds the file locked.
     assert_eq!(world.served_of(&customer, leased - 2).await.0, leased - 2);

@@ -23,6 +23,7 @@
 mod all_at_once;
 mod apart;
 mod attacks;
+mod audit_users;
 mod auth;
 mod backend;
 mod backend_alone;
@@ -68,6 +69,7 @@ mod made_up;
 mod mapping;
 mod meanwhile;
 mod metrics_reference;
+mod missing_store;
 mod order;
 mod overload;
 mod pages;

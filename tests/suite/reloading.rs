@@ -145,7 +145,7 @@ fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing(
     assert_eq!(limit(), 88);
     settings("listen");
     program.signal("HUP");
-    program.says("not well-formed TOML");
+    program.says("not valid TOML");
     assert_eq!(limit(), 88);
     assert_eq!(program.stop().code, Some(0));
     assert!(reload().with(1).err.contains("no server answers"));

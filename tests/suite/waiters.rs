@@ -21,7 +21,6 @@ use crate::inside::behind;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
-const INDEX: &str = "/api/v1/index";
 const MOMENT: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -32,9 +31,7 @@ fn each_is(answers: &[Answer], status: u16, code: &str) {
 
 /// A customer who has leased, so that nothing but the document is waited for.
 async fn customer(world: &World) -> Customer {
-    let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
-    customer
+    world.busy().await
 }
 
 async fn crowd(world: &World, customer: &Customer, size: usize) -> Vec<Answer> {

@@ -8,11 +8,12 @@ use std::ops::Range;
 use crate::{File, found, none, tree};
 
 /// Programs of a minbase root with gcc: each with the package that has it.
-const THERE: [(&str, &str); 9] = [
+const THERE: [(&str, &str); 10] = [
     ("sh", "dash"),
     ("/bin/sh", "dash"),
     ("bash", "bash"),
     ("cc", "gcc"),
+    ("id", "coreutils"),
     ("mkfifo", "coreutils"),
     ("mount", "mount"),
     ("umount", "mount"),

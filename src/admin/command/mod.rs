@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Wall;
-use crate::gateway::{Amend, BadField, KeyRecord, NewApplication, Registrar, Took};
+use crate::gateway::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, Took};
 use crate::keys::ApplicationId;
 use crate::store::{AuditAsk, OwnLimits, StoredApplication};
 
@@ -44,21 +44,26 @@ pub enum Command {
 /// Carries a command out, in the name of `who`.
 pub async fn perform(registrar: &Registrar, command: Command, who: &str) -> Result<Value, Problem> {
     match command {
-        Command::Create(new) => json(&IssuedView::from(&registrar.create(who, new.into_wish()?).await?)),
-        Command::List { after, most } => json(&PageView::from(&registrar.list(after, most).await?)),
-        Command::Show(id) => application(&registrar.show(id).await?),
+        Command::Create(new) => issued(registrar, &registrar.create(who, new.into_wish()?).await?),
+        Command::List { after, most } => {
+            let page = registrar.list(after, most).await?;
+            json(&PageView::new(&page, |stored| registrar.used_today(stored)))
+        }
+        Command::Show(id) => application(registrar, &registrar.show(id).await?),
         Command::Rotate { id, overlap_seconds, expires_at } => {
             let (overlap, ends) =
                 (Duration::from_secs(overlap_seconds), expires_at.map(instant).transpose()?);
-            json(&IssuedView::from(&registrar.rotate_until(who, id, overlap, ends).await?))
+            issued(registrar, &registrar.rotate_until(who, id, overlap, ends).await?)
         }
-        Command::Revoke { id, key } => application(&registrar.revoke(who, id, key.as_deref()).await?),
-        Command::SetTier { id, tier } => application(&registrar.set_tier(who, id, &tier).await?),
+        Command::Revoke { id, key } => {
+            application(registrar, &registrar.revoke(who, id, key.as_deref()).await?)
+        }
+        Command::SetTier { id, tier } => application(registrar, &registrar.set_tier(who, id, &tier).await?),
         Command::SetLimits { id, minute, day } => {
             if minute.keeps() && day.keeps() {
                 return Err(Problem::bad("say minute_limit or day_limit: a number, or null for the tier's"));
             }
-            application(&registrar.set_limits(who, id, minute, day).await?)
+            application(registrar, &registrar.set_limits(who, id, minute, day).await?)
         }
         Command::SetExpiry { id, key, expires_at } => {
             let at = match expires_at {
@@ -66,13 +71,13 @@ pub async fn perform(registrar: &Registrar, command: Command, who: &str) -> Resu
                 Amend::Remove => None,
                 Amend::Set(text) => Some(instant(text)?),
             };
-            application(&registrar.set_expiry(who, id, key.as_deref(), at).await?)
+            application(registrar, &registrar.set_expiry(who, id, key.as_deref(), at).await?)
         }
         Command::Describe { id, name, contact, note } => {
             if name.is_none() && contact.keeps() && note.keeps() {
                 return Err(Problem::bad("say name, contact or note; null removes a contact or a note"));
             }
-            application(&registrar.describe(who, id, name, contact, note).await?)
+            application(registrar, &registrar.describe(who, id, name, contact, note).await?)
         }
         Command::Audit(ask) => {
             let (records, next) = registrar.audit(ask).await?;
@@ -102,8 +107,12 @@ async fn import(
     json(&ImportView::new(&outcomes, registrar.accepts_imported()))
 }
 
-fn application(stored: &StoredApplication) -> Result<Value, Problem> {
-    json(&ApplicationView::from(stored))
+fn application(registrar: &Registrar, stored: &StoredApplication) -> Result<Value, Problem> {
+    json(&ApplicationView::new(stored, registrar.used_today(stored)))
+}
+
+fn issued(registrar: &Registrar, issued: &Issued) -> Result<Value, Problem> {
+    json(&IssuedView::new(issued, registrar.used_today(&issued.application)))
 }
 
 fn json(view: &impl Serialize) -> Result<Value, Problem> {

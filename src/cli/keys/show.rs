@@ -41,13 +41,18 @@ fn list(page: &PageView) -> Exit {
             application.id.clone(),
             application.tier.clone(),
             in_force.to_string(),
-            application.granted_today.to_string(),
+            application.used_today.unwrap_or(application.granted_today).to_string(),
             application.created_at.clone(),
             application.name.clone(),
         ]
     };
     let rows: Vec<Vec<String>> = page.applications.iter().map(row).collect();
     let exit = printer::table(&["application", "tier", "keys", "today", "created", "name"], &rows);
+    if page.applications.iter().any(|application| application.used_today.is_none()) {
+        printer::say(
+            "no server is running: TODAY shows the units granted, which after a crash are more than those used",
+        );
+    }
     if let Some(next) = &page.next {
         printer::say(&format!("there are more: --after {next}"));
     }
@@ -62,6 +67,12 @@ fn one(application: &ApplicationView) -> Exit {
         ("tier", application.tier.clone()),
         ("requests a minute", own(application.minute_limit)),
         ("requests a day", own(application.day_limit)),
+        (
+            "used today",
+            application
+                .used_today
+                .map_or_else(|| "known to a running server".into(), |used| used.to_string()),
+        ),
         ("granted today", application.granted_today.to_string()),
         ("contact", or_dash(application.contact.as_ref())),
         ("note", or_dash(application.note.as_ref())),

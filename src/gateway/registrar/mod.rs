@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::clock::{Clock, Wall};
+use crate::clock::{Clock, Mono, Wall};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{
@@ -36,6 +36,8 @@ const PAGE: usize = 10_000;
 const AUDIT_PAGE: usize = 1_000;
 /// How many uses of keys are remembered in one go: leases must not wait behind more.
 const USES: usize = 500;
+/// How often it is logged again that the store is not in its place.
+const TOLD_AGAIN: Duration = Duration::from_mins(1);
 /// The longest name, contact or note.
 const LONGEST_TEXT: usize = 200;
 
@@ -50,6 +52,8 @@ pub struct Registrar {
     instruments: Arc<Instruments>,
     /// One change at a time: what is in force follows what is durable, in the same order.
     turn: tokio::sync::Mutex<()>,
+    /// When it was last logged that the store is not in its place, if it is not.
+    misplaced_told: ArcSwapOption<Mono>,
 }
 
 /// A wish for a new application.
@@ -138,7 +142,8 @@ impl Registrar {
         instruments: Arc<Instruments>,
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::new(()));
-        Self { store, roster, terms, form, clock, instruments, turn }
+        let misplaced_told = ArcSwapOption::empty();
+        Self { store, roster, terms, form, clock, instruments, turn, misplaced_told }
     }
 
     /// Reads all applications into the roster. Records that cannot be used are passed over, counted and named in the
@@ -225,6 +230,14 @@ impl Registrar {
         Ok(self.roster.as_ref().and_then(found).map(|found| found.account))
     }
 
+    /// Units of today that an application used. `None` on a stopped system, which knows only what was granted.
+    pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
+        let roster = self.roster.as_ref()?;
+        let account = stored.keys.iter().find_map(|key| roster.find(&key.digest)).map(|found| found.account);
+        let today = self.clock.now().wall.day();
+        Some(account.map_or(stored.granted, |account| u64::from(account.used(today))))
+    }
+
     /// A page of applications.
     pub async fn list(&self, after: Option<ApplicationId>, most: usize) -> Result<Page, RegistrarError> {
         let day = self.clock.now().wall.day();
@@ -244,6 +257,32 @@ impl Registrar {
     /// Raises the alarm if the store was found to be damaged. To be called every now and then.
     pub fn look_at_the_store(&self) {
         self.instruments.store_is_damaged(self.store.damage().is_some());
+    }
+
+    /// Raises the alarm while the store's file is not in its place. Logged when it begins, every minute while it lasts, and
+    /// when it ends. To be called every few seconds.
+    pub async fn look_for_the_store(&self) {
+        let store = Arc::clone(&self.store);
+        // A disk that hangs must not hold a thread that serves.
+        let Ok(found) = tokio::task::spawn_blocking(move || store.misplaced()).await else { return };
+        self.instruments.store_is_misplaced(found.is_some());
+        let now = self.clock.now().mono;
+        let before = self.misplaced_told.load();
+        match (found, before.as_deref()) {
+            (Some(reason), before) if before.is_none_or(|told| now.since(*told) >= TOLD_AGAIN) => {
+                self.misplaced_told.store(Some(Arc::new(now)));
+                tracing::error!(
+                    %reason,
+                    "the store is not in its place: changes of keys are refused and no units are leased. Put the same \
+                     file back; or stop the server, run `scoregate store import BACKUP`, and start it again"
+                );
+            }
+            (None, Some(_)) => {
+                self.misplaced_told.store(None);
+                tracing::info!("the store is in its place again");
+            }
+            (Some(_) | None, _) => {}
+        }
     }
 
     /// Has the store remember which keys were used since the last time. What it cannot take now, it is told again.

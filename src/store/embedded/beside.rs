@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,10 @@ pub(super) const NEXT: &str = ".next-";
 pub(super) const ASIDE: &str = ".aside-";
 /// What an upgrade leaves.
 const UPGRADED: &str = ".bak";
+/// Shows that the directory has held a store. Made at the first start on a store, before the store is used.
+const MARKER: &str = ".created";
+/// The directory of stored documents, which a server makes once its store is open.
+const DOCUMENTS: &str = "documents";
 
 /// How a backup begins.
 pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
@@ -71,14 +75,35 @@ pub(super) fn that_go_on(path: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Leaves a durable mark beside the store: from now on a missing file is an error.
+pub(super) fn mark(path: &Path) -> io::Result<()> {
+    let marker = beside(path, MARKER);
+    match new_private_file(&marker) {
+        Ok(mut file) => {
+            file.write_all(b"This directory holds a scoregate store. Do not remove this file.\n")?;
+            file.sync_all()?;
+            sync_directory(&marker)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// What shows that there was a store here, if the file itself is missing.
 pub(super) fn traces(path: &Path) -> Vec<PathBuf> {
+    let documents = path.with_file_name(DOCUMENTS);
+    // An empty directory may have been prepared by an operator.
+    let has_documents = fs::read_dir(&documents).is_ok_and(|mut entries| entries.next().is_some());
+    let marker = beside(path, MARKER);
+    let has_marker = marker.exists();
     let log = beside(path, LOG);
     let has_log = fs::metadata(&log).is_ok_and(|found| found.len() > 0);
     let mut found = that_go_on(path, ".v");
     found.retain(|other| file_name(other).ends_with(UPGRADED));
     found.extend(that_go_on(path, ASIDE));
     found.extend(has_log.then_some(log));
+    found.extend(has_marker.then_some(marker));
+    found.extend(has_documents.then_some(documents));
     found
 }
 
@@ -171,8 +196,8 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
         lines.push("The newest store that was put aside can be taken, too:".into());
         lines.push(format!("  scoregate store import {} --data-dir {here}", quoted(newest)));
     }
-    let traces: Vec<String> = traces(path).iter().map(|trace| quoted(trace)).collect();
-    lines.push(format!("To begin anew, without any key, move away what is left: {}", traces.join(" ")));
+    lines.push("To begin with a new store, without any key and with the whole quota of today:".into());
+    lines.push(format!("  scoregate store new --data-dir {here}"));
     lines
 }
 

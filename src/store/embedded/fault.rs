@@ -2,10 +2,11 @@
 //!
 //! Not for: callers; they see a [`StoreError`].
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::beside::way_back;
+use super::beside::{LOG, beside, way_back};
 use crate::store::StoreError;
 
 /// Why a piece of work failed.
@@ -58,12 +59,35 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub(super) struct TheFile {
     pub(super) path: Arc<Path>,
+    /// Which files were opened: the store and its log, by device and inode.
+    opened: [Option<Identity>; 2],
     damage: Arc<OnceLock<String>>,
 }
 
+/// The device and the inode of a file.
+type Identity = (u64, u64);
+
 impl TheFile {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.into(), damage: Arc::default() }
+        Self { path: path.into(), opened: identities(path), damage: Arc::default() }
+    }
+
+    /// Why nothing written to the open file would be found at the next start: the file under its name, or its log, is
+    /// missing or is another one. `None` while both are in place.
+    pub(super) fn misplaced(&self) -> Option<String> {
+        let found = identities(&self.path);
+        let pairs = self.opened.iter().zip(found).zip(["", LOG]);
+        let misplaced = |((opened, found), ending): ((&Option<Identity>, Option<Identity>), &str)| {
+            let what = match (opened, found) {
+                (None, _) => return None,
+                (Some(opened), Some(found)) if *opened == found => return None,
+                (Some(_), Some(_)) => "was replaced by another file",
+                (Some(_), None) => "is missing",
+            };
+            let path = beside(&self.path, ending);
+            Some(format!("{} {what} while the server was running", path.display()))
+        };
+        pairs.into_iter().find_map(misplaced)
     }
 
     /// Remembers that it is damaged, and says in the log what would do. Once: what is met at work is met again by every
@@ -79,6 +103,13 @@ impl TheFile {
     pub(super) fn damage(&self) -> Option<String> {
         self.damage.get().cloned()
     }
+}
+
+fn identities(path: &Path) -> [Option<Identity>; 2] {
+    ["", LOG].map(|ending| {
+        let found = std::fs::metadata(beside(path, ending)).ok()?;
+        Some((found.dev(), found.ino()))
+    })
 }
 
 /// Whether an error says that the file is not what it should be.

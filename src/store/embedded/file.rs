@@ -14,7 +14,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::beside::{HALF, beside, new_private_file, remove, remove_database, sync_directory, traces};
+use super::beside::{HALF, beside, mark, new_private_file, remove, remove_database, sync_directory, traces};
 use super::fault::Fault;
 use super::upkeep::swap;
 use super::{schema, sound};
@@ -69,6 +69,7 @@ pub(super) fn open_steps(
     check(&writer, path, steps)?;
     write_ahead(&writer)?;
     upgrade(&mut writer, path, steps)?;
+    mark(path)?;
     // The file takes its room on the disk now, so that its log can be emptied even when the disk is full.
     writer.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -87,6 +88,11 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), Fault> {
     if let Some(gone) = gone(path) {
         return Err(gone);
     }
+    make_new(path, steps)
+}
+
+/// Makes an empty store under this name, where there is no file.
+pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), Fault> {
     let half = beside(path, HALF);
     make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
     File::open(&half)?.sync_all()?;

@@ -6,14 +6,16 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Fault;
-use super::records;
-use crate::clock::Day;
-use crate::store::{GiveBack, Lease, LeaseAsk, StoreError};
+use super::{changes, records};
+use crate::clock::{Day, Wall};
+use crate::store::{GiveBack, Lease, LeaseAsk, Owed, StoreError};
 
 /// Days that are kept for people to look at. None but the newest is ever written again.
 const DAYS_KEPT: u32 = 40;
 /// A new record takes this many outlived ones with it: more than come, and never a million at midnight.
 const PRUNED_AT_ONCE: u32 = 8;
+/// The word of the audit trail for units that were delivered on grace and charged at a later start.
+const CHARGED: &str = "charge_grace";
 
 /// Grants what the quota leaves. The node is not kept: here the asker's answer and the record share one transaction.
 pub(super) fn lease(connection: &Connection, ask: &LeaseAsk) -> Result<Lease, Fault> {
@@ -45,6 +47,29 @@ pub(super) fn lease(connection: &Connection, ask: &LeaseAsk) -> Result<Lease, Fa
             .execute(params![day, id, units, grace])?;
     }
     Ok(Lease::Granted { units, total, grace })
+}
+
+/// Charges units that were delivered before they were leased. The audit record in the same transaction is the proof that
+/// an entry was charged.
+pub(super) fn charge(connection: &Connection, owed: &[Owed], at: Wall) -> Result<(), Fault> {
+    let newest = newest_day(connection)?;
+    for one in owed.iter().filter(|one| newest.is_none_or(|newest| one.day >= newest)) {
+        let (day, id) = (written(one.day)?, one.application.to_string());
+        let detail = format!("{} of {day}, entry {:016x}", one.units, one.id);
+        let mut charged = connection
+            .prepare_cached("SELECT 1 FROM audit WHERE application = ?1 AND what = ?2 AND detail = ?3")?;
+        if charged.exists([&*id, CHARGED, &*detail])? || !records::is_there(connection, &id)? {
+            continue;
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (day, application) DO UPDATE SET granted = granted + ?3 WHERE granted >= 0",
+            )?
+            .execute(params![day, id, one.units])?;
+        changes::audit(connection, at, ["scoregate", CHARGED, &id, &detail])?;
+    }
+    Ok(())
 }
 
 /// Takes units back, where their day is still open.

@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Page, Store, StoreError,
+    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Owed, Page, Store, StoreError,
     StoredApplication, Used,
 };
-use crate::clock::Day;
+use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
 use fault::TheFile;
 use watch::Later;
@@ -56,12 +56,12 @@ impl Embedded {
         let opened = file::open(directory)?;
         let file = TheFile::new(&opened.path);
         let commits = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&commits);
+        let (counted, written) = (Arc::clone(&commits), file.clone());
         Ok(Self {
             check: Arc::new(Later::new(opened.is_large.then(|| file.clone()))),
             reader: Worker::start("store-reader", &file, opened.reader, worker::one_by_one)?,
             writer: Worker::start("store-writer", &file, opened.writer, move |connection, queue| {
-                worker::in_groups(connection, queue, &counted);
+                worker::in_groups(connection, &written, queue, &counted);
             })?,
             commits,
             file,
@@ -113,9 +113,18 @@ impl Store for Embedded {
         self.file.damage()
     }
 
+    fn misplaced(&self) -> Option<String> {
+        self.file.misplaced()
+    }
+
     fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {
         let work = move |file: &rusqlite::Connection| ledger::lease(file, &ask);
         Box::pin(self.writer.ask("grant a lease", work))
+    }
+
+    fn charge(&self, owed: Vec<Owed>, at: Wall) -> Answer<'_, ()> {
+        let work = move |file: &rusqlite::Connection| ledger::charge(file, &owed, at);
+        Box::pin(self.writer.ask("charge units", work))
     }
 
     fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()> {

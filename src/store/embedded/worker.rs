@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tokio::sync::{mpsc, oneshot};
 
 use super::fault::{Fault, TheFile};
@@ -120,10 +121,10 @@ pub(super) fn one_by_one(connection: &Connection, mut queue: Queue) {
 }
 
 /// The writer's loop: takes what is queued into one transaction, and answers when it is on the disk.
-pub(super) fn in_groups(connection: &Connection, mut queue: Queue, commits: &AtomicU64) {
+pub(super) fn in_groups(connection: &Connection, file: &TheFile, mut queue: Queue, commits: &AtomicU64) {
     while let Some(first) = queue.blocking_recv() {
         let mut group = vec![first];
-        let outcome = commit_group(connection, &mut queue, &mut group);
+        let outcome = commit_group(connection, file, &mut queue, &mut group);
         if outcome.is_ok() {
             commits.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -140,13 +141,19 @@ pub(super) fn in_groups(connection: &Connection, mut queue: Queue, commits: &Ato
             job.answer(lost.as_deref());
         }
     }
+    // Closing would write the log into the file and remove the log under its name, which may be another store's by now.
+    if file.misplaced().is_some() {
+        drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+    }
 }
 
 fn commit_group(
     connection: &Connection,
+    file: &TheFile,
     queue: &mut Queue,
     group: &mut Vec<Box<dyn Job>>,
 ) -> Result<(), String> {
+    in_place(file)?;
     execute(connection, "BEGIN IMMEDIATE")?;
     let mut done = 0;
     while let Some(job) = group.get_mut(done) {
@@ -158,12 +165,21 @@ fn commit_group(
             group.push(next);
         }
     }
+    in_place(file).inspect_err(|_| roll_back(connection))?;
     let committed = execute(connection, "COMMIT");
     if committed.is_err() {
         roll_back(connection);
         drop(overwrite(connection));
     }
-    committed
+    // Nothing is acknowledged that is not in the file under its name.
+    committed.and_then(|()| in_place(file))
+}
+
+fn in_place(file: &TheFile) -> Result<(), String> {
+    match file.misplaced() {
+        None => Ok(()),
+        Some(reason) => Err(format!("{reason}; put the same file back, or restart the server with a backup")),
+    }
 }
 
 /// Puts a transaction that changes nothing in the place of one that failed. A commit that could not be synced lies whole

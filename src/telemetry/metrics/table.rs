@@ -107,6 +107,7 @@ pub static METRICS: &[Row] = &[
     Row { name: "scoregate_lease_waits_total", kind: Kind::Counter, labels: &[], meaning: "Requests that waited for a lease." },
     Row { name: "scoregate_store_duration_seconds", kind: Kind::Histogram(SLOW), labels: &["work"], meaning: "How long the store took for some work, waiting for its turn included." },
     Row { name: "scoregate_store_failures_total", kind: Kind::Counter, labels: &["work"], meaning: "Work that the store could not do because it failed." },
+    Row { name: "scoregate_store_misplaced", kind: Kind::Gauge, labels: &[], meaning: "1 while the store's file or its log is missing, or another file is in its place: changes are refused and no units are leased." },
     Row { name: "scoregate_store_damaged", kind: Kind::Gauge, labels: &[], meaning: "1 if the store was found to be damaged since the start: the log says the way back." },
     Row { name: "scoregate_store_skipped_records", kind: Kind::Gauge, labels: &[], meaning: "Records of applications or keys that could not be read and were passed over." },
     Row { name: "scoregate_keys", kind: Kind::Gauge, labels: &[], meaning: "Keys that are known, revoked ones that are still remembered included." },

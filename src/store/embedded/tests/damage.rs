@@ -136,14 +136,21 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
     let filled = filled();
     let refused = opened(filled.directory.path(), b"").unwrap_err();
     assert!(refused.to_string().contains("it is empty"), "{refused}");
-    for trace in ["scoregate.db-wal", "scoregate.db.v1.bak", "scoregate.db.aside-2026-11-21T120000Z"] {
+    let aside = "scoregate.db.aside-2026-11-21T120000Z";
+    for trace in ["scoregate.db-wal", "scoregate.db.v1.bak", aside, "scoregate.db.created", "documents/one"] {
         let directory = TempDir::new().unwrap();
-        fs::write(directory.path().join(trace), "SQLite format 3\0").unwrap();
+        let (left, named) = (directory.path().join(trace), trace.split('/').next().unwrap());
+        fs::create_dir_all(left.parent().unwrap()).unwrap();
+        fs::write(left, "SQLite format 3\0").unwrap();
         let refused = refusal(directory.path());
         let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
-        assert!(reason.contains(trace), "{reason}");
-        assert!(upkeep::way_back(&refused).unwrap().contains("To begin anew"));
+        assert!(reason.contains(named), "{reason}");
+        assert!(upkeep::way_back(&refused).unwrap().contains("scoregate store new --data-dir"));
         assert!(!file(&directory).exists());
+        upkeep::begin_anew(directory.path(), NOW).unwrap();
+        drop(Embedded::open(directory.path()).unwrap());
+        fs::remove_file(file(&directory)).unwrap();
+        refusal(directory.path());
     }
 }
 
@@ -155,7 +162,7 @@ fn a_start_that_was_cut_off_while_it_made_the_file_begins_again() {
     let store = Embedded::open(directory.path()).unwrap();
     wait(created(&store));
     drop(store);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "only the store is left");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "only the store and its marker are left");
 }
 
 /// Where the root of a table begins in the file.

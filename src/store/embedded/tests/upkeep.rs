@@ -114,7 +114,7 @@ fn a_check_counts_what_is_there_and_leaves_nothing_behind() {
     assert_eq!((report.applications, report.keys, report.keys_in_force, report.audit), (2, 2, 1, 3));
     assert_eq!((report.newest_day, report.granted), (Some(TODAY), 4));
     assert_eq!(fs::read(file(&directory)).unwrap(), before);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     let empty = TempDir::new().unwrap();
     assert!(matches!(upkeep::check(empty.path(), NOW), Err(UpkeepError::NoStore(_))));
     assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
@@ -207,7 +207,11 @@ fn an_export_and_a_backup_bring_everything_to_another_machine() {
         assert_eq!(there, content(&directory));
         assert!(last.contains("import_store") && last.contains("the whole store, from"), "{last}");
         assert_eq!(granted(&other, id), 7);
-        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1, "one file, no log and nothing half");
+        assert_eq!(
+            fs::read_dir(other.path()).unwrap().count(),
+            2,
+            "the store and its marker, no log and nothing half"
+        );
     }
 }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use super::beside::{HALF, beside, remove_database, sync_directory};
 use super::fault::Fault;
-use super::file;
+use super::{file, schema};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 
@@ -39,6 +39,12 @@ pub enum UpkeepError {
     /// There is no store.
     #[error("there is no store at {}: name the server's data directory by --data-dir or --config", .0.display())]
     NoStore(PathBuf),
+    /// There is a store.
+    #[error(
+        "there is a store at {}: a new one is made only where it is missing. To replace it, move it away first",
+        .0.display()
+    )]
+    IsThere(PathBuf),
     /// A file with that name is already there.
     #[error("{} is already there: take another name, or --force to overwrite it", .0.display())]
     Exists(PathBuf),
@@ -89,6 +95,7 @@ impl UpkeepError {
     pub const fn is_input(&self) -> bool {
         match self {
             Self::NoStore(_)
+            | Self::IsThere(_)
             | Self::Exists(_)
             | Self::InUse { .. }
             | Self::Unfit { .. }
@@ -96,6 +103,23 @@ impl UpkeepError {
             Self::Unwritable { .. } | Self::Store(_) => false,
         }
     }
+}
+
+/// Makes a new, empty store where there is none, whatever shows that there was one. What is left of the old one is put
+/// aside. The directory must be held.
+pub fn begin_anew(directory: &Path, now: Wall) -> Result<(), UpkeepError> {
+    let path = file_in(directory);
+    if path.exists() {
+        return Err(UpkeepError::IsThere(path));
+    }
+    let made = swap::finish(&path).map_err(Fault::from).and_then(|()| {
+        if path.exists() {
+            return Ok(()); // an import that a crash cut off is finished, and is no loss
+        }
+        swap::put_aside(&path, &swap::instant(now))?;
+        file::make_new(&path, schema::STEPS)
+    });
+    made.map_err(|fault| fault.told("make its file", &path).into())
 }
 
 /// Whether there is a store in a data directory, or something shows that there was one.

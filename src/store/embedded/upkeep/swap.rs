@@ -52,6 +52,12 @@ pub(super) fn all(path: &Path, instant: &str) -> io::Result<()> {
     steps(path, instant).iter().try_for_each(take)
 }
 
+/// Puts aside what is left of a store whose file is missing: no new store may lie beside the log of another.
+pub(super) fn put_aside(path: &Path, instant: &str) -> io::Result<()> {
+    let [_, log, index, _] = steps(path, instant);
+    [log, index].iter().try_for_each(take)
+}
+
 /// Finishes a swap that a crash cut off, before the store is opened; removes what is left of one that had not begun.
 pub(in crate::store::embedded) fn finish(path: &Path) -> io::Result<()> {
     let waiting = that_go_on(path, NEXT);

@@ -1,0 +1,45 @@
+//! The name of an operator in the audit trail, from the user ID that the kernel reports.
+//!
+//! Not for: access control (`access`). Names come from `/etc/passwd`; a user that only a directory service knows is recorded
+//! by its number.
+
+/// Where local users are listed.
+const USERS: &str = "/etc/passwd";
+/// The longest name that is recorded.
+const LONGEST_NAME: usize = 64;
+
+/// The local user with this ID, as `cli:NAME`, or `cli:uid=NUMBER` where `/etc/passwd` has no usable name for it.
+pub fn operator(uid: u32) -> String {
+    let users = std::fs::read(USERS).unwrap_or_default();
+    let name = name_in(&String::from_utf8_lossy(&users), uid).unwrap_or_else(|| format!("uid={uid}"));
+    format!("cli:{name}")
+}
+
+/// The name of the first user with this ID.
+fn name_in(users: &str, uid: u32) -> Option<String> {
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, _password, found) = (fields.next()?, fields.next()?, fields.next()?);
+        (found.parse() == Ok(uid)).then_some(name)
+    })?;
+    let is_usable =
+        (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    is_usable.then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_by_its_number_alone() {
+        let users = "# a comment\nroot:x:0:0:root:/root:/bin/sh\nbroken\nanna:x:1000:1000::/home/anna:/bin/sh\n\
+                     second:x:1000:1000::/:/bin/sh\nb\u{7f}d:x:1001:1::/:/bin/sh\n:x:1002:1::/:/bin/sh\n";
+        assert_eq!(name_in(users, 0).as_deref(), Some("root"));
+        assert_eq!(name_in(users, 1_000).as_deref(), Some("anna"));
+        for unnamed in [1, 1_001, 1_002, u32::MAX] {
+            assert_eq!(name_in(users, unnamed), None);
+        }
+        assert_eq!(operator(u32::MAX - 1), format!("cli:uid={}", u32::MAX - 1));
+    }
+}

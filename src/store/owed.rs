@@ -1,0 +1,117 @@
+//! Units that a stopped server delivered on grace and could not charge: a small file beside the store, read at the next
+//! start.
+//!
+//! The file is written whole under another name first, and its first line holds a checksum of the rest. Each entry has
+//! an identity, so that the ledger charges it once, however often the file is read. Not for: charging (`Store::charge`).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::clock::Wall;
+use crate::keys::ApplicationId;
+
+use super::Owed;
+
+/// How the file begins; the checksum follows.
+const OPENING: &str = "scoregate-owed 1 ";
+/// The largest file that is read.
+const LARGEST: u64 = 256 << 20;
+
+/// The file of a data directory.
+#[derive(Clone, Debug)]
+pub struct OwedFile(PathBuf);
+
+impl OwedFile {
+    /// The file's name in the data directory.
+    pub const NAME: &str = "scoregate.owed";
+
+    /// The file of this data directory, whether it exists or not.
+    pub fn of(directory: &Path) -> Self {
+        Self(directory.join(Self::NAME))
+    }
+
+    /// The entries; none if there is no file. A file that is damaged is an error of the kind `InvalidData`.
+    pub fn read(&self) -> io::Result<Vec<Owed>> {
+        match fs::metadata(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+            Ok(found) if found.len() > LARGEST => return Err(damaged()),
+            Ok(_) => {}
+        }
+        let text = String::from_utf8(fs::read(&self.0)?).map_err(|_| damaged())?;
+        let (first, rest) = text.split_once('\n').ok_or_else(damaged)?;
+        if first.strip_prefix(OPENING) != Some(&*checksum(rest)) {
+            return Err(damaged());
+        }
+        rest.lines().map(|line| entry(line).ok_or_else(damaged)).collect()
+    }
+
+    /// Replaces the entries. They are durable when this returns.
+    pub fn write(&self, owed: &[Owed]) -> io::Result<()> {
+        let line = |one: &Owed| format!("{:016x} {} {} {}\n", one.id, one.application, one.day, one.units);
+        let rest: String = owed.iter().map(line).collect();
+        let half = self.0.with_extension("owed.half");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+        file.write_all(format!("{OPENING}{}\n{rest}", checksum(&rest)).as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&half, &self.0)?;
+        self.sync_directory()
+    }
+
+    /// Removes the file, if it exists.
+    pub fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.and_then(|()| self.sync_directory()),
+        }
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        File::open(self.0.parent().unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+fn entry(line: &str) -> Option<Owed> {
+    let mut fields = line.split(' ');
+    let id = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let application: ApplicationId = fields.next()?.parse().ok()?;
+    let day = Wall::parse_rfc3339(&format!("{}T00:00:00Z", fields.next()?))?.day();
+    let units = fields.next()?.parse().ok()?;
+    fields.next().is_none().then_some(Owed { id, application, day, units })
+}
+
+fn checksum(text: &str) -> String {
+    format!("{:08x}", crc32fast::hash(text.as_bytes()))
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the file is damaged")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Day;
+
+    #[test]
+    fn entries_are_read_back_and_a_damaged_file_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = OwedFile::of(directory.path());
+        assert_eq!(file.read().unwrap(), []);
+        let (application, day) = ("app_0123456789a".parse().unwrap(), Day::from_number(20_000));
+        let owed = [1, u64::MAX].map(|id| Owed { id, application, day, units: 20 });
+        file.write(&owed).unwrap();
+        assert_eq!(file.read().unwrap(), owed);
+        let path = directory.path().join(OwedFile::NAME);
+        let whole = fs::read(&path).unwrap();
+        for spoilt in [&whole[..whole.len() - 3], &whole[1..], b"", b"\xff\n"] {
+            fs::write(&path, spoilt).unwrap();
+            assert_eq!(file.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+        file.remove().unwrap();
+        file.remove().unwrap();
+        assert_eq!(file.read().unwrap(), []);
+    }
+}

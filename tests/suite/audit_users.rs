@@ -1,0 +1,26 @@
+//! Who the audit trail names for changes on this machine: the user that the kernel reports.
+
+use tempfile::TempDir;
+
+use crate::shell::{BUILT_IN, Program, run, run_with};
+
+#[tokio::test]
+async fn audit_names_the_user_that_the_kernel_reports_and_not_the_environment() {
+    let directory = TempDir::new().unwrap();
+    let place = ["--data-dir", directory.path().to_str().unwrap()];
+    let create = || {
+        let arguments = [&["keys", "create", "--name", "One", "--tier", "pro"][..], &place].concat();
+        run_with(&arguments, &[("USER", "mallory"), ("LOGNAME", "mallory")]).with(0);
+    };
+    create();
+    let running = Program::serve(directory.path(), &BUILT_IN);
+    running.public();
+    create();
+    let told = run(&[&["keys", "audit", "--json"][..], &place].concat()).with(0).json();
+    let id = std::process::Command::new("id").arg("-un").output().unwrap();
+    let user = format!("cli:{}", String::from_utf8(id.stdout).unwrap().trim());
+    let who: Vec<&str> =
+        told["records"].as_array().unwrap().iter().map(|record| record["who"].as_str().unwrap()).collect();
+    assert_eq!(who, [user.as_str(), user.as_str()]);
+    running.stop().with(0);
+}
