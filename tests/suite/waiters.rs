@@ -106,10 +106,12 @@ async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_an
 
 #[tokio::test]
 async fn who_waits_for_a_refresh_that_hangs_has_the_stale_document_when_their_patience_ends() {
-    let world = World::with("freshness.patience = \"5s\"", good).await;
+    // On the same day: in a new one the crowd would wait for leases first.
+    let settings = "freshness.patience = \"5s\"\nfreshness.while_refreshed = \"1h\"";
+    let world = World::with(settings, good).await;
     let customer = customer(&world).await;
     let first = world.asks(&customer, MODELS).await;
-    world.pass(Duration::from_hours(26));
+    world.pass(Duration::from_hours(3));
     world.backend.answers(|_| Act::Hang);
     for _ in 0..2 {
         let (answers, ()) = tokio::join!(crowd(&world, &customer, 50), async {
