@@ -285,7 +285,7 @@ UPSTREAM = [
          (f"increase(scoregate_accept_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
     stat("When does a certificate end?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateEnds. Empty without TLS.",
          (f"(scoregate_certificate_ends_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}"), good=14 * 86400),
-    stat("Is new configuration refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is mended. Runbook: ScoregateSettingsRefused, ScoregateCertificateRefused.",
+    stat("Is new configuration refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is fixed. Runbook: ScoregateSettingsRefused, ScoregateCertificateRefused.",
          (f"scoregate_settings_refused{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_refused{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
 ]
 

@@ -14,7 +14,7 @@ use crate::scoring::Looks;
 use super::command::Problem;
 use super::paths::SCORING_REFRESH;
 
-/// A snapshot of a large archive takes seconds. It is finished even if nobody waits for it any more.
+/// A snapshot of a large archive takes seconds. It is finished even if its caller has left.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Answers a request for this path.

@@ -12,7 +12,7 @@ use hyper::rt::{Sleep, Timer};
 
 use crate::clock::{Alarm, Clock, Mono};
 
-/// The timer. The codec counts in instants of its own; each stands for one of the clock's running time.
+/// The timer. The codec counts in instants of its own; each corresponds to one instant of the clock's running time.
 pub(super) struct ClockTimer {
     clock: Clock,
     epoch: Instant,

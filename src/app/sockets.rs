@@ -1,4 +1,4 @@
-//! Sockets that were handed over by whoever started us: systemd's socket activation, and any supervisor that speaks it.
+//! Sockets that were handed over by the parent process: systemd's socket activation, and any supervisor that speaks it.
 //!
 //! The first socket is the public port, the second, if there is one, the side port. While one process takes over from
 //! another the socket stays open, and who comes meanwhile waits in its queue. Not for: connections (`server`), nor for what the service manager is told

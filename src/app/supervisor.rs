@@ -13,7 +13,7 @@ use sd_notify::NotifyState;
 
 use crate::admin::Heartbeat;
 
-/// What the service manager is told of a life.
+/// States reported to the service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Ready,
