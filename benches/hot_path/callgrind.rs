@@ -13,6 +13,10 @@ use super::program::{Kind, Place, Serving};
 /// So many answers come first: what is made once is made by then.
 const BEFORE: usize = 100;
 
+/// The functions of jemalloc that the program allocates with.
+const ALLOCATES: [&str; 5] =
+    ["_rjem_malloc", "_rjem_mallocx", "_rjem_calloc", "_rjem_realloc", "_rjem_rallocx"];
+
 /// Whether there is one.
 pub(crate) fn is_there() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok_and(|told| told.status.success())
@@ -57,8 +61,7 @@ fn read(file: &Path) -> (u64, u64) {
             names.entry(number.to_owned()).or_insert_with(|| name.to_owned());
         } else if let Some(calls) = line.strip_prefix("calls=") {
             let calls: u64 = calls.split(' ').next().unwrap().parse().unwrap();
-            let allocates = ["malloc", "realloc", "calloc", "posix_memalign", "aligned_alloc"];
-            allocations += if allocates.contains(&called.as_str()) { calls } else { 0 };
+            allocations += if ALLOCATES.contains(&called.as_str()) { calls } else { 0 };
         } else if let Some(all) = line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")) {
             instructions = all.trim().parse().unwrap();
         }

@@ -301,3 +301,21 @@ async fn http2_eight_hundred_clients_that_read_nothing_cost_less_than_a_hundred_
     assert!(peak < before + 100 * MEGABYTE, "{before} bytes before, and at some time {peak}");
     assert_eq!(program.stop().code, Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
+    let directory = TempDir::new().unwrap();
+    let (program, goal) = program(directory.path(), 10_000, false);
+    let before = program.resident();
+    attack(&goal, 800, 0, &Arc::new(Barrier::new(800))).await;
+    let (clock, mut held) = (Clock::system(), program.resident());
+    let ended_at = clock.mono();
+    while held > before + 16 * MEGABYTE && clock.mono().since(ended_at) < 60 * SECOND {
+        clock.sleep(SECOND / 2).await;
+        held = program.resident();
+    }
+    let took = clock.mono().since(ended_at);
+    println!("{before} bytes before, {} at most, {held} {took:?} after", program.most_resident());
+    assert!(held <= before + 16 * MEGABYTE, "{before} bytes before, and {held} a minute after");
+    assert_eq!(program.stop().code, Some(0));
+}
