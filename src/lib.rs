@@ -10,6 +10,7 @@ pub mod json;
 pub mod secret;
 pub mod telemetry;
 
+pub mod address;
 pub mod keys;
 pub mod limits;
 pub mod routes;
@@ -20,6 +21,11 @@ pub mod store;
 
 pub mod pages;
 pub mod upstream;
+
+pub mod instruments;
+
+pub mod accounts;
+pub mod documents;
 
 pub mod gateway;
 

@@ -9,7 +9,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::gateway::{Kept, Larder};
+use crate::documents::{Kept, Larder};
 use crate::json;
 use crate::routes::Selection;
 

@@ -9,8 +9,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
 
+use crate::accounts::{BadField, KeyRecord};
 use crate::clock::Wall;
-use crate::gateway::{BadField, KeyRecord};
 use crate::keys::Digest;
 use crate::store::OwnLimits;
 

@@ -21,7 +21,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::gateway::{Gateway, Registrar};
+use crate::accounts::Registrar;
+use crate::gateway::Gateway;
 use crate::scoring::Looks;
 use crate::telemetry::metrics::Scrape;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::clock::Wall;
-use crate::gateway::{Failed, Larder, Standing};
+use crate::documents::{Failed, Larder, Standing};
 
 use super::command::Problem;
 use super::paths::UPSTREAM;

@@ -7,7 +7,8 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::gateway::{ApplicationUse, Counted, Gateway, Registrar, StrangerUse};
+use crate::accounts::Registrar;
+use crate::gateway::{ApplicationUse, Counted, Gateway, StrangerUse};
 use crate::keys::ApplicationId;
 use crate::limits::Standing;
 

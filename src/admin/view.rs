@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::{BadField, Issued, KeyRecord, Took};
 use crate::clock::Wall;
-use crate::gateway::{BadField, Issued, KeyRecord, Took};
 use crate::store::{AuditRecord, Page, StoredApplication, StoredKey};
 
 use super::lines::Fields;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::{Leases, Registrar, Roster, Spawn, TermsByTier};
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig};
-use crate::gateway::{
-    AddressGuard, Capacity, Gateway, Instruments, Keepsakes, Larder, Leases, Notice, Registrar, RequestLog,
-    Roster, Spawn, TermsByTier, Usage,
-};
+use crate::documents::{Keepsakes, Larder};
+use crate::gateway::{AddressGuard, Capacity, Gateway, Notice, RequestLog, Usage};
+use crate::instruments::Instruments;
 use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::API_VERSION;

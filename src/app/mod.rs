@@ -24,10 +24,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::Registrar;
 use crate::admin::{ReloadAsked, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::gateway::{Gateway, Registrar};
+use crate::gateway::Gateway;
 use crate::server::Server;
 use crate::telemetry::metrics::Registry;
 

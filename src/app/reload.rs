@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use crate::accounts::TermsByTier;
 use crate::admin::{Access, BadToken, InForce, Reloaded};
 use crate::config::{Config, Problem, Problems, read_certificates};
-use crate::gateway::TermsByTier;
 use crate::server::{Manners, ServerConfig};
 use crate::telemetry::log;
 use crate::telemetry::metrics::{Counter, Family, Label, Registry};

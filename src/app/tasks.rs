@@ -7,10 +7,12 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::{Leases, Registrar};
 use crate::admin::{self, Heartbeat, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::gateway::{Gateway, Larder, Leases, Registrar};
+use crate::documents::Larder;
+use crate::gateway::Gateway;
 use crate::scoring::{Change, Keeper, Looks, Scoring};
 use crate::telemetry::metrics::Registry;
 

@@ -3,7 +3,7 @@
 //! They lie in a plain concurrent map, where a hit has one short look. What may stay in it moka decides, which is
 //! used for what it is good at: it knows each document's weight and hears how often it is used, in samples while there is
 //! room for all. When an entry is good is decided by [`freshness`] against our own clock; who fills it by [`Flights`]. Not
-//! for: upstream calls (`gateway::larder` makes them) nor for anything about callers.
+//! for: upstream calls (`documents` makes them) nor for anything about callers.
 
 mod absences;
 mod copies;

@@ -1,7 +1,7 @@
 //! When the backend is asked whether it has refreshed: at the expected instant, then at growing intervals until it has,
 //! and now and then in between, so that an early refresh is seen.
 //!
-//! Pure. Not for: what is asked, nor what is done about a refresh (`gateway::refresher`).
+//! Pure. Not for: what is asked, nor what is done about a refresh (`documents::refresher`).
 
 use std::time::Duration;
 

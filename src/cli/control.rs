@@ -17,11 +17,12 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
+use crate::accounts::{Registrar, TermsByTier};
 use crate::admin::{self, Command, Problem, perform};
 use crate::app::{DataDir, InUse, SOCKET};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::gateway::{Instruments, Registrar, TermsByTier};
+use crate::instruments::Instruments;
 use crate::keys::KeyForm;
 use crate::store::Embedded;
 use crate::store::upkeep::is_used;

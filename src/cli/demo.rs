@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
+use crate::accounts::NewApplication;
 use crate::app::{self, Running, Stopped};
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig, resolve};
-use crate::gateway::NewApplication;
 use crate::keys::standard_tiers;
 use crate::store::{OwnLimits, StoredApplication};
 use crate::telemetry::log;

@@ -1,11 +1,11 @@
 //! How documents are kept, as read: for all endpoints, and for those with a table of their own, `[freshness.alerts]`.
 //!
-//! Not for: what follows from it (`gateway::keeping`).
+//! Not for: what follows from it (`documents::retention`).
 
 use std::time::Duration;
 
 use crate::cache::Windows;
-use crate::gateway::{Keeping, ShelfLife};
+use crate::documents::{Keeping, ShelfLife};
 use crate::routes::{ENDPOINTS, Endpoint};
 
 use super::resolve::Reading;

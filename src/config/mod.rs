@@ -26,7 +26,9 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::{CapacityConfig, Cors, Keeping, Proxies, Retirement, Sampling};
+use crate::address::Proxies;
+use crate::documents::Keeping;
+use crate::gateway::{CapacityConfig, Cors, Retirement, Sampling};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};

@@ -1,10 +1,10 @@
 //! Who stands before us, as read: proxies that are believed about their clients, and how they say who that is.
 //!
-//! Not for: what follows from it (`gateway::client`, `server::proxy_header`).
+//! Not for: what follows from it (`address::client`, `server::proxy_header`).
 
 use toml::Value;
 
-use crate::gateway::{Believed, Network, Networks, Proxies};
+use crate::address::{Believed, Network, Networks, Proxies};
 
 use super::resolve::Reading;
 

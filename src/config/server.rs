@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use crate::gateway::Networks;
+use crate::address::Networks;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 
 use super::Problems;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::clock::{Day, Now};
 use crate::limits::{Ledger, Verdict};
 
-use super::account::Account;
 use super::authenticate::Caller;
 use super::exchange::Peer;
 use super::guard::AddressGuard;
-use super::leases::Leases;
 use super::refusal::Refusal;
+use crate::accounts::Account;
+use crate::accounts::Leases;
 
 /// What admission gives.
 #[derive(Debug)]

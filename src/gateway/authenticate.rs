@@ -9,14 +9,13 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::clock::{Now, Wall};
-use crate::keys::{Digest, KeyForm, Rights, SHOWN_CHARACTERS, shown_prefix};
+use crate::keys::{Digest, KeyForm, Rights, SHOWN_CHARACTERS, TierIndex, shown_prefix};
 use crate::routes::query_names;
 
-use super::account::Account;
 use super::parse::Ask;
 use super::refusal::{Misplaced, Refusal};
-use super::roster::Roster;
-use super::terms::TierIndex;
+use crate::accounts::Account;
+use crate::accounts::Roster;
 
 /// The header for keys alone. A name that is looked up as text is taken apart at every look.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -33,7 +32,7 @@ pub(super) struct Caller {
     /// What it may see.
     pub(super) rights: Rights,
     /// Its tier.
-    pub(super) tier: TierIndex,
+    pub(crate) tier: TierIndex,
     /// When the key ends.
     pub(super) ends: Option<Wall>,
     /// A number that is fixed for the key, to spread clients in time.

@@ -11,16 +11,16 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
 
 use super::Gateway;
+use super::access_log::Told;
 use super::authenticate::{Caller, has_a_key};
-use super::labels::Subject;
-use super::observe::Seen;
-use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::request_id::RequestId;
 use super::resolve::Target;
-use super::told::Told;
 use super::usage::Ending;
 use crate::clock::Now;
+use crate::instruments::Outcome;
+use crate::instruments::Seen;
+use crate::instruments::Subject;
 use crate::telemetry::trace::Trace;
 
 /// Who is at the other end: of the connection, or of the proxies that it came through.
@@ -72,19 +72,19 @@ pub(super) struct Exchange<'g> {
     /// The client: whoever sent it, behind all proxies that are believed.
     pub(super) peer: Peer,
     /// What it is about: written by `parse` and `resolve`.
-    pub(super) subject: Subject,
+    pub(crate) subject: Subject,
     /// What it asks for: written by `resolve`.
     pub(super) target: Option<Target>,
     /// Who asks: written by `authenticate`.
     pub(super) caller: Option<Caller>,
     /// Where the document came from: written by `fetch`.
-    pub(super) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
     /// How long ago the backend confirmed it: written by `fetch`.
-    pub(super) age: Option<Duration>,
+    pub(crate) age: Option<Duration>,
     /// Why it was refused.
     pub(super) refusal: Option<Refusal>,
     /// With which status it was answered: written by `handle`, last.
-    pub(super) status: Option<StatusCode>,
+    pub(crate) status: Option<StatusCode>,
     /// When.
     pub(super) ended: Option<Now>,
 }

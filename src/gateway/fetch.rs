@@ -10,12 +10,12 @@ use crate::cache::{Stored, Verdict};
 use crate::clock::{Mono, Now};
 use crate::upstream::Failure;
 
-use super::larder::{Found, InVain, Larder, NoDocument};
-use super::listed::PROBES_APART;
-use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::resolve::Target;
-use super::sake::Sake;
+use crate::documents::PROBES_APART;
+use crate::documents::Sake;
+use crate::documents::{Found, InVain, Larder, NoDocument};
+use crate::instruments::Outcome;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Served {
     /// When its refresh is due.
     pub(super) due: Mono,
     /// Where it came from.
-    pub(super) outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 impl Served {
@@ -34,7 +34,7 @@ impl Served {
     }
 
     /// How long ago the backend confirmed it.
-    pub(super) fn age(&self, now: Now) -> Duration {
+    pub(crate) fn age(&self, now: Now) -> Duration {
         now.mono.since(self.stored.confirmed)
     }
 

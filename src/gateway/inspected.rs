@@ -16,12 +16,12 @@ use super::admit::{Admitted, admit};
 use super::authenticate::{Caller, authenticate, presented};
 use super::exchange::{Exchange, Peer};
 use super::fetch::{Served, fetch};
-use super::larder::Found;
 use super::parse::{Ask, parse};
 use super::refusal::{Misplaced, Refusal};
 use super::resolve::{Target, endpoint, resolve};
 use super::respond::{Answer, Delivery, respond};
-use super::sake::Sake;
+use crate::documents::Found;
+use crate::documents::Sake;
 
 /// The document that a caller asks for.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {

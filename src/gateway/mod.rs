@@ -4,52 +4,28 @@
 //! inside. `answer` is the line: one call a stage, `?` on each. A file named by a verb is a stage; a file named by a
 //! noun is a thing the line uses. A stage never calls another stage.
 
-mod account;
+mod access_log;
 mod admit;
 mod authenticate;
-mod capacity;
-mod client;
+mod concurrency_limit;
 mod cors;
-mod counted;
-mod errand;
+mod deprecation;
 mod error_body;
 mod exchange;
 mod fetch;
 mod guard;
-mod head;
-mod hops;
+mod header_values;
 #[doc(hidden)]
 pub mod inspected;
-mod keeping;
-mod keepsake;
-mod keepsakes;
-mod labels;
-mod larder;
-mod leases;
-mod listed;
 mod me;
-mod networks;
-mod observe;
-mod outcome;
 mod parse;
-mod pen;
-mod reach;
-mod refresher;
-mod refreshes;
 mod refusal;
-mod registrar;
 mod request_id;
 mod resolve;
 mod respond;
-mod retirement;
-mod roster;
-mod sake;
+mod response_head;
 #[cfg(test)]
 mod schedules;
-mod standing;
-mod stocktaking;
-mod terms;
-mod told;
 mod usage;
 
 use std::panic::AssertUnwindSafe;
@@ -61,7 +37,11 @@ use http::Response;
 use http::request::Parts;
 use http_body_util::Full;
 
+use crate::accounts::{Leases, Roster};
+use crate::address::Proxies;
 use crate::clock::{Clock, Now};
+use crate::documents::{Found, Larder, Sake};
+use crate::instruments::{Instruments, Outcome, Subject};
 use crate::keys::KeyForm;
 use crate::limits::Rule;
 use crate::pages::Pages;
@@ -71,36 +51,17 @@ use admit::{Admitted, admit};
 use authenticate::{Caller, authenticate, presented_prefix};
 use exchange::Exchange;
 use fetch::{fetch, look};
-use labels::Subject;
-use larder::Found;
 use parse::{Ask, Wants, parse};
 use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
-use sake::Sake;
 
-pub use account::Account;
-pub use capacity::{Capacity, CapacityConfig};
-pub use client::{Believed, Proxies};
+pub use access_log::{RequestLog, Sampling};
+pub use concurrency_limit::{Capacity, CapacityConfig};
 pub use cors::Cors;
+pub use deprecation::Retirement;
 pub use exchange::{Authenticated, Peer};
 pub use guard::{AddressGuard, network};
-pub use keeping::{Keeping, ShelfLife};
-pub use keepsakes::Keepsakes;
-pub use larder::Larder;
-pub use leases::{Leases, Spawn, Work};
-pub use networks::{Network, Networks, NoNetwork};
-pub use observe::Instruments;
-pub use outcome::Outcome;
 pub use refusal::{Doubt, Fault, Misplaced, Refusal};
-pub use registrar::{
-    Amend, BadField, Issued, KeyRecord, NewApplication, NotAdopted, Registrar, RegistrarError, Took,
-};
-pub use retirement::Retirement;
-pub use roster::Roster;
-pub use standing::{Failed, Standing};
-pub use stocktaking::Kept;
-pub use terms::{Terms, TermsByTier, TierIndex};
-pub use told::{RequestLog, Sampling};
 pub use usage::{ApplicationUse, Counted, StrangerUse, Tally, Usage};
 
 /// The page that says nothing but that the process is alive.

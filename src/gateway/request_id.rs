@@ -12,7 +12,7 @@ use crate::clock::Now;
 use crate::keys::KeyForm;
 
 use super::authenticate::has_a_key;
-use super::pen::Pen;
+use super::header_values::Pen;
 
 /// The header that carries it, both ways.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

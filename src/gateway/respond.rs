@@ -15,15 +15,15 @@ use crate::pages::{self, Page};
 
 use super::authenticate::Caller;
 use super::cors::Cors;
+use super::deprecation::Retirement;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
-use super::head::{Field, Head};
-use super::outcome::Outcome;
-use super::pen::Pen;
+use super::header_values::Pen;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::Target;
-use super::retirement::Retirement;
+use super::response_head::{Field, Head};
+use crate::instruments::Outcome;
 
 /// What the line came to.
 #[derive(Debug)]

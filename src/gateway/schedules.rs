@@ -4,7 +4,6 @@
 //!
 //! Not for: one life after the other (`limits::schedules`), nor for sockets.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -12,15 +11,16 @@ use std::time::Duration;
 
 use shuttle::future::{JoinHandle, block_on, yield_now};
 
-use super::account::Account;
 use super::admit::{Admitted, admit};
 use super::authenticate::Caller;
-use super::leases::{Leases, Spawn, Work};
-use super::observe::Instruments;
 use super::refusal::Refusal;
-use super::roster::Roster;
-use super::terms::TermsByTier;
+use crate::accounts::Account;
+use crate::accounts::Roster;
+use crate::accounts::TermsByTier;
+use crate::accounts::preemption::{SCHEDULED, switch_here};
+use crate::accounts::{Leases, Spawn, Work};
 use crate::clock::{Clock, Day, Hand, Wall};
+use crate::instruments::Instruments;
 use crate::keys::{ApplicationId, Digest, standard_tiers};
 use crate::store::{
     Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Owed, OwnLimits, Page, Store,
@@ -32,17 +32,6 @@ use crate::telemetry::metrics::Registry;
 const SCHEDULES: usize = 1_500;
 const BEFORE_MIDNIGHT: Wall = Wall::from_seconds(1_763_769_590);
 const KEY: &str = "a key";
-
-thread_local! {
-    static SCHEDULED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A place at which another thread may go on, where a schedule is being tried.
-pub(super) fn switch_here() {
-    if SCHEDULED.get() {
-        shuttle::thread::yield_now();
-    }
-}
 
 static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
     let tiers: Vec<String> = standard_tiers().into_iter().map(|tier| tier.name).collect();

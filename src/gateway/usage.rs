@@ -15,10 +15,10 @@ use crate::keys::ApplicationId;
 use crate::limits::{Rule, Standing};
 use crate::telemetry::heaviest::{Heaviest, Place};
 
-use super::account::Account;
 use super::guard::network;
-use super::outcome::Outcome;
 use super::refusal::Fault;
+use crate::accounts::Account;
+use crate::instruments::Outcome;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;
 
@@ -259,8 +259,8 @@ fn minute(now: Now) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::terms::TermsByTier;
     use super::*;
+    use crate::accounts::TermsByTier;
     use crate::keys::standard_tiers;
     use crate::store::{OwnLimits, StoredApplication};
 

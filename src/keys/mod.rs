@@ -10,7 +10,7 @@ mod tier;
 pub use digest::Digest;
 pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 pub use ids::{ApplicationId, BadId};
-pub use tier::{PaidRights, Rights, Tier, TierLimits, standard_tiers};
+pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
 
 /// The digits of keys and identifiers.
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -23,6 +23,10 @@ pub struct Tier {
     pub limits: TierLimits,
 }
 
+/// A tier's place among the configured ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierIndex(pub usize);
+
 /// What a caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rights {

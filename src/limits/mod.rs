@@ -2,7 +2,7 @@
 //!
 //! Pure: nothing here waits, locks or knows a caller. Three rules: the minute (a token bucket: pays for work), the day
 //! (units of a UTC day, leased from a ledger: pays for data delivered) and the guard (a token bucket: pays for
-//! refusals). Not for: where balances live (`gateway::roster`) or where units come from (`store`).
+//! refusals). Not for: where balances live (`accounts::key_directory`) or where units come from (`store`).
 
 mod bucket;
 mod decide;

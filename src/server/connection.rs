@@ -10,8 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_util::task::TaskTracker;
 
+use crate::address::Networks;
 use crate::clock::Clock;
-use crate::gateway::{Gateway, Networks, Peer};
+use crate::gateway::{Gateway, Peer};
 use crate::telemetry::metrics::Label;
 
 use super::deadlines::{Deadlines, Overdue};

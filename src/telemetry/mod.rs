@@ -1,6 +1,6 @@
 //! What can be seen from outside while it runs: the table of metrics, the logs, and traces.
 //!
-//! Lowest layer: it knows words and numbers, not requests. What is counted when is `gateway::observe`'s business and
+//! Lowest layer: it knows words and numbers, not requests. What is counted when is `instruments`'s business and
 //! that of the background tasks.
 
 mod event_limits;

@@ -4,7 +4,7 @@
 //! goes upstream is made from the parsed request alone: the values of its path and query, and the trace that it is a part
 //! of, which is 32 hexadecimal digits and two flags. Nothing else that a client sent, its key least of all, can reach the
 //! backend. Before the door stands its protection, [`Protected`]. Not for: storing, nor deciding whether to ask
-//! (`gateway::larder`).
+//! (`documents`).
 
 mod breaker;
 mod connections;

@@ -2,7 +2,7 @@
 //!
 //! A question that may not go out now fails at once and costs the backend nothing. There are no second tries: a GET may
 //! have effects at such backends. (`connections` makes one, where a connection was closed that had answered before.)
-//! Not for: what is done about a failure (`gateway::larder`).
+//! Not for: what is done about a failure (`documents`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use scoregate::accounts::Amend;
+use scoregate::accounts::{NewApplication, TermsByTier};
 use scoregate::clock::Wall;
-use scoregate::gateway::Amend;
-use scoregate::gateway::{NewApplication, TermsByTier};
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
 use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
 

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use scoregate::accounts::NewApplication;
 use scoregate::clock::Wall;
-use scoregate::gateway::NewApplication;
 use scoregate::store::OwnLimits;
 
 use crate::balances::own;

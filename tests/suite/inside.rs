@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use scoregate::config::{Config, read_text, resolve};
-use scoregate::gateway::{AddressGuard, Capacity, Gateway, Keepsakes, Larder, RequestLog};
+use scoregate::documents::{Keepsakes, Larder};
+use scoregate::gateway::{AddressGuard, Capacity, Gateway, RequestLog};
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::Registry;
 use scoregate::upstream::{Protected, Upstream};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use scoregate::gateway::NewApplication;
+use scoregate::accounts::NewApplication;
 use scoregate::store::{Embedded, OwnLimits};
 use tempfile::TempDir;
 

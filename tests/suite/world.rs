@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use scoregate::accounts::NewApplication;
 use scoregate::app::{self, InUse, Running};
 use scoregate::clock::{Clock, Hand, Wall};
 use scoregate::config::{Config, UpstreamConfig, read_text, resolve};
-use scoregate::gateway::NewApplication;
 use scoregate::keys::ApplicationId;
 use scoregate::store::OwnLimits;
 use scoregate::telemetry::metrics::METRICS;

@@ -6,7 +6,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::gateway::Amend;
+use crate::accounts::Amend;
 
 /// A wish for a new application with its first key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,8 +11,8 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::accounts::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, Took};
 use crate::clock::Wall;
-use crate::gateway::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, Took};
 use crate::keys::ApplicationId;
 use crate::store::{AuditAsk, OwnLimits, StoredApplication};
 

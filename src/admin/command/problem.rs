@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::RegistrarError;
 use crate::admin::paths;
-use crate::gateway::RegistrarError;
 use crate::store::StoreError;
 
 /// Why a command was not carried out.

@@ -172,7 +172,7 @@ fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::Amend;
+    use crate::accounts::Amend;
 
     #[test]
     fn a_command_written_as_a_request_is_read_back() {

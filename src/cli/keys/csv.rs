@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
+use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{FIELDS, Fields, NEEDED, known_field};
-use crate::gateway::{BadField, KeyRecord};
 
 /// What the header line says: which field each column is.
 #[derive(Debug)]

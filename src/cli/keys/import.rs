@@ -13,6 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tokio::sync::mpsc;
 
+use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{Command, ImportView, LineView, MOST_IN_A_BATCH, read_json};
 use crate::cli::control::{Missing, Place, Undone};
 use crate::cli::exit::Exit;
@@ -20,7 +21,6 @@ use crate::cli::lines::{Line, Lines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
 use crate::config::Config;
-use crate::gateway::{BadField, KeyRecord};
 
 use super::csv::Columns;
 

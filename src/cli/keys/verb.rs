@@ -2,8 +2,8 @@
 
 use clap::Subcommand;
 
+use crate::accounts::Amend;
 use crate::admin::{Command, NewKey};
-use crate::gateway::Amend;
 use crate::keys::ApplicationId;
 use crate::store::AuditAsk;
 

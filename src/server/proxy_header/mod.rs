@@ -3,7 +3,7 @@
 //! A pure reader over bytes, `text` for version 1 and `binary` for version 2, and `take`, which takes a header off a
 //! stream. Stricter than the specification where that is lenient: what is refused here was written by no proxy.
 //! Not for: who is asked for a header and for how long, which is the connection's; nor for what a proxy says inside
-//! HTTP (`gateway::client`).
+//! HTTP (`address::client`).
 
 mod binary;
 #[cfg(test)]

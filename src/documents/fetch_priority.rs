@@ -9,13 +9,13 @@ use crate::upstream::{Urgency, Urgent};
 
 /// For whose sake the backend is asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sake {
+pub(crate) struct Sake {
     /// How urgent it is.
     pub(super) urgency: Urgency,
     /// The trace of the request.
     pub(super) trace: Option<Trace>,
     /// The application that asks.
-    pub(super) caller: Option<ApplicationId>,
+    pub(crate) caller: Option<ApplicationId>,
 }
 
 /// What a flight has with it: by whom it was begun, and how urgent it is by now.
@@ -29,10 +29,10 @@ pub(super) struct Note {
 
 impl Sake {
     /// Of our own accord.
-    pub(super) const NOBODY: Self = Self { urgency: Urgency::Refresh, trace: None, caller: None };
+    pub(crate) const NOBODY: Self = Self { urgency: Urgency::Refresh, trace: None, caller: None };
 
     /// A caller's.
-    pub(super) fn caller(application: ApplicationId, is_paid: bool, trace: Option<Trace>) -> Self {
+    pub(crate) fn caller(application: ApplicationId, is_paid: bool, trace: Option<Trace>) -> Self {
         let urgency = if is_paid { Urgency::Paid } else { Urgency::Free };
         Self { urgency, trace, caller: Some(application) }
     }

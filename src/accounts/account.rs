@@ -1,5 +1,5 @@
 //! An application as requests meet it: its terms, which an operator changes, and its books, which every request
-//! changes. Not for: finding it (`roster`) nor for leasing units (`leases`).
+//! changes. Not for: finding it (`key_directory`) nor for leasing units (`leases`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,11 +24,11 @@ pub struct Account {
 
 /// What changes with every request.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(crate) struct Books {
     /// Its name, for people.
     name: Box<str>,
     /// The balances.
-    pub(super) balance: Balance,
+    pub(crate) balance: Balance,
     /// The ledger call under way for it, if any.
     /// Apart: of a million applications hardly any has one.
     pub(super) leasing: Option<Box<LeaseCall>>,
@@ -49,7 +49,7 @@ impl LeaseCall {
 
 impl Account {
     /// An application as stored, of which this process knows nothing yet but what the ledger granted of `day`.
-    pub(super) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
+    pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = Balance::opened(&terms.limits, day, stored.granted);
         Self {
             id: stored.id,
@@ -64,7 +64,7 @@ impl Account {
     }
 
     /// Its name.
-    pub(super) fn name(&self) -> Box<str> {
+    pub(crate) fn name(&self) -> Box<str> {
         self.books().name.clone()
     }
 
@@ -97,9 +97,9 @@ impl Account {
     }
 
     /// The books, for one step without waiting.
-    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
+    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
         #[cfg(test)]
-        super::schedules::switch_here();
+        super::preemption::switch_here();
         // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,7 +115,7 @@ impl Account {
     }
 
     /// What is left of the minute and of the day, and under `rule`: one step for all headers of an answer.
-    pub(super) fn standings(&self, rule: Rule, limits: &Limits, now: Now) -> [Standing; 3] {
+    pub(crate) fn standings(&self, rule: Rule, limits: &Limits, now: Now) -> [Standing; 3] {
         let balance = self.books().balance;
         [Rule::Minute, Rule::Day, rule].map(|rule| balance.standing(rule, limits, now))
     }

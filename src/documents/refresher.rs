@@ -16,7 +16,7 @@ use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
 use super::larder::Larder;
-use super::refreshes::Met;
+use super::refresh_schedule::Met;
 
 /// How many refreshes are wished for at once; how many the backend is asked is its protection's business.
 const AT_ONCE: usize = 4;

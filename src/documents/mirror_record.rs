@@ -36,7 +36,7 @@ struct Writing {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) key: DocumentKey,
-    pub(super) stored: Stored,
+    pub(crate) stored: Stored,
     /// When the backend was last seen to have refreshed.
     pub(super) refreshed_at: Mono,
 }

@@ -20,9 +20,9 @@ use crate::telemetry::requests::{Fields, Lines};
 use crate::telemetry::stripes::Stripes;
 use crate::telemetry::trace::Trace;
 
-use super::outcome::Outcome;
 use super::refusal::Fault;
 use super::request_id::RequestId;
+use crate::instruments::Outcome;
 
 /// Which requests are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +53,11 @@ pub(super) struct Told {
     pub(super) endpoint: &'static str,
     pub(super) document: Option<DocumentKey>,
     /// None where the client left before there was one.
-    pub(super) status: Option<StatusCode>,
+    pub(crate) status: Option<StatusCode>,
     pub(super) code: Option<Code>,
-    pub(super) outcome: Option<Outcome>,
-    pub(super) age: Option<Duration>,
-    pub(super) took: Duration,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) age: Option<Duration>,
+    pub(crate) took: Duration,
 }
 
 impl Sampling {

@@ -62,7 +62,7 @@ impl ShelfLife {
     }
 
     /// When a document is due, or was: one that is outdated is due by the refresh.
-    pub(super) fn due(&self, stored: &Stored, refreshed_at: Mono) -> Mono {
+    pub(crate) fn due(&self, stored: &Stored, refreshed_at: Mono) -> Mono {
         if self.is_outdated(stored, refreshed_at) { stored.due.min(refreshed_at) } else { stored.due }
     }
 }

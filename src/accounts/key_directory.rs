@@ -1,7 +1,7 @@
 //! Who may come in: every known key, its application, and that application's terms and balances.
 //!
 //! One lookup by digest finds all of it, and costs the same with ten keys or a million. Nothing is ever added for a
-//! key that is not known. Not for: what is durable (`store`), nor for making changes (`gateway::registrar`).
+//! key that is not known. Not for: what is durable (`store`), nor for making changes (`accounts::registrar`).
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -88,7 +88,7 @@ impl Roster {
     }
 
     /// Remembers that a key that was found is used now. Costs something once an hour.
-    pub(super) fn mark_used(&self, digest: &Digest, found: &Found, now: Wall) {
+    pub(crate) fn mark_used(&self, digest: &Digest, found: &Found, now: Wall) {
         let hour = Hour::of(now);
         if hour <= found.used {
             return;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName};
 
-use super::hops::{in_forwarded, in_x_forwarded_for, split_last};
+use super::forwarded::{in_forwarded, in_x_forwarded_for, split_last};
 use super::networks::Networks;
 
 /// So many entries are looked at, and no more.
@@ -42,7 +42,7 @@ impl Proxies {
     /// From the nearest hop to the farthest: what a listed one says is so; the first that is not listed is the client,
     /// and what he says of others is his own affair. If all are listed it is the farthest. Where an entry cannot be
     /// read, the hop that sent it is as far as anybody knows.
-    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut known = peer.to_canonical();
         if !self.trusted.contains(known) {
             return known;

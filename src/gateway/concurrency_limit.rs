@@ -12,9 +12,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::clock::{Clock, Mono};
 
-use super::labels::Room;
-use super::observe::Instruments;
 use super::refusal::Refusal;
+use crate::instruments::Instruments;
+use crate::instruments::Room;
 
 /// The log says at most so often that requests are refused: each is counted.
 const TELL_EVERY: Duration = Duration::from_secs(10);

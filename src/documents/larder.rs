@@ -19,29 +19,29 @@ use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
 use crate::upstream::{Failure, Protected};
 
-use super::keeping::Keeping;
-use super::keepsakes::Keepsakes;
-use super::listed::Probes;
-use super::observe::Instruments;
-use super::outcome::Outcome;
-use super::refreshes::Refreshes;
-use super::sake::{Note, Sake};
-use super::standing::Past;
+use super::backend_status::Past;
+use super::disk_mirror::Keepsakes;
+use super::fetch_priority::{Note, Sake};
+use super::known_models::Probes;
+use super::refresh_schedule::Refreshes;
+use super::retention::Keeping;
+use crate::instruments::Instruments;
+use crate::instruments::Outcome;
 
 /// What is stored for a request.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// The document with its dates.
-    pub(super) stored: Arc<Stored>,
+    pub(crate) stored: Arc<Stored>,
     /// When its refresh is due, as far as is known now.
-    pub(super) due: Mono,
+    pub(crate) due: Mono,
     /// What it is good for.
-    pub(super) verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 impl Found {
     /// Whether a request is answered from it, without anybody waiting for the backend.
-    pub(super) fn is_at_hand(&self) -> bool {
+    pub(crate) fn is_at_hand(&self) -> bool {
         match self.verdict {
             Verdict::Fresh | Verdict::UsableWhileRefreshed => true,
             Verdict::UsableOnError | Verdict::Gone => false,
@@ -51,7 +51,7 @@ impl Found {
 
 /// Why a fetch brought no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoDocument {
+pub(crate) enum NoDocument {
     /// The backend knows no such model.
     NoSuchModel,
     /// The model is in no list of the backend's, and the backend was asked about another such one a moment ago.
@@ -62,7 +62,7 @@ pub(super) enum NoDocument {
 
 /// Why a request waited in vain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum InVain {
+pub(crate) enum InVain {
     /// The fetch brought no document.
     Without(NoDocument),
     /// It takes longer than a request may wait.
@@ -79,7 +79,7 @@ pub struct Larder {
     pub(super) cache: Cache,
     pub(super) flights: Flights<Landing, Note>,
     pub(super) absences: Absences<NoDocument>,
-    pub(super) upstream: Protected,
+    pub(crate) upstream: Protected,
     pub(super) keeping: ArcSwap<Keeping>,
     /// When the backend refreshes, as far as is known.
     pub(super) refreshes: Refreshes,
@@ -130,7 +130,7 @@ impl Larder {
     }
 
     /// What is stored for a request, and what it is good for at `now`. To look is no use of it.
-    pub(super) fn find(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
+    pub(crate) fn find(&self, key: &DocumentKey, now: Mono) -> Option<Found> {
         let stored = self.cache.get(key)?;
         let keeping = self.keeping.load();
         let life = keeping.life(key.route);
@@ -139,7 +139,7 @@ impl Larder {
     }
 
     /// When the refresh of a document is due, or was.
-    pub(super) fn due(&self, key: &DocumentKey, stored: &Stored) -> Mono {
+    pub(crate) fn due(&self, key: &DocumentKey, stored: &Stored) -> Mono {
         self.keeping.load().life(key.route).due(stored, self.refreshes.seen_at())
     }
 
@@ -156,7 +156,7 @@ impl Larder {
 
     /// Has an overdue document refreshed, if the backend may be asked about it. Nobody waits for that, so while the backend
     /// rests it is not even tried: every request for a stale document comes by here.
-    pub(super) fn refresh(self: &Arc<Self>, key: &DocumentKey, stored: &Stored, sake: Sake, now: Mono) {
+    pub(crate) fn refresh(self: &Arc<Self>, key: &DocumentKey, stored: &Stored, sake: Sake, now: Mono) {
         if self.may_be_asked_about(key, stored, now) && !self.upstream.rests() {
             drop(self.board(key, sake.without_waiting()));
         }
@@ -169,7 +169,7 @@ impl Larder {
     }
 
     /// Waits for the flight of a document, as long as a request's patience lasts.
-    pub(super) async fn wait(
+    pub(crate) async fn wait(
         self: &Arc<Self>,
         key: &DocumentKey,
         sake: Sake,

@@ -37,7 +37,7 @@ pub(super) struct Met {
     /// The document that has changed.
     pub(super) document: DocumentKey,
     /// As it is since.
-    pub(super) stored: Arc<Stored>,
+    pub(crate) stored: Arc<Stored>,
     /// When that came.
     pub(super) at: Mono,
 }
@@ -109,7 +109,7 @@ impl Refreshes {
     }
 
     /// The rhythm; waits for its beginning.
-    pub(super) async fn begun(&self) -> Rhythm {
+    pub(crate) async fn begun(&self) -> Rhythm {
         loop {
             match self.rhythm() {
                 Some(rhythm) => return rhythm,

@@ -7,7 +7,7 @@ use crate::upstream::Failure;
 
 /// How a call of the backend ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FetchEnd {
+pub(crate) enum FetchEnd {
     Good,
     NoSuchModel,
     Unreachable,
@@ -20,7 +20,7 @@ pub(super) enum FetchEnd {
 
 /// What became of units of a day's quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Units {
+pub(crate) enum Units {
     Leased,
     Delivered,
     Returned,
@@ -29,7 +29,7 @@ pub(super) enum Units {
 
 /// What the store is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StoreWork {
+pub(crate) enum StoreWork {
     Lease,
     GiveBack,
     Change,
@@ -38,7 +38,7 @@ pub(super) enum StoreWork {
 
 /// What is decided about a request that finds no unit while the ledger is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WhileAway {
+pub(crate) enum WhileAway {
     Grace,
     Refused,
 }
@@ -54,7 +54,7 @@ impl FetchEnd {
     }
 
     /// A failure's word.
-    pub(super) fn of(failure: &Failure) -> Self {
+    pub(crate) fn of(failure: &Failure) -> Self {
         match failure {
             Failure::Unreachable(_) => Self::Unreachable,
             Failure::Refused { .. } => Self::Refused,

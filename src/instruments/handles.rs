@@ -10,10 +10,10 @@ use crate::routes::codes::{CODES, Code};
 use crate::telemetry::metrics::{Family, Level, Registry, Table};
 use crate::upstream::{Condition, Health};
 
-use super::counted::{FetchEnd, StoreWork, Units, WhileAway};
+use super::background::{FetchEnd, StoreWork, Units, WhileAway};
 use super::labels::{Class, Room, Subject, TierLabel};
 use super::outcome::Outcome;
-use super::terms::TierIndex;
+use crate::keys::TierIndex;
 
 /// The handles of everything that requests and their background tasks count.
 pub struct Instruments {
@@ -60,21 +60,21 @@ pub struct Instruments {
 
 /// What is to be seen of a request that was answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// What it was about.
-    pub(super) subject: Subject,
+    pub(crate) subject: Subject,
     /// Whose it was.
-    pub(super) tier: Option<TierIndex>,
+    pub(crate) tier: Option<TierIndex>,
     /// How it was answered.
-    pub(super) status: StatusCode,
+    pub(crate) status: StatusCode,
     /// How long that took.
-    pub(super) took: Duration,
+    pub(crate) took: Duration,
     /// Where its document came from.
-    pub(super) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
     /// How long ago the backend confirmed that.
-    pub(super) age: Option<Duration>,
+    pub(crate) age: Option<Duration>,
     /// Why it was refused, and by which rule.
-    pub(super) refused: Option<(Code, Option<Rule>)>,
+    pub(crate) refused: Option<(Code, Option<Rule>)>,
 }
 
 impl Instruments {
@@ -135,12 +135,12 @@ impl Instruments {
     }
 
     /// A request has begun.
-    pub(super) fn begun(&self) {
+    pub(crate) fn begun(&self) {
         self.in_progress.up();
     }
 
     /// A request is over: answered, or abandoned by its client if there is nothing to be seen of it.
-    pub(super) fn record(&self, seen: Option<&Seen>) {
+    pub(crate) fn record(&self, seen: Option<&Seen>) {
         self.in_progress.down();
         let Some(seen) = seen else {
             self.left.increment(1);
@@ -173,36 +173,36 @@ impl Instruments {
     }
 
     /// So many places of a room are taken.
-    pub(super) fn places(&self, room: Room, taken: usize) {
+    pub(crate) fn places(&self, room: Room, taken: usize) {
         if let Some(gauge) = self.places.of(room) {
             gauge.set(f64::from(u32::try_from(taken).unwrap_or(u32::MAX)));
         }
     }
 
     /// How many requests can run in a room at once.
-    pub(super) fn places_limit(&self, room: Room, most: usize) {
+    pub(crate) fn places_limit(&self, room: Room, most: usize) {
         if let Some(gauge) = self.places_limit.of(room) {
             gauge.set(f64::from(u32::try_from(most).unwrap_or(u32::MAX)));
         }
     }
 
     /// A request found no free place, and queues for one.
-    pub(super) fn queued(&self, room: Room) {
+    pub(crate) fn queued(&self, room: Room) {
         self.queued.count(room);
     }
 
     /// A request found no place, or none in time.
-    pub(super) fn overloaded(&self, room: Room) {
+    pub(crate) fn overloaded(&self, room: Room) {
         self.overloaded.count(room);
     }
 
     /// The handling of a request panicked.
-    pub(super) fn panicked(&self) {
+    pub(crate) fn panicked(&self) {
         self.panics.increment(1);
     }
 
     /// A call of the backend ended, and so many waited for it.
-    pub(super) fn fetched(&self, end: FetchEnd, took: Duration, passengers: usize) {
+    pub(crate) fn fetched(&self, end: FetchEnd, took: Duration, passengers: usize) {
         self.upstream_calls.count(end);
         if end.was_asked() {
             self.upstream_durations.record(took.as_secs_f64());
@@ -212,7 +212,7 @@ impl Instruments {
 
     /// How it stands with the backend.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
-    pub(super) fn upstream(&self, condition: Condition) {
+    pub(crate) fn upstream(&self, condition: Condition) {
         self.upstream_retries.absolute(condition.asked_again);
         self.upstream_waiting.set(condition.waiting as f64);
         self.upstream_health.set(match condition.health {
@@ -223,71 +223,71 @@ impl Instruments {
     }
 
     /// The backend was seen to have refreshed.
-    pub(super) fn refreshed(&self) {
+    pub(crate) fn refreshed(&self) {
         self.refreshes.increment(1);
     }
 
     /// How long its next refresh is overdue, or how long it is until then.
-    pub(super) fn next_refresh(&self, late: Duration, left: Duration) {
+    pub(crate) fn next_refresh(&self, late: Duration, left: Duration) {
         self.refresh_overdue.set(late.as_secs_f64());
         self.next_refresh.set(left.as_secs_f64());
     }
 
     /// What is kept on disk.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
-    pub(super) fn shelf(&self, bytes: u64) {
+    pub(crate) fn shelf(&self, bytes: u64) {
         self.shelf_bytes.set(bytes as f64);
     }
 
     /// A document could not be written to disk, or removed from it.
-    pub(super) fn shelf_failed(&self) {
+    pub(crate) fn shelf_failed(&self) {
         self.shelf_failures.increment(1);
     }
 
     /// What the larder holds.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
-    pub(super) fn larder(&self, documents: u64, bytes: u64, flights: usize) {
+    pub(crate) fn larder(&self, documents: u64, bytes: u64, flights: usize) {
         self.documents.set(documents as f64);
         self.bytes.set(bytes as f64);
         self.flights.set(flights as f64);
     }
 
     /// Units of a day's quota changed hands.
-    pub(super) fn units(&self, what: Units, count: u32) {
+    pub(crate) fn units(&self, what: Units, count: u32) {
         self.units.add(what, u64::from(count));
     }
 
     /// The store failed at some work.
-    pub(super) fn store_failed(&self, work: StoreWork) {
+    pub(crate) fn store_failed(&self, work: StoreWork) {
         self.store_failures.count(work);
     }
 
     /// Whether the store was found to be damaged.
-    pub(super) fn store_is_misplaced(&self, misplaced: bool) {
+    pub(crate) fn store_is_misplaced(&self, misplaced: bool) {
         self.store_misplaced.set(f64::from(u8::from(misplaced)));
     }
 
-    pub(super) fn store_is_damaged(&self, damaged: bool) {
+    pub(crate) fn store_is_damaged(&self, damaged: bool) {
         self.store_damaged.set(f64::from(u8::from(damaged)));
     }
 
     /// The ledger went away, or came back.
-    pub(super) fn ledger_is_away(&self, away: bool) {
+    pub(crate) fn ledger_is_away(&self, away: bool) {
         self.ledger_away.set(f64::from(u8::from(away)));
     }
 
     /// A request found no unit while the ledger was away.
-    pub(super) fn while_away(&self, decided: WhileAway) {
+    pub(crate) fn while_away(&self, decided: WhileAway) {
         self.while_away.count(decided);
     }
 
     /// A request has to wait for a lease.
-    pub(super) fn lease_waited(&self) {
+    pub(crate) fn lease_waited(&self) {
         self.lease_waits.increment(1);
     }
 
     /// The store has done some work, well or not.
-    pub(super) fn store_took(&self, work: StoreWork, time: Duration) {
+    pub(crate) fn store_took(&self, work: StoreWork, time: Duration) {
         if let Some(durations) = self.store_durations.of(work) {
             durations.record(time.as_secs_f64());
         }
@@ -295,12 +295,12 @@ impl Instruments {
 
     /// So many keys are known.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
-    pub(super) fn keys(&self, known: usize) {
+    pub(crate) fn keys(&self, known: usize) {
         self.keys.set(known as f64);
     }
 
     /// So many records of the store could not be used.
-    pub(super) fn skipped(&self, records: usize) {
+    pub(crate) fn skipped(&self, records: usize) {
         self.skipped.set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
     }
 }

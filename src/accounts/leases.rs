@@ -14,10 +14,10 @@ use crate::clock::Clock;
 use crate::store::{Lease, LeaseAsk, Owed, OwedFile, Store, StoreError};
 
 use super::account::{Account, LeaseCall};
-use super::counted::{StoreWork, Units, WhileAway};
-use super::observe::Instruments;
-use super::reach::Reach;
-use super::roster::Roster;
+use super::key_directory::Roster;
+use super::ledger_health::Reach;
+use crate::instruments::Instruments;
+use crate::instruments::{StoreWork, Units, WhileAway};
 
 /// How long a request waits for a lease before the ledger counts as away.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The ledger could not be asked in time, or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the ledger gave no lease")]
-pub(super) struct NoLease;
+pub(crate) struct NoLease;
 
 /// A ledger call on its way, to be run to its end by somebody.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -123,7 +123,7 @@ impl Leases {
 
     /// Waits until a ledger call for the account has succeeded: the one under way, or a new one. While the ledger is
     /// away there is no waiting.
-    pub(super) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), NoLease> {
+    pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), NoLease> {
         let LeaseCall(mut call) = self.call(account).ok_or(NoLease)?;
         self.instruments.lease_waited();
         match self.clock.within(PATIENCE, call.wait_for(Option::is_some)).await {
@@ -137,12 +137,12 @@ impl Leases {
     }
 
     /// Starts a ledger call for the account, unless one is under way. Nobody waits for it.
-    pub(super) fn lease_ahead(self: &Arc<Self>, account: &Arc<Account>) {
+    pub(crate) fn lease_ahead(self: &Arc<Self>, account: &Arc<Account>) {
         drop(self.call(account));
     }
 
     /// Remembers that the account delivers what the ledger will be owed for.
-    pub(super) fn owes(&self, account: &Arc<Account>) {
+    pub(crate) fn owes(&self, account: &Arc<Account>) {
         self.instruments.while_away(WhileAway::Grace);
         if !std::mem::replace(&mut account.books().is_owing, true) {
             self.owing().push(Arc::clone(account));
@@ -150,7 +150,7 @@ impl Leases {
     }
 
     /// A request found no unit, no ledger and no grace.
-    pub(super) fn refused(&self) {
+    pub(crate) fn refused(&self) {
         self.instruments.while_away(WhileAway::Refused);
     }
 

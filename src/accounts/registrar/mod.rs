@@ -21,10 +21,10 @@ use crate::store::{
 };
 
 use super::account::Account;
-use super::counted::StoreWork;
-use super::observe::Instruments;
-use super::roster::Roster;
+use super::key_directory::Roster;
 use super::terms::TermsByTier;
+use crate::instruments::Instruments;
+use crate::instruments::StoreWork;
 
 pub use adopt::NotAdopted;
 pub use amend::Amend;

@@ -14,7 +14,7 @@ const ROOM: usize = 320;
 pub(super) struct Pen(BytesMut);
 
 impl Pen {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(BytesMut::with_capacity(ROOM))
     }
 

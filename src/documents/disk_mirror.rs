@@ -14,8 +14,8 @@ use crate::cache::Rhythm;
 use crate::routes::DocumentKey;
 use crate::store::{Jar, Shelf, ShelfError};
 
-use super::keepsake::{self, Opened};
 use super::larder::Larder;
+use super::mirror_record::{self, Opened};
 
 /// Where the last good documents are kept.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Larder {
         match self.cache.get(key) {
             Some(stored) => {
                 let (now, seen_at) = (self.clock.now(), self.refreshes.seen_at());
-                disk.put(&keepsake::jar(key, &stored, seen_at, &self.keepsakes.backend, now))
+                disk.put(&mirror_record::jar(key, &stored, seen_at, &self.keepsakes.backend, now))
             }
             None => disk.remove(&key.address()),
         }
@@ -121,7 +121,7 @@ impl Larder {
 
     fn open(&self, disk: &Shelf, jar: &Jar) -> Option<Opened> {
         let license = &self.keeping.load().license;
-        match keepsake::open(jar, &self.keepsakes.backend, license, self.clock.now()) {
+        match mirror_record::open(jar, &self.keepsakes.backend, license, self.clock.now()) {
             Ok(opened) => Some(opened),
             Err(reason) => {
                 tracing::debug!(name = jar.name, %reason, "what was kept on disk is of no use");

@@ -12,11 +12,11 @@ use crate::clock::Mono;
 use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
 
+use super::fetch_priority::Sake;
 use super::larder::{InVain, Larder, NoDocument};
-use super::sake::Sake;
 
 /// At most one unlisted model in this time is asked about.
-pub(super) const PROBES_APART: Duration = Duration::from_secs(1);
+pub(crate) const PROBES_APART: Duration = Duration::from_secs(1);
 /// A caller who was turned away keeps its turn for so long without asking again: it is asked to come back after one
 /// interval, and a client needs some time for that.
 const TURN_KEPT: Duration = Duration::from_secs(2);

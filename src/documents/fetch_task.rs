@@ -13,10 +13,10 @@ use crate::cache::{Content, Document, Label, Rhythm, Stored, Ticket};
 use crate::clock::{Mono, Now, Wall};
 use crate::upstream::{Failure, Fetched, Question};
 
-use super::counted::FetchEnd;
+use super::fetch_priority::Note;
 use super::larder::{Landing, Larder, NoDocument};
-use super::refreshes::Met;
-use super::sake::Note;
+use super::refresh_schedule::Met;
+use crate::instruments::FetchEnd;
 
 /// So long a fetch that failed is not made again, however many ask. Short: the next good answer has to be seen soon.
 const FAILED_FOR: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use crate::keys::{Rights, Tier};
+use crate::keys::{Rights, Tier, TierIndex};
 use crate::limits::{Limits, Rule};
 use crate::store::OwnLimits;
 
@@ -22,10 +22,6 @@ pub struct Terms {
     /// The `RateLimit-Policy` header.
     pub policy: HeaderValue,
 }
-
-/// A tier's place among the configured ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TierIndex(pub usize);
 
 /// The terms of each configured tier.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use crate::routes::codes::{CODES, Code};
 use crate::routes::{ENDPOINTS, Route};
 use crate::telemetry::metrics::Label;
 
-use super::terms::TierIndex;
+use crate::keys::TierIndex;
 
 /// What a request was about, as metrics tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(crate) enum Subject {
     /// An endpoint of the API.
     Endpoint(Route),
     /// A page that needs no key.
@@ -43,14 +43,14 @@ pub(super) struct TierLabel(pub(super) Option<TierIndex>);
 
 /// Which room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(crate) enum Room {
     AtHand,
     Waiting,
 }
 
 impl Class {
     /// The class that a status is of.
-    pub(super) fn of(status: StatusCode) -> Self {
+    pub(crate) fn of(status: StatusCode) -> Self {
         match status.as_u16() {
             500.. => Self::ServerError,
             400..500 => Self::ClientError,
@@ -69,7 +69,7 @@ impl Subject {
     }
 
     /// Its word, in metrics and in the log.
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Endpoint(route) => route.name(),
             Self::Page => "page",
@@ -129,7 +129,7 @@ impl Room {
     pub(super) const ALL: [Self; 2] = [Self::AtHand, Self::Waiting];
 
     /// Its word in metrics and the log.
-    pub(super) const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::AtHand => "at_hand",
             Self::Waiting => "waiting",

@@ -1,0 +1,10 @@
+//! The client's address behind proxies.
+//!
+//! Not for: the PROXY protocol header of a connection (`server::proxy_header`).
+
+mod client;
+mod forwarded;
+mod networks;
+
+pub use client::{Believed, Proxies};
+pub use networks::{Network, Networks, NoNetwork};

@@ -1,0 +1,14 @@
+//! Typed handles on the metrics of requests and background tasks, with their label values.
+//!
+//! Not for: the table of metrics (`telemetry::metrics`).
+
+mod background;
+mod handles;
+mod labels;
+mod outcome;
+
+pub(crate) use background::{FetchEnd, StoreWork, Units, WhileAway};
+pub use handles::Instruments;
+pub(crate) use handles::Seen;
+pub(crate) use labels::{Room, Subject};
+pub use outcome::Outcome;
