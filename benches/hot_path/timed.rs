@@ -103,7 +103,7 @@ async fn median(times: usize, once: impl AsyncFn() -> bool) -> f64 {
 async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
     let (all, mut took) = (Selection::parse("all").unwrap(), 0.0);
     for _ in 0..times {
-        gateway.larder.purge(&all, true).await;
+        gateway.engine.purge(&all, true).await;
         let began = Instant::now();
         assert_eq!(gateway.handle(head, false, PEER, &Authenticated::default()).await.status(), 200);
         took += began.elapsed().as_nanos() as f64;

@@ -11,13 +11,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::instruments::{Instruments, StoreWork, Units, WhileAway};
 use crate::store::{Lease, LeaseAsk, Owed, OwedFile, Store, StoreError};
 
 use super::account::{Account, LeaseCall};
 use super::key_directory::Roster;
 use super::ledger_health::Reach;
-use crate::instruments::Instruments;
-use crate::instruments::{StoreWork, Units, WhileAway};
 
 /// How long a request waits for a lease before the ledger counts as away.
 const PATIENCE: Duration = Duration::from_secs(2);

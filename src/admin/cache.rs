@@ -3,13 +3,11 @@
 //! Documents live in the memory of a running server, so there is nothing of this on a stopped one. Not for: keys
 //! (`command`).
 
-use std::sync::Arc;
-
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::documents::{Kept, Larder};
+use crate::documents::{CachedDocument, DocumentEngine};
 use crate::json;
 use crate::routes::Selection;
 
@@ -40,7 +38,7 @@ pub struct DocumentView {
 
 /// Answers a request for one of these paths.
 pub(super) async fn answer(
-    larder: &Arc<Larder>,
+    engine: &DocumentEngine,
     method: &Method,
     path: &str,
     body: &[u8],
@@ -48,7 +46,8 @@ pub(super) async fn answer(
 ) -> Result<Value, Problem> {
     match (method, path) {
         (&Method::GET, CACHE) => {
-            let documents: Vec<DocumentView> = larder.inventory().iter().map(DocumentView::from).collect();
+            let documents: Vec<DocumentView> =
+                engine.documents.list().iter().map(DocumentView::from).collect();
             Ok(json!({ "documents": documents }))
         }
         (&Method::POST, PURGE) => {
@@ -56,7 +55,7 @@ pub(super) async fn answer(
                 json::read(body).map_err(|bad| Problem::bad(bad.to_string()))?;
             let selection =
                 Selection::parse(&documents).map_err(|bad| Problem::bad(format!("documents: {bad}")))?;
-            let purged = larder.purge(&selection, hard).await;
+            let purged = engine.purge(&selection, hard).await;
             tracing::info!(who, documents, hard, purged, "documents were purged");
             Ok(json!({ "purged": purged }))
         }
@@ -64,14 +63,14 @@ pub(super) async fn answer(
     }
 }
 
-impl From<&Kept> for DocumentView {
-    fn from(kept: &Kept) -> Self {
+impl From<&CachedDocument> for DocumentView {
+    fn from(cached: &CachedDocument) -> Self {
         Self {
-            document: kept.document.clone(),
-            items: kept.items,
-            bytes: kept.bytes,
-            confirmed_seconds_ago: kept.confirmed.as_secs(),
-            due_in_seconds: kept.due_in,
+            document: cached.document.clone(),
+            items: cached.items,
+            bytes: cached.bytes,
+            confirmed_seconds_ago: cached.confirmed.as_secs(),
+            due_in_seconds: cached.due_in,
         }
     }
 }

@@ -223,8 +223,8 @@ impl Side {
         let body = body::read(&gateway.clock, path, body).await?;
         let answer = match part {
             Some(Part::Applications) => self.change(&head, &body, who).await?,
-            Some(Part::Documents) => cache::answer(&gateway.larder, &head.method, path, &body, &who).await?,
-            Some(Part::Upstream) => upstream::answer(&gateway.larder, &head.method, path)?,
+            Some(Part::Documents) => cache::answer(&gateway.engine, &head.method, path, &body, &who).await?,
+            Some(Part::Upstream) => upstream::answer(&gateway.engine.fetcher, &head.method, path)?,
             Some(Part::Usage) => {
                 usage::answer(&gateway, &self.registrar, &head.method, path, head.uri.query()).await?
             }

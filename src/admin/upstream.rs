@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::clock::Wall;
-use crate::documents::{Failed, Larder, Standing};
+use crate::documents::{BackendStatus, FetchFailure, Fetcher};
 
 use super::command::Problem;
 use super::paths::UPSTREAM;
@@ -37,18 +37,18 @@ struct FailureView {
 }
 
 /// Answers a request for it.
-pub(super) fn answer(larder: &Larder, method: &Method, path: &str) -> Result<Value, Problem> {
+pub(super) fn answer(fetcher: &Fetcher, method: &Method, path: &str) -> Result<Value, Problem> {
     match (method, path) {
-        (&Method::GET, UPSTREAM) => Ok(json!(UpstreamView::from(larder.standing()))),
+        (&Method::GET, UPSTREAM) => Ok(json!(UpstreamView::from(fetcher.status()))),
         _ => Err(Problem::not_found()),
     }
 }
 
-impl From<Standing> for UpstreamView {
-    fn from(standing: Standing) -> Self {
-        let condition = standing.condition;
+impl From<BackendStatus> for UpstreamView {
+    fn from(status: BackendStatus) -> Self {
+        let condition = status.condition;
         Self {
-            place: standing.place,
+            place: status.address,
             health: condition.health.word(),
             // Whoever comes back then must not be too early.
             rests_for_seconds: condition.rest.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX),
@@ -57,16 +57,16 @@ impl From<Standing> for UpstreamView {
             under_way: condition.under_way,
             waiting: condition.waiting,
             asked_again: condition.asked_again,
-            last_failure: standing.last_failure.map(FailureView::from),
-            last_good_at: standing.last_good.map(Wall::rfc3339),
-            next_refresh_at: standing.next_refresh.map(Wall::rfc3339),
-            refresh_overdue_seconds: standing.overdue.as_secs(),
+            last_failure: status.last_failure.map(FailureView::from),
+            last_good_at: status.last_success.map(Wall::rfc3339),
+            next_refresh_at: status.next_refresh.map(Wall::rfc3339),
+            refresh_overdue_seconds: status.overdue.as_secs(),
         }
     }
 }
 
-impl From<Failed> for FailureView {
-    fn from(Failed { at, document, why }: Failed) -> Self {
-        Self { at: at.rfc3339(), document, why }
+impl From<FetchFailure> for FailureView {
+    fn from(FetchFailure { at, document, reason }: FetchFailure) -> Self {
+        Self { at: at.rfc3339(), document, why: reason }
     }
 }

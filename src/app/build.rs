@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use crate::accounts::{Leases, Registrar, Roster, Spawn, TermsByTier};
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig};
-use crate::documents::{Keepsakes, Larder};
+use crate::documents::{DocumentEngine, MirrorDisk};
 use crate::gateway::{AddressGuard, Capacity, Gateway, Notice, RequestLog, Usage};
 use crate::instruments::Instruments;
 use crate::keys::KeyForm;
@@ -56,17 +56,16 @@ pub(super) async fn build(
         Arc::clone(&instruments),
     );
     let (upstream, scoring) = upstream(config, clock).await?;
-    let larder = Arc::new(Larder::new(
+    let engine = DocumentEngine::new(
         config.cache_bytes,
-        open_shelf(config, data_dir).await?,
+        config.retention.clone(),
         Protected::new(upstream, config.protection, clock.clone()),
-        config.keeping.clone(),
-        TaskTracker::new(),
-        clock.clone(),
-        Arc::clone(&instruments),
-    ));
-    let restored = Arc::clone(&larder);
-    let restoring = tokio::task::spawn_blocking(move || restored.restore());
+        open_mirror(config, data_dir).await?,
+        clock,
+        &instruments,
+    );
+    let mirror = Arc::clone(&engine.mirror);
+    let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let leases = leases(Arc::clone(&store), data_dir, clock, &instruments, ledger_calls).await?;
     registrar.load().await.context("the stored applications and keys cannot be read")?;
     let looked = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
@@ -77,7 +76,7 @@ pub(super) async fn build(
         form,
         roster,
         leases: Arc::new(leases),
-        larder,
+        engine,
         pages: pages(config),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
@@ -126,7 +125,7 @@ pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry:
         form: before.form.clone(),
         roster: Arc::clone(&before.roster),
         leases: Arc::clone(&before.leases),
-        larder: Arc::clone(&before.larder),
+        engine: before.engine.clone(),
         pages: pages(config),
         guard: Arc::clone(&before.guard),
         capacity,
@@ -160,7 +159,7 @@ fn notice(config: &Config) -> Notice {
     Notice {
         license: config.license.clone(),
         realm: config.service.clone(),
-        cadence_seconds: config.keeping.cadence.as_secs(),
+        cadence_seconds: config.retention.cadence.as_secs(),
     }
 }
 
@@ -172,13 +171,13 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
 }
 
 /// The last good documents. Without a shelf the program runs all the same: it holds nothing that cannot be fetched.
-async fn open_shelf(config: &Config, data_dir: &DataDir) -> anyhow::Result<Keepsakes> {
+async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorDisk>> {
     let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.shelf_bytes);
     Ok(match tokio::task::spawn_blocking(move || Shelf::open(&path, most_bytes)).await? {
-        Ok(shelf) => Keepsakes::new(shelf, config.upstream.identity()),
+        Ok(shelf) => Some(MirrorDisk { shelf, backend: config.upstream.identity() }),
         Err(error) => {
             tracing::error!(%error, "documents are not kept on disk");
-            Keepsakes::default()
+            None
         }
     })
 }

@@ -174,7 +174,7 @@ impl Running {
         let settled = self.clock.within(self.grace, self.ledger_calls.wait()).await.is_ok();
         gateway.leases.drain(&gateway.roster).await;
         self.registrar.remember_uses().await;
-        gateway.larder.put_by().await;
+        gateway.engine.mirror.flush().await;
         self.stop_side.cancel();
         if let Some(thread) = self.side_thread.take() {
             let joined = tokio::task::spawn_blocking(move || thread.join());

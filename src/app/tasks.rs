@@ -11,7 +11,7 @@ use crate::accounts::{Leases, Registrar};
 use crate::admin::{self, Heartbeat, Side, SideConfig};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::documents::Larder;
+use crate::documents::Refresher;
 use crate::gateway::Gateway;
 use crate::scoring::{Change, Keeper, Looks, Scoring};
 use crate::telemetry::metrics::Registry;
@@ -38,18 +38,18 @@ pub(super) fn spawn(
     clock: &Clock,
     stop: &CancellationToken,
 ) {
-    let (larder, leases) = {
+    let (engine, leases) = {
         let gateway = gateway.load();
-        (Arc::clone(&gateway.larder), Arc::clone(&gateway.leases))
+        (gateway.engine.clone(), Arc::clone(&gateway.leases))
     };
     if let Some(keeper) = keeper {
-        background.spawn(keep_scores(keeper, Arc::clone(&larder), stop.clone()));
+        background.spawn(keep_scores(keeper, Arc::clone(&engine.refresher), stop.clone()));
     }
     background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
     background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
-    background.spawn(Arc::clone(&larder).keep_on_disk(stop.clone()));
-    if config.keeping.probing {
-        background.spawn(larder.keep_current(stop.clone()));
+    background.spawn(engine.mirror.run(stop.clone()));
+    if config.retention.probing {
+        background.spawn(engine.refresher.run(stop.clone()));
     }
     background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
     background.spawn(keep_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
@@ -76,12 +76,12 @@ pub(super) fn keeper(scoring: Arc<Scoring>, clock: &Clock) -> (Keeper, Looks) {
 
 /// The built-in backend makes its next snapshot when it is due, and not when somebody asks. After an import, which comes at
 /// no expected time, the documents are refreshed before the import is answered.
-async fn keep_scores(mut keeper: Keeper, larder: Arc<Larder>, stop: CancellationToken) {
+async fn keep_scores(mut keeper: Keeper, refresher: Arc<Refresher>, stop: CancellationToken) {
     let keep = async {
         loop {
             let (change, asked) = keeper.next().await;
             if change == Change::ByAnImport {
-                larder.follow_an_early_refresh().await;
+                refresher.follow_an_early_refresh().await;
             }
             if let Some((asked, outcome)) = asked {
                 // Whoever asked may have left.

@@ -16,10 +16,9 @@ use crate::keys::standard_tiers;
 use crate::store::{OwnLimits, StoredApplication};
 use crate::telemetry::log;
 
-use super::Where;
 use super::exit::Exit;
-use super::printer;
 use super::serve::{StopSignals, runtime, start_log};
+use super::{Where, printer};
 
 const WHO: &str = "demo";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \

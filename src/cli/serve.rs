@@ -13,9 +13,8 @@ use crate::config::{Config, Problems, Written, read_environment, read_file, read
 use crate::telemetry::log::{self, LogConfig};
 use crate::telemetry::requests;
 
-use super::Where;
 use super::exit::Exit;
-use super::printer;
+use super::{Where, printer};
 
 pub(super) fn run(path: Option<&Path>, place: &Where) -> Exit {
     let config = match settings(path, place) {

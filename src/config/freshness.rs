@@ -5,34 +5,34 @@
 use std::time::Duration;
 
 use crate::cache::Windows;
-use crate::documents::{Keeping, ShelfLife};
+use crate::documents::{Lifetime, Retention};
 use crate::routes::{ENDPOINTS, Endpoint};
 
 use super::resolve::Reading;
 use super::words::duration;
 
 impl Reading<'_> {
-    pub(super) fn keeping(&mut self) -> Keeping {
+    pub(super) fn retention(&mut self) -> Retention {
         let windows = Windows {
             while_refreshed: self.duration("freshness.while_refreshed"),
             on_error: self.duration("freshness.on_error"),
         };
         self.windows_in_order("freshness", windows);
-        let life = ShelfLife { windows, ttl: None };
+        let lifetime = Lifetime { windows, ttl: None };
         let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
         let own = stored.filter(|endpoint| self.written.says(&table_of(endpoint)));
-        Keeping {
-            life,
-            lives: own.map(|endpoint| (endpoint.route, self.life_of(endpoint, life))).collect(),
+        Retention {
+            lifetime,
+            by_endpoint: own.map(|endpoint| (endpoint.route, self.lifetime_of(endpoint, lifetime))).collect(),
             cadence: self.duration("freshness.refresh"),
-            patience: self.duration("freshness.patience"),
+            fetch_timeout: self.duration("freshness.patience"),
             probing: self.flag("freshness.probing"),
             license: self.text("service.license"),
         }
     }
 
     /// What an endpoint's table says, and else what holds for all.
-    fn life_of(&mut self, endpoint: &Endpoint, of_all: ShelfLife) -> ShelfLife {
+    fn lifetime_of(&mut self, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
         let table = table_of(endpoint);
         let mut said = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
         let windows = Windows {
@@ -41,7 +41,7 @@ impl Reading<'_> {
         };
         let ttl = said("ttl");
         self.windows_in_order(&table, windows);
-        ShelfLife { windows, ttl }
+        Lifetime { windows, ttl }
     }
 
     fn windows_in_order(&mut self, table: &str, windows: Windows) {
@@ -79,18 +79,18 @@ mod tests {
     use super::*;
     use crate::routes::Route;
 
-    fn keeping(text: &str) -> Result<Keeping, Problems> {
+    fn retention(text: &str) -> Result<Retention, Problems> {
         let text = format!("upstream = \"built-in\"\n{text}");
-        resolve(&read_text(&text).unwrap()).map(|config| config.keeping)
+        resolve(&read_text(&text).unwrap()).map(|config| config.retention)
     }
 
     #[test]
     fn an_endpoint_s_table_says_what_differs() {
-        let keeping = keeping(
+        let retention = retention(
             "[freshness]\non_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nwhile_refreshed = \"1h\"",
         )
         .unwrap();
-        let (all, alerts) = (keeping.life(Route::Models), keeping.life(Route::Alerts));
+        let (all, alerts) = (retention.lifetime(Route::Models), retention.lifetime(Route::Alerts));
         let day = Duration::from_hours(24);
         assert_eq!((all.ttl, all.windows.while_refreshed, all.windows.on_error), (None, day, 2 * day));
         assert_eq!(alerts.ttl, Some(Duration::from_mins(5)));
@@ -114,7 +114,7 @@ mod tests {
             ("[freshness.alarms]\nttl = \"1h\"", "freshness.alarms.ttl", "no such setting"),
             ("[freshness.me]\nttl = \"1h\"", "freshness.me.ttl", "no such setting"),
         ] {
-            let problems = keeping(text).unwrap_err().to_string();
+            let problems = retention(text).unwrap_err().to_string();
             assert!(problems.contains(path) && problems.contains(words), "{text}: {problems}");
         }
     }

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use sha2::{Digest as _, Sha256};
 
 use crate::address::Proxies;
-use crate::documents::Keeping;
+use crate::documents::Retention;
 use crate::gateway::{CapacityConfig, Cors, Retirement, Sampling};
 use crate::keys::Tier;
 use crate::secret::Secret;
@@ -80,7 +80,7 @@ pub struct Config {
     /// How it is protected.
     pub protection: Protection,
     /// How documents are kept.
-    pub keeping: Keeping,
+    pub retention: Retention,
     /// Room for documents.
     pub cache_bytes: u64,
     /// Room for documents on disk.

@@ -52,7 +52,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         upstream,
         archive: reading.archive(),
         protection: reading.protection(),
-        keeping: reading.keeping(),
+        retention: reading.retention(),
         cache_bytes: reading.size("cache.max_bytes"),
         shelf_bytes: reading.size("cache.disk_max_bytes"),
         server: reading.server(&proxies.trusted),
@@ -332,7 +332,7 @@ mod tests {
         let config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
         assert_eq!(config.listen.port(), 8080);
         assert_eq!(config.tiers.len(), 5);
-        assert_eq!(config.keeping.cadence, Duration::from_hours(1));
+        assert_eq!(config.retention.cadence, Duration::from_hours(1));
     }
 
     #[test]

@@ -1,92 +1,68 @@
-//! How it stands with the backend, as an operator sees it: what it is, whether it is asked, what it last said.
+//! The backend's status for the operator: address, circuit breaker, last failure, next refresh.
 //!
-//! Not for: the metrics, which tell the same over time (`observe`), nor for what is stored (`stocktaking`).
+//! Not for: the same over time (`instruments`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::clock::{Now, Wall};
+use crate::clock::Wall;
 use crate::routes::DocumentKey;
 use crate::upstream::{Condition, Failure};
 
-use super::larder::Larder;
+/// Some failures quote the response, which can be long.
+const MAX_REASON_CHARACTERS: usize = 500;
 
-/// Some failures quote what came, which can be long.
-const MOST_CHARACTERS: usize = 500;
-
-/// How it stands.
+/// The backend's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// Where the backend is; without a credential.
-    pub place: String,
-    /// Whether it is asked, and how much.
+pub struct BackendStatus {
+    /// Its address, without credentials.
+    pub address: String,
+    /// Its queue and circuit breaker.
     pub condition: Condition,
     /// The last fetch that failed.
-    pub last_failure: Option<Failed>,
-    /// When it last answered well.
-    pub last_good: Option<Wall>,
+    pub last_failure: Option<FetchFailure>,
+    /// The last fetch that succeeded.
+    pub last_success: Option<Wall>,
     /// When its next refresh is expected, or was.
     pub next_refresh: Option<Wall>,
-    /// How long that is overdue.
+    /// How long that refresh is overdue.
     pub overdue: Duration,
 }
 
-/// A fetch that failed, though the backend was asked.
+/// A fetch that failed at the backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct FetchFailure {
     /// When.
     pub at: Wall,
-    /// Which document, in words.
+    /// The document.
     pub document: String,
-    /// Why, in words.
-    pub why: String,
+    /// The reason.
+    pub reason: String,
 }
 
-/// What became of the last fetches.
+/// The last fetches: one that succeeded, one that failed.
 #[derive(Debug, Default)]
-pub(super) struct Past(Mutex<(Option<Wall>, Option<Failed>)>);
+pub(super) struct LastFetches(Mutex<(Option<Wall>, Option<FetchFailure>)>);
 
-impl Past {
-    /// The backend answered well, be it that there is no such model.
-    pub(super) fn went_well(&self, at: Wall) {
+impl LastFetches {
+    /// A fetch succeeded, or the backend answered that the model does not exist.
+    pub(super) fn succeeded(&self, at: Wall) {
         self.lock().0 = Some(at);
     }
 
-    /// It did not.
+    /// A fetch failed.
     pub(super) fn failed(&self, key: &DocumentKey, failure: &Failure, at: Wall) {
-        let why = failure.to_string().chars().take(MOST_CHARACTERS).collect();
-        self.lock().1 = Some(Failed { at, document: key.to_string(), why });
+        let reason = failure.to_string().chars().take(MAX_REASON_CHARACTERS).collect();
+        self.lock().1 = Some(FetchFailure { at, document: key.to_string(), reason });
+    }
+
+    /// The last success and the last failure.
+    pub(super) fn both(&self) -> (Option<Wall>, Option<FetchFailure>) {
+        self.lock().clone()
     }
 
     /// Each change is one assignment, so a panic elsewhere does no harm.
-    fn lock(&self) -> MutexGuard<'_, (Option<Wall>, Option<Failed>)> {
+    fn lock(&self) -> MutexGuard<'_, (Option<Wall>, Option<FetchFailure>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Larder {
-    /// When its next refresh is expected, or was, if anything is known of that.
-    pub(super) fn awaited_refresh(&self, now: Now) -> Option<Wall> {
-        // Where nobody looks for refreshes, there is no rhythm that is kept up: the newest answer's word is all there is.
-        if self.keeping.load().probing {
-            self.refreshes.awaited().map(|at| now.wall_at(at))
-        } else {
-            self.refreshes.last_heard_of()
-        }
-    }
-
-    /// How it stands with the backend.
-    pub fn standing(&self) -> Standing {
-        let now = self.clock.now();
-        let (last_good, last_failure) = self.past.lock().clone();
-        let next_refresh = self.awaited_refresh(now);
-        Standing {
-            place: self.upstream.place(),
-            condition: self.upstream.condition(),
-            last_failure,
-            last_good,
-            next_refresh,
-            overdue: next_refresh.map_or(Duration::ZERO, |at| now.wall.since(at)),
-        }
     }
 }

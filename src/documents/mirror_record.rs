@@ -1,6 +1,6 @@
 //! A document as it is kept on disk: its data as the content of a jar, everything else on the label.
 //!
-//! Pure. What a former process wrote is believed as far as it makes sense now. Not for: the disk (`keepsakes`).
+//! Pure. What a former process wrote is believed as far as it makes sense now. Not for: the disk (`disk_mirror`).
 
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ struct Writing {
 
 /// A document out of its jar.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct RestoredDocument {
     pub(super) key: DocumentKey,
     pub(crate) stored: Stored,
     /// When the backend was last seen to have refreshed.
@@ -55,7 +55,7 @@ pub(super) enum Useless {
 }
 
 /// Puts a document into a jar. The label alone tells of a document that was only confirmed.
-pub(super) fn jar(key: &DocumentKey, stored: &Stored, refreshed_at: Mono, backend: &str, now: Now) -> Jar {
+pub(super) fn write(key: &DocumentKey, stored: &Stored, refreshed_at: Mono, backend: &str, now: Now) -> Jar {
     let document = &stored.document;
     let (full, free) = (document.form(Rights::paid()), document.form(Rights::Free));
     let text = |value: &Option<HeaderValue>| Some(value.as_ref()?.to_str().ok()?.to_owned());
@@ -78,7 +78,7 @@ pub(super) fn jar(key: &DocumentKey, stored: &Stored, refreshed_at: Mono, backen
 }
 
 /// Takes a document out of its jar.
-pub(super) fn open(jar: &Jar, backend: &str, license: &str, now: Now) -> Result<Opened, Useless> {
+pub(super) fn read(jar: &Jar, backend: &str, license: &str, now: Now) -> Result<RestoredDocument, Useless> {
     let key = DocumentKey::at(&jar.name).ok_or(Useless::Name)?;
     let writing: Writing = serde_json::from_str(&jar.label)?;
     if writing.backend != backend {
@@ -101,7 +101,7 @@ pub(super) fn open(jar: &Jar, backend: &str, license: &str, now: Now) -> Result<
     let [due, confirmed, refreshed_at] =
         [due, confirmed, refreshed.min(now.wall)].map(|wall| now.mono_at(wall));
     let stored = Stored::again(document, [due, due, confirmed], writing.uses);
-    Ok(Opened { key, stored, refreshed_at })
+    Ok(RestoredDocument { key, stored, refreshed_at })
 }
 
 #[cfg(test)]
@@ -138,9 +138,9 @@ mod tests {
         let (before, after) = (at(0, 50_000), at(600, 1_000_000));
         let stored = stored(&key(), before);
         let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
-        let jar = jar(&key(), &stored, refreshed, "b", before);
+        let jar = write(&key(), &stored, refreshed, "b", before);
         assert_eq!(jar.name, "/api/v1/models/atlas");
-        let opened = open(&jar, "b", "Cite us.", after).unwrap();
+        let opened = read(&jar, "b", "Cite us.", after).unwrap();
         assert_eq!(opened.key, key());
         for rights in [Rights::Free, Rights::paid()] {
             let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
@@ -159,18 +159,19 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_makes_nothing_fresh_for_longer() {
-        let jar = jar(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
+        let jar =
+            write(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
         let now = at(0, 50_000);
-        let opened = open(&jar, "b", "", now).unwrap();
+        let opened = read(&jar, "b", "", now).unwrap();
         assert_eq!((opened.stored.due.since(now.mono), opened.stored.confirmed), (HOUR, now.mono));
     }
 
     #[test]
     fn a_jar_that_makes_no_sense_is_of_no_use() {
-        let good = || jar(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
+        let good = || write(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
         let refused =
-            |jar: Jar, backend: &str| open(&jar, backend, "", at(0, 50_000)).unwrap_err().to_string();
-        assert!(open(&good(), "b", "", at(0, 50_000)).is_ok());
+            |jar: Jar, backend: &str| read(&jar, backend, "", at(0, 50_000)).unwrap_err().to_string();
+        assert!(read(&good(), "b", "", at(0, 50_000)).is_ok());
         assert!(refused(good(), "c").contains("another backend"));
         for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
             assert!(refused(Jar { name: name.into(), ..good() }, "b").contains("no document"), "{name}");
@@ -180,7 +181,7 @@ mod tests {
         }
         for content in ["", "[", r#"[{"a":1,"a":2}]"#] {
             assert!(
-                open(&Jar { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
+                read(&Jar { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
                 "{content}"
             );
         }

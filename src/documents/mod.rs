@@ -1,24 +1,32 @@
-//! The read-through engine: stored documents, their fetches and refreshes, and their copies on disk.
+//! The read-through engine: cached documents, fetches, refreshes, and copies on disk.
 //!
-//! Not for: requests (`gateway`), nor for what a document looks like (`cache`).
+//! [`Documents`] never waits. [`Fetcher`] fills it from the backend, [`Refresher`] keeps it current, and [`DiskMirror`] writes
+//! its changes to disk. Not for: requests (`gateway`), nor for the form of a document (`cache`).
 
 mod backend_status;
+mod cached;
+mod changed_keys;
 mod disk_mirror;
+mod engine;
 mod fetch_priority;
 mod fetch_task;
-mod inventory;
+mod fetcher;
 mod known_models;
-mod larder;
 mod mirror_record;
+mod probe_turns;
 mod refresh_schedule;
 mod refresher;
 mod retention;
 
-pub use backend_status::{Failed, Standing};
-pub use disk_mirror::Keepsakes;
-pub(crate) use fetch_priority::Sake;
-pub use inventory::Kept;
-pub(crate) use known_models::PROBES_APART;
-pub use larder::Larder;
-pub(crate) use larder::{Found, InVain, NoDocument};
-pub use retention::{Keeping, ShelfLife};
+pub use backend_status::{BackendStatus, FetchFailure};
+pub(crate) use cached::Found;
+pub use cached::{CachedDocument, Documents};
+pub use disk_mirror::{DiskMirror, MirrorDisk};
+pub use engine::DocumentEngine;
+pub(crate) use fetch_priority::FetchPriority;
+pub(crate) use fetch_task::FetchError;
+pub use fetcher::Fetcher;
+pub(crate) use fetcher::WaitError;
+pub(crate) use probe_turns::PROBE_INTERVAL;
+pub use refresher::Refresher;
+pub use retention::{Lifetime, Retention};

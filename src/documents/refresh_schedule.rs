@@ -1,8 +1,8 @@
-//! What is known of the backend's refreshes: when one was last seen, and the rhythm in which the next is looked for.
+//! The backend's refreshes: when one was last seen, and when the next is expected.
 //!
-//! Not for: looking for it (`refresher`), nor for the dates of a document (`cache::freshness`).
+//! Not for: asking the backend (`refresher`), nor for the dates of a document (`cache::freshness`).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -13,103 +13,98 @@ use crate::routes::DocumentKey;
 
 /// The backend's refreshes, as far as they are known.
 #[derive(Debug, Default)]
-pub(super) struct Refreshes {
-    /// When one was last seen, in nanoseconds of running time: what was confirmed before that is outdated.
+pub(super) struct RefreshSchedule {
+    /// When one was last seen, in nanoseconds of running time. Documents confirmed earlier are outdated.
     seen_at: AtomicU64,
-    /// When the next is expected, as the newest answer has it, in seconds of the wall; zero while nothing is known.
-    heard_of: AtomicU64,
-    /// None before there is a document to ask about.
+    /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
+    stated: AtomicU64,
+    /// None before a document is stored.
     rhythm: Mutex<Option<Rhythm>>,
     begins: Notify,
-    /// The newest that a caller's fetch has come upon; until the refresher takes note.
-    met: Mutex<Option<Met>>,
-    meets: Notify,
-    /// Whether the refresher is at work, and not waiting for something to do.
-    is_at_work: AtomicBool,
+    /// The newest refresh that a request's fetch has seen, until the refresher takes it.
+    seen: Mutex<Option<RefreshSeen>>,
+    sees: Notify,
 }
 
-/// The refresher is at work until this is dropped.
-pub(super) struct AtWork<'r>(&'r AtomicBool);
-
-/// A refresh that a fetch for a caller has come upon.
+/// A refresh that a fetch for a request has seen.
 #[derive(Clone, Debug)]
-pub(super) struct Met {
+pub(super) struct RefreshSeen {
     /// The document that has changed.
     pub(super) document: DocumentKey,
-    /// As it is since.
-    pub(crate) stored: Arc<Stored>,
-    /// When that came.
+    /// The new document.
+    pub(super) stored: Arc<Stored>,
+    /// When it was received.
     pub(super) at: Mono,
 }
 
-impl Refreshes {
-    /// When one was last seen.
+impl RefreshSchedule {
+    /// When a refresh was last seen.
     pub(super) fn seen_at(&self) -> Mono {
         Mono::from_nanos(self.seen_at.load(Ordering::Acquire))
     }
 
-    /// One was seen.
+    /// A refresh was seen.
     pub(super) fn saw_one(&self, now: Mono) {
         self.seen_at.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
-    /// A document has changed since the last one was seen. If the next is overdue this is it, whoever asked; else it may be
-    /// the affair of that document alone, and such changes, one by one, must not have everything asked for anew.
-    pub(super) fn met(&self, met: Met) {
-        if self.rhythm().is_some_and(|rhythm| rhythm.expected() <= met.at) {
-            *self.met.lock().unwrap_or_else(PoisonError::into_inner) = Some(met);
-            self.meets.notify_one();
+    /// A request's fetch brought a changed document. If the next refresh is overdue, this is it. Otherwise the change may
+    /// concern that document alone, and must not outdate all others.
+    pub(super) fn seen_by_a_fetch(&self, seen: RefreshSeen) {
+        if self.rhythm().is_some_and(|rhythm| rhythm.expected() <= seen.at) {
+            *lock(&self.seen) = Some(seen);
+            self.sees.notify_one();
         }
     }
 
-    /// Waits until a fetch for a caller comes upon a refresh that was not seen yet.
-    pub(super) async fn is_met(&self) -> Met {
+    /// Waits until a request's fetch sees a refresh that was not seen before.
+    pub(super) async fn next_seen(&self) -> RefreshSeen {
         loop {
-            let met = self.met.lock().unwrap_or_else(PoisonError::into_inner).take();
-            match met.filter(|met| met.at > self.seen_at()) {
-                Some(met) => return met,
-                None => self.meets.notified().await,
+            let seen = lock(&self.seen).take();
+            match seen.filter(|seen| seen.at > self.seen_at()) {
+                Some(seen) => return seen,
+                None => self.sees.notified().await,
             }
         }
     }
 
-    /// An answer has it that the next is due then.
-    pub(super) fn hear_of(&self, due: Wall) {
-        self.heard_of.store(due.seconds(), Ordering::Relaxed);
+    /// A response states the next refresh.
+    pub(super) fn state(&self, due: Wall) {
+        self.stated.store(due.seconds(), Ordering::Relaxed);
     }
 
-    /// When the next is expected, as the newest answer has it, if that is yet to come.
-    pub(super) fn heard_of(&self, now: Wall) -> Option<Wall> {
-        self.last_heard_of().filter(|heard_of| *heard_of > now)
+    /// The next refresh by the newest response, if it is in the future.
+    pub(super) fn stated_after(&self, now: Wall) -> Option<Wall> {
+        self.stated().filter(|stated| *stated > now)
     }
 
-    /// When the next is expected, or was, as the newest answer has it.
-    pub(super) fn last_heard_of(&self) -> Option<Wall> {
-        let heard_of = self.heard_of.load(Ordering::Relaxed);
-        (heard_of > 0).then(|| Wall::from_seconds(heard_of))
+    /// The next refresh by the newest response; may be past.
+    pub(super) fn stated(&self) -> Option<Wall> {
+        let stated = self.stated.load(Ordering::Relaxed);
+        (stated > 0).then(|| Wall::from_seconds(stated))
     }
 
-    /// When the next is expected, or was, by the rhythm.
-    pub(super) fn awaited(&self) -> Option<Mono> {
+    /// The next refresh by the rhythm; may be past.
+    pub(super) fn expected(&self) -> Option<Mono> {
         self.rhythm().map(|rhythm| rhythm.expected())
     }
 
-    /// When the next is expected by the rhythm, if that is yet to come.
-    pub(super) fn expected(&self, now: Now) -> Option<Wall> {
-        self.awaited().filter(|awaited| *awaited > now.mono).map(|awaited| now.wall_at(awaited))
+    /// The next refresh by the rhythm, if it is in the future.
+    pub(super) fn expected_after(&self, now: Now) -> Option<Wall> {
+        self.expected().filter(|expected| *expected > now.mono).map(|expected| now.wall_at(expected))
     }
 
-    /// The first document that is stored begins the rhythm.
+    /// Begins the rhythm, if it has not begun.
     pub(super) fn begin(&self, rhythm: Rhythm) {
-        let mut known = self.lock();
+        let mut known = lock(&self.rhythm);
         if known.is_none() {
             *known = Some(rhythm);
             self.begins.notify_one();
         }
     }
 
-    /// The rhythm; waits for its beginning.
-    pub(crate) async fn begun(&self) -> Rhythm {
+    /// The rhythm. Waits for its beginning.
+    pub(super) async fn begun(&self) -> Rhythm {
         loop {
             match self.rhythm() {
                 Some(rhythm) => return rhythm,
@@ -118,35 +113,18 @@ impl Refreshes {
         }
     }
 
-    /// The refresher is at work as long as this is kept.
-    pub(super) fn at_work(&self) -> AtWork<'_> {
-        self.is_at_work.store(true, Ordering::Release);
-        AtWork(&self.is_at_work)
-    }
-
-    /// Whether it is.
-    pub(super) fn is_at_work(&self) -> bool {
-        self.is_at_work.load(Ordering::Acquire)
-    }
-
     /// Takes the rhythm a step further.
     pub(super) fn step(&self, step: impl Fn(Rhythm) -> Rhythm) {
-        let mut rhythm = self.lock();
+        let mut rhythm = lock(&self.rhythm);
         *rhythm = rhythm.map(step);
     }
 
     fn rhythm(&self) -> Option<Rhythm> {
-        *self.lock()
-    }
-
-    /// A rhythm is replaced as a whole, so a panic elsewhere does no harm.
-    fn lock(&self) -> MutexGuard<'_, Option<Rhythm>> {
-        self.rhythm.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.rhythm)
     }
 }
 
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
+/// Values are replaced as a whole, so a panic elsewhere does no harm.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

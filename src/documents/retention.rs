@@ -1,4 +1,4 @@
-//! How documents are kept: for how long, by what rhythm, with how much patience.
+//! How long documents are fresh, how long they may be served stale, and how long a request waits for a fetch.
 //!
 //! Pure. Not for: the verdict on a document (`cache::freshness`).
 
@@ -9,49 +9,49 @@ use crate::cache::{Stored, Windows};
 use crate::clock::{Mono, Wall};
 use crate::routes::Route;
 
-/// How documents are kept.
+/// The retention of documents.
 #[derive(Clone, Debug)]
-pub struct Keeping {
-    /// For how long.
-    pub life: ShelfLife,
-    /// For how long those of these endpoints.
-    pub lives: Vec<(Route, ShelfLife)>,
-    /// How often the backend refreshes, where it does not say.
+pub struct Retention {
+    /// The lifetime of documents.
+    pub lifetime: Lifetime,
+    /// Lifetimes of single endpoints.
+    pub by_endpoint: Vec<(Route, Lifetime)>,
+    /// The interval of the backend's refreshes, where it states none.
     pub cadence: Duration,
     /// How long a request waits for a fetch.
-    pub patience: Duration,
-    /// Whether the backend is asked of our own accord if it has refreshed.
+    pub fetch_timeout: Duration,
+    /// Whether a refresher asks the backend for refreshes.
     pub probing: bool,
     /// The attribution notice in every document.
     pub license: String,
 }
 
-/// For how long documents are kept.
+/// The lifetime of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShelfLife {
-    /// After they were due.
+pub struct Lifetime {
+    /// How long it may be served after its refresh was due.
     pub windows: Windows,
-    /// If this is said they are due so long after they were confirmed, and the backend's refreshes are of no matter.
+    /// If set, its refresh is due this long after it was confirmed, whenever the backend refreshes.
     pub ttl: Option<Duration>,
 }
 
-impl Keeping {
-    /// For how long documents of an endpoint are kept.
-    pub fn life(&self, route: Route) -> &ShelfLife {
-        self.lives.iter().find(|(of, _)| *of == route).map_or(&self.life, |(_, life)| life)
+impl Retention {
+    /// The lifetime of an endpoint's documents.
+    pub fn lifetime(&self, route: Route) -> &Lifetime {
+        self.by_endpoint.iter().find(|(of, _)| *of == route).map_or(&self.lifetime, |(_, lifetime)| lifetime)
     }
 
-    /// The dates of a document of an endpoint that was confirmed at `now`.
+    /// The dates of an endpoint's document that was confirmed at `now`.
     pub(super) fn dates(&self, route: Route, known: Known, generated_at: Wall, now: Wall) -> Dates {
-        match self.life(route).ttl.map(|ttl| now.plus(ttl)) {
+        match self.lifetime(route).ttl.map(|ttl| now.plus(ttl)) {
             Some(due) => Dates { due, ask_again: due },
             None => dates(known, generated_at, self.cadence, now),
         }
     }
 }
 
-impl ShelfLife {
-    /// Whether documents are due when the backend refreshes.
+impl Lifetime {
+    /// Whether a refresh is due when the backend refreshes.
     pub fn follows_the_backend(&self) -> bool {
         self.ttl.is_none()
     }
@@ -61,8 +61,8 @@ impl ShelfLife {
         self.follows_the_backend() && stored.confirmed < refreshed_at
     }
 
-    /// When a document is due, or was: one that is outdated is due by the refresh.
-    pub(crate) fn due(&self, stored: &Stored, refreshed_at: Mono) -> Mono {
+    /// When a document's refresh is due, or was. An outdated document's was due at the refresh.
+    pub(super) fn due(&self, stored: &Stored, refreshed_at: Mono) -> Mono {
         if self.is_outdated(stored, refreshed_at) { stored.due.min(refreshed_at) } else { stored.due }
     }
 }

@@ -13,6 +13,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::clock::Wall;
+use crate::instruments::Outcome;
 use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
 use crate::routes::codes::Code;
@@ -22,7 +23,6 @@ use crate::telemetry::trace::Trace;
 
 use super::refusal::Fault;
 use super::request_id::RequestId;
-use crate::instruments::Outcome;
 
 /// Which requests are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

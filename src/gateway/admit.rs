@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::accounts::{Account, Leases};
 use crate::clock::{Day, Now};
 use crate::limits::{Ledger, Verdict};
 
@@ -12,8 +13,6 @@ use super::authenticate::Caller;
 use super::exchange::Peer;
 use super::guard::AddressGuard;
 use super::refusal::Refusal;
-use crate::accounts::Account;
-use crate::accounts::Leases;
 
 /// What admission gives.
 #[derive(Debug)]
@@ -44,14 +43,7 @@ impl Hold<'_> {
         self.kept = true;
     }
 
-    /// The request is refused after all: the token goes back if that refusal is free of charge.
-    pub(super) fn refused(&self, refusal: &Refusal) {
-        if refusal.costs_nothing() {
-            self.give_token_back();
-        }
-    }
-
-    /// The request is refused after all, and a refused one costs no work.
+    /// Returns the minute's token.
     pub(super) fn give_token_back(&self) {
         let mut books = self.account.books();
         books.balance = books.balance.give_back_token();

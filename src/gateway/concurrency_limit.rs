@@ -11,10 +11,9 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::clock::{Clock, Mono};
+use crate::instruments::{Instruments, Room};
 
 use super::refusal::Refusal;
-use crate::instruments::Instruments;
-use crate::instruments::Room;
 
 /// The log says at most so often that requests are refused: each is counted.
 const TELL_EVERY: Duration = Duration::from_secs(10);

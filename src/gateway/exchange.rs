@@ -10,18 +10,18 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
 
+use crate::clock::Now;
+use crate::instruments::{Outcome, Seen, Subject};
+use crate::telemetry::trace::Trace;
+
 use super::Gateway;
 use super::access_log::Told;
-use super::authenticate::{Caller, has_a_key};
+use super::authenticate::Caller;
+use super::credentials::Credentials;
 use super::refusal::Refusal;
 use super::request_id::RequestId;
 use super::resolve::Target;
 use super::usage::Ending;
-use crate::clock::Now;
-use crate::instruments::Outcome;
-use crate::instruments::Seen;
-use crate::instruments::Subject;
-use crate::telemetry::trace::Trace;
 
 /// Who is at the other end: of the connection, or of the proxies that it came through.
 #[derive(Clone, Copy, Debug)]
@@ -91,12 +91,18 @@ pub(super) struct Exchange<'g> {
 
 impl<'g> Exchange<'g> {
     /// Opens it for a request that comes to this gateway.
-    pub(super) fn open(gateway: &'g Gateway, started: Now, peer: Peer, headers: &HeaderMap) -> Self {
+    pub(super) fn open(
+        gateway: &'g Gateway,
+        started: Now,
+        peer: Peer,
+        headers: &HeaderMap,
+        credentials: &Credentials<'_>,
+    ) -> Self {
         gateway.instruments.begun();
         // A key that was made elsewhere may read like a trace's identifier, which is logged and sent on.
-        let trace = Trace::of(headers).filter(|trace| !has_a_key(trace.id(), headers, &gateway.form));
+        let trace = Trace::of(headers).filter(|trace| !credentials.appear_in(trace.id(), &gateway.form));
         Self {
-            id: RequestId::of(headers, &gateway.form, started),
+            id: RequestId::of(headers, credentials, &gateway.form, started),
             gateway,
             trace,
             started,

@@ -1,21 +1,20 @@
 //! Stage 5: the document. The only stage that knows the cache *and* the backend.
 //!
-//! A state machine without state: the verdict on what is stored and the end of a flight meet in one `match`. Not for:
-//! making a fetch (`larder`), what a document looks like, nor who may see which form of it.
+//! The verdict on the stored document and the result of a fetch meet in one `match`. Not for: making a fetch (`documents`),
+//! nor for which form of a document the caller may see.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::{Stored, Verdict};
 use crate::clock::{Mono, Now};
+use crate::documents::{DocumentEngine, FetchError, FetchPriority, Found, PROBE_INTERVAL, WaitError};
+use crate::instruments::Outcome;
+use crate::limits::Rule;
 use crate::upstream::Failure;
 
 use super::refusal::Refusal;
 use super::resolve::Target;
-use crate::documents::PROBES_APART;
-use crate::documents::Sake;
-use crate::documents::{Found, InVain, Larder, NoDocument};
-use crate::instruments::Outcome;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
@@ -43,24 +42,24 @@ impl Served {
     }
 }
 
-/// The stored document, whatever its age. Asks nobody: this is all that a request without a hold may have.
-pub(super) fn look(found: Option<Found>) -> Option<Served> {
-    let found = found?;
+/// The stored document, whatever its age, without asking the backend: all that a request may have whose day is spent.
+pub(super) fn look(found: Option<Found>) -> Result<Served, Refusal> {
+    let found = found.ok_or(Refusal::Limited(Rule::Day))?;
     found.stored.used();
     let outcome = match found.verdict {
         Verdict::Fresh => Outcome::Hit,
         Verdict::UsableWhileRefreshed | Verdict::UsableOnError => Outcome::Stale,
-        Verdict::Gone => return None,
+        Verdict::Gone => return Err(Refusal::Limited(Rule::Day)),
     };
-    Some(Served::found(found, outcome))
+    Ok(Served::found(found, outcome))
 }
 
 /// The document: `found` and fresh, or fetched, or stored and stale because fetching failed.
 pub(super) async fn fetch(
-    larder: &Arc<Larder>,
+    engine: &DocumentEngine,
     target: &Target,
     found: Option<Found>,
-    sake: Sake,
+    priority: FetchPriority,
     now: Now,
 ) -> Result<Served, Refusal> {
     if target.names_a_key {
@@ -70,10 +69,10 @@ pub(super) async fn fetch(
     let found = match found {
         Some(fresh) if fresh.verdict == Verdict::Fresh => Some(fresh),
         // Something may have come while the request was admitted.
-        Some(_) | None => larder.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone),
+        Some(_) | None => engine.documents.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone),
     };
     let Some(found) = found else {
-        return match larder.wait(key, sake).await {
+        return match engine.fetcher.fetch(key, priority).await {
             Ok((stored, outcome)) => Ok(Served::fetched(stored, outcome)),
             Err(why) => Err(refusal(&why)),
         };
@@ -82,28 +81,28 @@ pub(super) async fn fetch(
     match found.verdict {
         Verdict::Fresh => Ok(Served::found(found, Outcome::Hit)),
         Verdict::UsableWhileRefreshed => {
-            larder.refresh(key, &found.stored, sake, now.mono);
+            engine.fetcher.refresh(key, &found.stored, priority, now.mono);
             Ok(Served::found(found, Outcome::Stale))
         }
-        Verdict::UsableOnError | Verdict::Gone => match larder.wait(key, sake).await {
+        Verdict::UsableOnError | Verdict::Gone => match engine.fetcher.fetch(key, priority).await {
             Ok((stored, _)) => Ok(Served::fetched(stored, Outcome::Refreshed)),
-            Err(InVain::Without(NoDocument::NoSuchModel)) => Err(Refusal::ModelNotFound),
+            Err(WaitError::Fetch(FetchError::NoSuchModel)) => Err(Refusal::ModelNotFound),
             Err(_) => Ok(Served::found(found, Outcome::StaleOnError)),
         },
     }
 }
 
-/// What a caller is told who waited in vain.
-fn refusal(why: &InVain) -> Refusal {
+/// The refusal of a request that got no document.
+fn refusal(why: &WaitError) -> Refusal {
     let unavailable = |retry_after| Refusal::UpstreamUnavailable { retry_after };
     let failure = match why {
-        InVain::Without(NoDocument::NoSuchModel) => return Refusal::ModelNotFound,
-        InVain::NotInTime => return Refusal::UpstreamTimeout,
-        InVain::Died => return Refusal::UpstreamInvalid,
-        InVain::Without(NoDocument::Unlisted) => {
-            return Refusal::ModelUnlisted { retry_after: PROBES_APART };
+        WaitError::Fetch(FetchError::NoSuchModel) => return Refusal::ModelNotFound,
+        WaitError::TimedOut => return Refusal::UpstreamTimeout,
+        WaitError::Aborted => return Refusal::UpstreamInvalid,
+        WaitError::Fetch(FetchError::Unlisted) => {
+            return Refusal::ModelUnlisted { retry_after: PROBE_INTERVAL };
         }
-        InVain::Without(NoDocument::Failed(failure)) => failure,
+        WaitError::Fetch(FetchError::Backend(failure)) => failure,
     };
     match failure {
         Failure::Late(_) => Refusal::UpstreamTimeout,

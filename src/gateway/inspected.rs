@@ -8,31 +8,31 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::cache;
 use crate::clock::Now;
+use crate::documents::{FetchPriority, Found};
 use crate::keys::{KeyForm, Rights};
 use crate::routes::DocumentKey;
 
 use super::Gateway;
 use super::admit::{Admitted, admit};
-use super::authenticate::{Caller, authenticate, presented};
+use super::authenticate::{Caller, authenticate};
+use super::credentials::Credentials;
 use super::exchange::{Exchange, Peer};
 use super::fetch::{Served, fetch};
 use super::parse::{Ask, parse};
 use super::refusal::{Misplaced, Refusal};
 use super::resolve::{Target, endpoint, resolve};
 use super::respond::{Answer, Delivery, respond};
-use crate::documents::Found;
-use crate::documents::Sake;
 
 /// The document that a caller asks for.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
-    let ask = parse(head, false)?;
+    let ask = parse(head, false, Credentials::of(&head.headers))?;
     let (endpoint, raw_id) = endpoint(&ask)?;
     resolve(&ask, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
 }
 
 /// The key that was sent.
 pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
-    presented(headers)?.ok_or(Refusal::KeyMissing(Misplaced::Nowhere))
+    Credentials::of(headers).key()?.ok_or(Refusal::KeyMissing(Misplaced::Nowhere))
 }
 
 /// Whether a copy with this tag would be a 304.
@@ -56,19 +56,19 @@ impl<'r> Hit<'r> {
     /// Goes through all stages once.
     pub async fn of(gateway: &'r Gateway, head: &'r Parts, peer: Peer) -> Result<Self, Refusal> {
         let now = gateway.clock.now();
-        let mut exchange = Exchange::open(gateway, now, peer, &head.headers);
-        let ask = parse(head, false)?;
+        let mut exchange = Exchange::open(gateway, now, peer, &head.headers, &Credentials::of(&head.headers));
+        let ask = parse(head, false, Credentials::of(&head.headers))?;
         let caller = authenticate(&ask, &gateway.form, &gateway.roster, now)?;
         let (found, raw_id) = endpoint(&ask)?;
         let target = resolve(&ask, found, raw_id, caller.rights, &gateway.form)?;
-        let served = fetch(&gateway.larder, &target, None, Sake::NOBODY, now).await?;
+        let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
         exchange.caller = Some(caller.clone());
         Ok(Self { gateway, head, ask, caller, target, served, exchange, now })
     }
 
     /// From the codec's head to what is asked.
     pub fn parse(&self) -> bool {
-        parse(self.head, false).is_ok()
+        parse(self.head, false, Credentials::of(&self.head.headers)).is_ok()
     }
 
     /// Whose key it is.
@@ -99,10 +99,11 @@ impl<'r> Hit<'r> {
 
     /// The document from the cache.
     pub async fn fetch(&self) -> bool {
-        let found = self.gateway.larder.find(&self.target.key, self.now.mono);
-        let is_at_hand = found.as_ref().is_some_and(Found::is_at_hand);
-        let served = fetch(&self.gateway.larder, &self.target, found, Sake::NOBODY, self.now).await;
-        is_at_hand && served.is_ok()
+        let found = self.gateway.engine.documents.find(&self.target.key, self.now.mono);
+        let is_servable = found.as_ref().is_some_and(Found::is_servable);
+        let served =
+            fetch(&self.gateway.engine, &self.target, found, FetchPriority::BACKGROUND, self.now).await;
+        is_servable && served.is_ok()
     }
 
     /// The answer from the document.
@@ -118,7 +119,13 @@ impl<'r> Hit<'r> {
 
     /// What is seen of a request, from its beginning to its end.
     pub fn observe(&self) -> bool {
-        let mut exchange = Exchange::open(self.gateway, self.now, self.exchange.peer, &self.head.headers);
+        let mut exchange = Exchange::open(
+            self.gateway,
+            self.now,
+            self.exchange.peer,
+            &self.head.headers,
+            &self.ask.credentials,
+        );
         exchange.caller = Some(self.caller.clone());
         exchange.outcome = Some(self.served.outcome);
         exchange.age = Some(self.served.age(self.now));

@@ -9,6 +9,7 @@ mod admit;
 mod authenticate;
 mod concurrency_limit;
 mod cors;
+mod credentials;
 mod deprecation;
 mod error_body;
 mod exchange;
@@ -26,6 +27,7 @@ mod respond;
 mod response_head;
 #[cfg(test)]
 mod schedules;
+mod settle;
 mod usage;
 
 use std::panic::AssertUnwindSafe;
@@ -40,20 +42,21 @@ use http_body_util::Full;
 use crate::accounts::{Leases, Roster};
 use crate::address::Proxies;
 use crate::clock::{Clock, Now};
-use crate::documents::{Found, Larder, Sake};
+use crate::documents::{DocumentEngine, FetchPriority, Found};
 use crate::instruments::{Instruments, Outcome, Subject};
 use crate::keys::KeyForm;
-use crate::limits::Rule;
 use crate::pages::Pages;
 use crate::routes::Route;
 
 use admit::{Admitted, admit};
-use authenticate::{Caller, authenticate, presented_prefix};
+use authenticate::{Caller, authenticate};
+use credentials::Credentials;
 use exchange::Exchange;
-use fetch::{fetch, look};
+use fetch::{Served, fetch, look};
 use parse::{Ask, Wants, parse};
 use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
+use settle::settle;
 
 pub use access_log::{RequestLog, Sampling};
 pub use concurrency_limit::{Capacity, CapacityConfig};
@@ -78,7 +81,7 @@ pub struct Gateway {
     /// The way to the ledger.
     pub leases: Arc<Leases>,
     /// The documents.
-    pub larder: Arc<Larder>,
+    pub engine: DocumentEngine,
     /// The pages that need no key.
     pub pages: Pages,
     /// Who is believed about his clients.
@@ -123,10 +126,11 @@ impl Gateway {
     ) -> Response<Full<Bytes>> {
         let started = self.clock.now();
         let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
-        let mut exchange = Exchange::open(self, started, client, &head.headers);
-        let line = self.answer(head, has_body, authenticated, &mut exchange);
-        let line = AssertUnwindSafe(line).catch_unwind().await;
-        let answered = line.unwrap_or_else(|_| {
+        let credentials = Credentials::of(&head.headers);
+        let mut exchange = Exchange::open(self, started, client, &head.headers, &credentials);
+        let answering = self.answer(head, has_body, credentials, authenticated, &mut exchange);
+        let answered = AssertUnwindSafe(answering).catch_unwind().await;
+        let answered = answered.unwrap_or_else(|_| {
             self.instruments.panicked();
             Err(Refusal::Internal)
         });
@@ -143,21 +147,22 @@ impl Gateway {
 
     /// Drops what is over: documents that are gone, keys that have ended. Called every few seconds.
     pub fn sweep(&self) {
-        self.larder.sweep();
+        self.engine.sweep();
         self.roster.sweep(self.clock.now());
         self.instruments.keys(self.roster.len());
         self.capacity.show();
     }
 
-    /// The line.
-    async fn answer(
+    /// The stages in order.
+    async fn answer<'r>(
         &self,
-        head: &Parts,
+        head: &'r Parts,
         has_body: bool,
+        credentials: Credentials<'r>,
         authenticated: &Authenticated,
         x: &mut Exchange<'_>,
     ) -> Result<Answer<'_>, Refusal> {
-        let ask = parse(head, has_body)?;
+        let ask = parse(head, has_body, credentials)?;
         if let Some((subject, answer)) = self.without_a_key(&ask) {
             x.subject = subject;
             return Ok(answer);
@@ -170,43 +175,42 @@ impl Gateway {
             return self.me(&ask, caller, x.peer, x.started);
         }
         let target = &*x.target.insert(resolve(&ask, endpoint, raw_id, caller.rights, &self.form)?);
-        let found = self.larder.find(&target.key, x.started.mono);
-        let at_hand = found.as_ref().is_some_and(Found::is_at_hand);
-        let _place = self.capacity.enter(at_hand, &self.clock).await?;
+        let found = self.engine.documents.find(&target.key, x.started.mono);
+        let is_servable = found.as_ref().is_some_and(Found::is_servable);
+        let _slot = self.capacity.enter(is_servable, &self.clock).await?;
         let admitted = admit(&self.leases, caller, target.conditional, x.started).await?;
-        match admitted {
-            Admitted::ToFetch(hold) => {
-                let sake = Sake::caller(caller.account.id, caller.rights.is_paid(), x.trace);
-                let served = fetch(&self.larder, target, found, sake, x.started).await;
-                let served = served.inspect_err(|refusal| hold.refused(refusal))?;
-                let now = self.clock.later_than(x.started);
-                let again;
-                let caller = if served.outcome == Outcome::Hit {
-                    caller
-                } else {
-                    again = self.again(&ask, target, now).inspect_err(|_| hold.give_token_back())?;
-                    &again
-                };
-                (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
-                let delivery = Delivery::of(&served, target, caller, ask.headers, now);
-                if !delivery.not_modified {
-                    hold.keep();
-                }
-                Ok(Answer::Document(delivery))
+        let served = match &admitted {
+            Admitted::ToFetch(_) => {
+                let priority = FetchPriority::caller(caller.account.id, caller.rights.is_paid(), x.trace);
+                fetch(&self.engine, target, found, priority, x.started).await
             }
-            Admitted::ToLook(token) => {
-                let now = self.clock.later_than(x.started);
-                if let Some(served) = look(found) {
-                    (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
-                    let delivery = Delivery::of(&served, target, caller, ask.headers, now);
-                    if delivery.not_modified {
-                        return Ok(Answer::Document(delivery));
-                    }
-                }
-                token.give_back();
-                Err(Refusal::Limited(Rule::Day))
-            }
+            Admitted::ToLook(_) => look(found),
+        };
+        let now = self.clock.later_than(x.started);
+        let delivery = served.and_then(|served| {
+            let delivery = self.deliver(&ask, caller, target, &served, now)?;
+            (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
+            Ok(delivery)
+        });
+        settle(admitted, delivery).map(Answer::Document)
+    }
+
+    /// The form of a document that the caller may have. Unless it is a cache hit, the caller is authenticated again: the key may
+    /// have been revoked or moved to another tier meanwhile.
+    fn deliver(
+        &self,
+        ask: &Ask<'_>,
+        caller: &Caller,
+        target: &Target,
+        served: &Served,
+        now: Now,
+    ) -> Result<Delivery, Refusal> {
+        if served.outcome == Outcome::Hit {
+            return Ok(Delivery::of(served, target, caller, ask.headers, now));
         }
+        let caller = authenticate(ask, &self.form, &self.roster, now)?;
+        resolve::entitle(&target.key, caller.rights)?;
+        Ok(Delivery::of(served, target, &caller, ask.headers, now))
     }
 
     /// What a response at `now` depends on besides its answer.
@@ -235,23 +239,15 @@ impl Gateway {
         }
     }
 
-    /// Who asks, and whether they may, once more: while a request waited its key may have been revoked or moved to
-    /// another tier.
-    fn again(&self, ask: &Ask<'_>, target: &Target, now: Now) -> Result<Caller, Refusal> {
-        let caller = authenticate(ask, &self.form, &self.roster, now)?;
-        resolve::entitle(&target.key, caller.rights)?;
-        Ok(caller)
-    }
-
     /// The one endpoint that the gateway answers itself. It costs a token of the guard.
     fn me(&self, ask: &Ask<'_>, caller: &Caller, peer: Peer, now: Now) -> Result<Answer<'_>, Refusal> {
         if !admit::ask_guard(&self.guard, Some(caller), peer, now) {
             return Err(Refusal::TooManyRefusals);
         }
         let known = me::Known {
-            key_prefix: presented_prefix(ask.headers),
+            key_prefix: ask.credentials.prefix(),
             license: &self.notice.license,
-            next_refresh: self.larder.next_refresh(now.wall),
+            next_refresh: self.engine.documents.next_refresh(now.wall),
             cadence_seconds: self.notice.cadence_seconds,
         };
         Ok(Answer::Me(me::describe(caller, &known, now)))

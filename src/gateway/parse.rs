@@ -9,6 +9,7 @@ use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Method, Version};
 
+use super::credentials::Credentials;
 use super::refusal::{Doubt, Refusal};
 
 /// The longest request target, path and query together.
@@ -19,7 +20,7 @@ pub(super) const LARGEST_HEAD: usize = 16_384;
 pub(super) const MOST_HEADERS: usize = 64;
 
 /// A request we can talk about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Ask<'r> {
     /// The path as received.
     pub(super) path: &'r str,
@@ -27,6 +28,8 @@ pub(super) struct Ask<'r> {
     pub(super) query: Option<&'r str>,
     /// The headers.
     pub(super) headers: &'r HeaderMap,
+    /// The credentials in them.
+    pub(super) credentials: Credentials<'r>,
     /// What is wanted.
     pub(super) wants: Wants,
 }
@@ -41,7 +44,11 @@ pub(super) enum Wants {
 }
 
 /// Checks a request's size and syntax, then its method.
-pub(super) fn parse(head: &Parts, has_body: bool) -> Result<Ask<'_>, Refusal> {
+pub(super) fn parse<'r>(
+    head: &'r Parts,
+    has_body: bool,
+    credentials: Credentials<'r>,
+) -> Result<Ask<'r>, Refusal> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     if target.len() > LONGEST_TARGET {
         return Err(Refusal::UriTooLong);
@@ -61,7 +68,7 @@ pub(super) fn parse(head: &Parts, has_body: bool) -> Result<Ask<'_>, Refusal> {
         Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers: &head.headers, wants })
+    Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers: &head.headers, credentials, wants })
 }
 
 /// The bytes of a head as clients write it: one space after a field's colon, none behind its value.
@@ -144,7 +151,7 @@ mod tests {
     ) -> Result<Wants, Refusal> {
         let builder = build(Request::builder().uri("/x").header("host", "localhost:8080"));
         let (head, ()) = builder.body(()).unwrap().into_parts();
-        parse(&head, false).map(|ask| ask.wants)
+        parse(&head, false, Credentials::of(&head.headers)).map(|ask| ask.wants)
     }
 
     #[test]
@@ -177,12 +184,20 @@ mod tests {
         ]);
         for bad in bad {
             let (head, ()) = Request::builder().uri("/x").header("host", bad).body(()).unwrap().into_parts();
-            assert_eq!(parse(&head, false).map(|ask| ask.wants), host, "{bad}");
+            assert_eq!(
+                parse(&head, false, Credentials::of(&head.headers)).map(|ask| ask.wants),
+                host,
+                "{bad}"
+            );
         }
         for good in ["a", "a:", "a:65535", "A.b_c.", "127.0.0.1:80", "[::1]", "[::1]:", "[2001:db8::1]:8080"]
         {
             let (head, ()) = Request::builder().uri("/x").header("host", good).body(()).unwrap().into_parts();
-            assert_eq!(parse(&head, false).map(|ask| ask.wants), Ok(Wants::Answer), "{good}");
+            assert_eq!(
+                parse(&head, false, Credentials::of(&head.headers)).map(|ask| ask.wants),
+                Ok(Wants::Answer),
+                "{good}"
+            );
         }
     }
 

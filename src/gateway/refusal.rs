@@ -176,9 +176,12 @@ impl Refusal {
         (*self == Self::TooManyRefusals).then_some(Rule::Guard)
     }
 
-    /// Whether a minute token that was taken before it is given back.
-    pub(super) fn costs_nothing(&self) -> bool {
-        matches!(self, Self::ModelUnlisted { .. })
+    /// Whether the minute's token is returned, if the request was admitted before it was refused: no work was done for it.
+    pub(super) fn returns_the_token(&self) -> bool {
+        matches!(
+            self,
+            Self::ModelUnlisted { .. } | Self::KeyMissing(_) | Self::KeyInvalid | Self::LatestRequiresPlan
+        )
     }
 
     /// How long to wait before a 503 is tried again: as long as the backend asked for, and never less than the

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::clock::Now;
 use crate::keys::KeyForm;
 
-use super::authenticate::has_a_key;
+use super::credentials::Credentials;
 use super::header_values::Pen;
 
 /// The header that carries it, both ways.
@@ -29,9 +29,9 @@ pub(super) enum RequestId {
 impl RequestId {
     /// The caller's own identifier if it is well formed and has no key in it, else a new one: it is repeated in the log
     /// and in the bodies of errors, where a key has no place.
-    pub(super) fn of(headers: &HeaderMap, form: &KeyForm, now: Now) -> Self {
+    pub(super) fn of(headers: &HeaderMap, credentials: &Credentials<'_>, form: &KeyForm, now: Now) -> Self {
         let mut given = headers.get_all(REQUEST_ID).iter();
-        let holds_one = |id: &HeaderValue| has_a_key(id.to_str().unwrap_or_default(), headers, form);
+        let holds_one = |id: &HeaderValue| credentials.appear_in(id.to_str().unwrap_or_default(), form);
         match (given.next(), given.next()) {
             (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
             _ => Self::Fresh(fresh(now)),

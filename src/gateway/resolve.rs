@@ -7,7 +7,6 @@ use crate::cache::{Encoding, negotiate};
 use crate::keys::{KeyForm, Rights};
 use crate::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
 
-use super::authenticate::has_a_key;
 use super::parse::Ask;
 use super::refusal::Refusal;
 
@@ -54,7 +53,7 @@ pub(super) fn resolve(
     };
     let key = DocumentKey::new(endpoint.route, id, query, default_period);
     entitle(&key, rights)?;
-    let names_a_key = key.id.as_ref().is_some_and(|id| has_a_key(id.as_str(), ask.headers, form));
+    let names_a_key = key.id.as_ref().is_some_and(|id| ask.credentials.appear_in(id.as_str(), form));
     let conditional = ask.headers.contains_key(IF_NONE_MATCH);
     Ok(Target { key, encoding: encoding(ask.headers), conditional, names_a_key })
 }

@@ -10,6 +10,7 @@ use http_body_util::Full;
 
 use crate::cache::{Form, Representation, freshness, is_current};
 use crate::clock::Now;
+use crate::instruments::Outcome;
 use crate::limits::{Rule, Standing};
 use crate::pages::{self, Page};
 
@@ -23,7 +24,6 @@ use super::header_values::Pen;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::Target;
 use super::response_head::{Field, Head};
-use crate::instruments::Outcome;
 
 /// What the line came to.
 #[derive(Debug)]

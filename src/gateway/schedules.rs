@@ -11,14 +11,8 @@ use std::time::Duration;
 
 use shuttle::future::{JoinHandle, block_on, yield_now};
 
-use super::admit::{Admitted, admit};
-use super::authenticate::Caller;
-use super::refusal::Refusal;
-use crate::accounts::Account;
-use crate::accounts::Roster;
-use crate::accounts::TermsByTier;
 use crate::accounts::preemption::{SCHEDULED, switch_here};
-use crate::accounts::{Leases, Spawn, Work};
+use crate::accounts::{Account, Leases, Roster, Spawn, TermsByTier, Work};
 use crate::clock::{Clock, Day, Hand, Wall};
 use crate::instruments::Instruments;
 use crate::keys::{ApplicationId, Digest, standard_tiers};
@@ -27,6 +21,10 @@ use crate::store::{
     StoreError, StoredApplication, StoredKey, Used,
 };
 use crate::telemetry::metrics::Registry;
+
+use super::admit::{Admitted, admit};
+use super::authenticate::Caller;
+use super::refusal::Refusal;
 
 /// How many schedules are tried.
 const SCHEDULES: usize = 1_500;

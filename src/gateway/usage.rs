@@ -10,15 +10,15 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::Account;
 use crate::clock::{Now, Wall};
+use crate::instruments::Outcome;
 use crate::keys::ApplicationId;
 use crate::limits::{Rule, Standing};
 use crate::telemetry::heaviest::{Heaviest, Place};
 
 use super::guard::network;
 use super::refusal::Fault;
-use crate::accounts::Account;
-use crate::instruments::Outcome;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram};
 
+use crate::keys::TierIndex;
 use crate::limits::Rule;
 use crate::routes::codes::{CODES, Code};
 use crate::telemetry::metrics::{Family, Level, Registry, Table};
@@ -13,7 +14,6 @@ use crate::upstream::{Condition, Health};
 use super::background::{FetchEnd, StoreWork, Units, WhileAway};
 use super::labels::{Class, Room, Subject, TierLabel};
 use super::outcome::Outcome;
-use crate::keys::TierIndex;
 
 /// The handles of everything that requests and their background tasks count.
 pub struct Instruments {

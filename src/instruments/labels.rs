@@ -4,12 +4,11 @@
 
 use http::StatusCode;
 
+use crate::keys::TierIndex;
 use crate::limits::Rule;
 use crate::routes::codes::{CODES, Code};
 use crate::routes::{ENDPOINTS, Route};
 use crate::telemetry::metrics::Label;
-
-use crate::keys::TierIndex;
 
 /// What a request was about, as metrics tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

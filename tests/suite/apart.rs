@@ -80,7 +80,7 @@ async fn apart_every_two_questions_that_differ_differ_and_those_that_are_one_sha
     let received = world.backend.received();
     assert_eq!(received.iter().map(|one| one.target().to_owned()).collect::<BTreeSet<_>>(), questions);
     assert_eq!(received.len(), questions.len(), "each was asked once");
-    assert_eq!(world.running.gateway().larder.documents(), questions.len() as u64);
+    assert_eq!(world.running.gateway().engine.documents.count(), questions.len() as u64);
 }
 
 async fn customer_is_free(world: &World, customer: &Customer, connection: &mut Connection) -> bool {
@@ -159,7 +159,7 @@ async fn apart_nothing_of_one_key_is_in_what_another_is_answered_whatever_goes_w
             }
         }
         let stored = ENDPOINTS.len() as u64 - 1;
-        assert_eq!(world.running.gateway().larder.documents(), stored);
+        assert_eq!(world.running.gateway().engine.documents.count(), stored);
         // In trouble more is served stale, and nothing is stored that was not.
         world.backend.answers(|_| answer("503 Service Unavailable", &[("retry-after", "5")], ""));
         for (hours, served) in [(2, 200), (30, 200), (24 * 8, 503)] {
@@ -169,7 +169,7 @@ async fn apart_nothing_of_one_key_is_in_what_another_is_answered_whatever_goes_w
                 assert!(answers.iter().all(|answer| answer.status == expected), "{tier} {hours} {route:?}");
             }
             world.settled().await;
-            let left = world.running.gateway().larder.documents();
+            let left = world.running.gateway().engine.documents.count();
             assert!(left <= stored, "{left}");
         }
         assert_eq!(world.backend.count("/api/v1/me"), 0);

@@ -191,7 +191,7 @@ async fn auth_unknown_keys_leave_no_trace() {
         assert_eq!(connection.ask(world.get(target).key(key.expose())).await.status, 401);
     }
     assert_eq!(roster.len(), keys);
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
     assert_eq!(world.scrape().await.lines().count(), series);
     assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 200);
     assert!(world.backend.received().is_empty());

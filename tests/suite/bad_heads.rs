@@ -55,7 +55,7 @@ async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_c
     let late = world.asks(&customer, MODELS).await;
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn an_answer_whose_head_cannot_be_believed_is_a_502_and_its_connection_is_
         let customer = world.paid().await;
         world.backend.next(act);
         let told = world.asks(&customer, MODELS).await;
-        let documents = world.running.gateway().larder.documents();
+        let documents = world.running.gateway().engine.documents.count();
         if (told.status, documents) != (502, 0) {
             wrong.push(format!("{name}: {} with {documents} stored", told.status));
             continue;

@@ -119,7 +119,7 @@ impl World {
     /// Waits until no fetch is under way, and none follows from what the last one brought.
     pub async fn settled(&self) {
         self.flies(0).await;
-        while self.running.gateway().larder.is_at_work() {
+        while self.running.gateway().engine.refresher.is_active() {
             tokio::task::yield_now().await;
         }
         self.flies(0).await;
@@ -128,7 +128,7 @@ impl World {
     /// Waits until so many fetches are under way.
     pub async fn flies(&self, fetches: u32) {
         loop {
-            self.running.gateway().larder.sweep();
+            self.running.gateway().engine.sweep();
             if self.counted("scoregate_flights").await == fetches {
                 return;
             }

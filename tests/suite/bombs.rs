@@ -10,8 +10,9 @@ use crate::backend::{Act, Backend, Received, json};
 use crate::shell::{Keys, Program, Visitor};
 
 const MEGABYTE: usize = 1 << 20;
-/// How much more memory the program may ever have held. Its cap on an answer is 8 MiB.
-const AT_MOST: u64 = 16 << 20;
+/// How much more memory the program may ever have held. Its cap on a response is 8 MiB; the allocator keeps freed pages for up
+/// to ten seconds, so the buffers of several responses add up. The responses themselves have 200 MB and more.
+const AT_MOST: u64 = 28 << 20;
 /// What one that builds a document may take, and all else that a hundred questions at once do.
 const EACH: u64 = 8 << 20;
 const BESIDES: u64 = 24 << 20;

@@ -226,7 +226,7 @@ async fn me_is_never_stored_and_never_the_same_for_two_keys() {
         bodies.push(answer.body);
     }
     assert_ne!(bodies[0], bodies[1]);
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
     assert!(world.backend.received().is_empty());
 }
 
@@ -257,6 +257,6 @@ async fn a_document_is_stored_once_for_all_who_may_ask_for_it() {
     assert_eq!(world.backend.received().len(), 1);
     assert_eq!(world.asks(&paid, "/api/v1/models").await.status, 200);
     assert_eq!(world.backend.count("/api/v1/models?period=latest&sortBy=combined"), 1);
-    assert_eq!(world.running.gateway().larder.documents(), 2);
+    assert_eq!(world.running.gateway().engine.documents.count(), 2);
     assert_eq!(world.served("hit").await, 3);
 }

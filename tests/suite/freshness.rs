@@ -244,7 +244,7 @@ async fn what_is_gone_takes_no_room_ten_minutes_later_and_is_not_looked_for_ever
     let (world, customer) = counting(settings).await;
     let stored_after = async |time| {
         world.pass(time);
-        world.running.gateway().larder.sweep();
+        world.running.gateway().engine.sweep();
         world.counted("scoregate_cache_documents").await
     };
     assert_eq!(stored_after(HOUR).await, 0);

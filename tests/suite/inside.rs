@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use scoregate::config::{Config, read_text, resolve};
-use scoregate::documents::{Keepsakes, Larder};
+use scoregate::documents::DocumentEngine;
 use scoregate::gateway::{AddressGuard, Capacity, Gateway, RequestLog};
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::Registry;
 use scoregate::upstream::{Protected, Upstream};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::world::World;
 
@@ -23,21 +22,21 @@ pub async fn behind(
     let config: Config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
     let whole = world.running.gateway();
     let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
-    let larder = Larder::new(
+    let protected = Protected::new(backend, config.protection, clock.clone());
+    let engine = DocumentEngine::new(
         config.cache_bytes,
-        Keepsakes::default(),
-        Protected::new(backend, config.protection, clock.clone()),
-        config.keeping.clone(),
-        TaskTracker::new(),
-        clock.clone(),
-        Arc::clone(&instruments),
+        config.retention.clone(),
+        protected,
+        None,
+        &clock,
+        &instruments,
     );
     let gateway = Arc::new(Gateway {
         clock: clock.clone(),
         form: whole.form.clone(),
         roster: Arc::clone(&whole.roster),
         leases: Arc::clone(&whole.leases),
-        larder: Arc::new(larder),
+        engine,
         pages: whole.pages.clone(),
         proxies: config.proxies.clone(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),

@@ -39,7 +39,7 @@ async fn after_a_restart_every_answer_is_the_same_to_the_byte_and_the_backend_is
     }
     let asked = world.backend.received().len();
     let world = world.restarted().await;
-    assert_eq!(world.running.gateway().larder.documents(), 3);
+    assert_eq!(world.running.gateway().engine.documents.count(), 3);
     let mut old = before.into_iter();
     for customer in [&paid, &free] {
         for target in ALL {
@@ -117,7 +117,7 @@ async fn what_is_purged_for_good_is_gone_from_the_disk_too_before_that_is_answer
         assert_eq!((purged.status, &purged.json()["purged"]), (200, &1.into()));
         assert_eq!(on_disk(world.directory.path()), left);
         let world = world.restarted_whatever_is_lost().await;
-        assert_eq!(world.running.gateway().larder.documents(), left as u64);
+        assert_eq!(world.running.gateway().engine.documents.count(), left as u64);
         if !hard {
             let told = world.asks(&paid, ATLAS).await;
             assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
@@ -132,7 +132,7 @@ async fn documents_of_another_backend_are_never_served() {
     world.running.stop().await;
     let backend = Backend::start(|_| answer("503 Service Unavailable", &[], "")).await;
     let world = World::with_backend("", backend, directory).await;
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
     assert_eq!(world.asks(&paid, MODELS).await.status, 503);
 }
 
@@ -152,7 +152,7 @@ async fn a_damaged_document_on_disk_is_fetched_anew_and_harms_no_other() {
     std::fs::write(&largest, bytes).unwrap();
     backend.answers(good);
     let world = World::with_backend("", backend, directory).await;
-    assert_eq!(world.running.gateway().larder.documents(), 2);
+    assert_eq!(world.running.gateway().engine.documents.count(), 2);
     for target in ALL {
         assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
     }
@@ -169,7 +169,7 @@ async fn a_shelf_that_cannot_be_opened_stops_nothing() {
         assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
     }
     let world = world.restarted().await;
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
 }
 
 #[tokio::test]

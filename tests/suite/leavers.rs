@@ -128,14 +128,14 @@ fn a_leader_who_is_reset_before_the_whole_answer_is_stored_takes_nobody_down() {
         begun.recv().unwrap();
         let leading = scene.leads().await;
         scene.world.backend.has_received(scene.before + 1).await;
-        let stored = scene.world.running.gateway().larder.documents();
+        let stored = scene.world.running.gateway().engine.documents.count();
         let next = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
         let moment = async {
             waits_in_line(&scene.world, 1).await;
             scene.world.backend.release(1);
             // The next question goes out when the answer to this one is complete.
             scene.world.backend.has_received(scene.before + 2).await;
-            assert_eq!(scene.world.running.gateway().larder.documents(), stored);
+            assert_eq!(scene.world.running.gateway().engine.documents.count(), stored);
         };
         scene.plays(leading, 1, moment, || free.send(()).unwrap()).await;
         drop(next);

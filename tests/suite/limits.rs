@@ -116,7 +116,7 @@ async fn on_a_cold_cache_with_units_left_a_conditional_request_fetches_and_a_304
     let world = World::new().await;
     let customer = world.customer_with("free", own(5, 2)).await;
     let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
-    assert_eq!(world.running.gateway().larder.purge(&Selection::All, true).await, 1);
+    assert_eq!(world.running.gateway().engine.purge(&Selection::All, true).await, 1);
     let before = world.left(&customer);
     let answer = world.get(MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
     assert_eq!((answer.status, before.spent(world.left(&customer))), (304, (1, 0, 0)));

@@ -242,5 +242,5 @@ async fn mapping_an_empty_history_is_an_answer_about_a_model_that_is_listed_and_
     world.backend.next(json(r#"{"success":true,"data":[]}"#));
     let unlisted = world.asks(&customer, "/api/v1/models/19/history?period=7d").await;
     assert_eq!(unlisted.code(), "model_not_found");
-    assert_eq!(world.running.gateway().larder.documents(), 2);
+    assert_eq!(world.running.gateway().engine.documents.count(), 2);
 }

@@ -240,7 +240,7 @@ async fn whoever_may_not_ask_is_told_so_however_full_it_is_and_a_spent_day_is_na
 async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
-    let (world, documents) = (&full.world, full.world.running.gateway().larder.documents());
+    let (world, documents) = (&full.world, full.world.running.gateway().engine.documents.count());
     for round in 0..20 {
         full.refuses(&full.free, &other(20 + round)).await;
         let [me, other_me] =
@@ -260,7 +260,7 @@ async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
             assert_eq!((theirs.status, has(&theirs)), (200, false));
         }
     }
-    assert_eq!(world.running.gateway().larder.documents(), documents, "nothing new is stored");
+    assert_eq!(world.running.gateway().engine.documents.count(), documents, "nothing new is stored");
     full.world.pass(PATIENCE);
     is_refused(&in_time(third.read(false)).await.unwrap());
     full.ends().await;

@@ -169,7 +169,7 @@ async fn params_two_spellings_of_one_question_are_one_call_and_the_same_bytes() 
     }
     assert_eq!((tags.len(), asked(&world)), (1, vec!["/models?period=7d&sortBy=combined".to_owned()]));
     assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 4);
-    assert_eq!(world.running.gateway().larder.documents(), 1);
+    assert_eq!(world.running.gateway().engine.documents.count(), 1);
 }
 
 #[tokio::test]

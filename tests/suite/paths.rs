@@ -101,7 +101,7 @@ async fn paths_no_trick_is_a_success_and_none_reaches_the_backend() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(world.backend.received().is_empty(), "{:?}", world.backend.received());
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
     let lost = TRICKS.iter().filter(|(_, told)| *told == LOST).count();
     let counted = world.counted("scoregate_refusals_total{code=\"not_found\"}").await;
     assert_eq!(usize::try_from(counted).unwrap(), lost);
@@ -157,7 +157,7 @@ async fn paths_me_is_never_stored_whatever_follows_it() {
         assert_eq!(seen, BTreeSet::from([one.id.to_string(), two.id.to_string()]), "{target}");
     }
     assert!(world.backend.received().is_empty());
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
 }
 
 #[tokio::test]

@@ -101,7 +101,7 @@ async fn of_two_thousand_questions_to_a_backend_that_closes_after_each_second_an
             }
         });
         join_all(loops).await;
-        assert_eq!(world.running.gateway().larder.purge(&Selection::All, true).await, 401);
+        assert_eq!(world.running.gateway().engine.purge(&Selection::All, true).await, 401);
         assert_eq!(world.asks(&customer, INDEX).await.status, 200);
     }
     assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2_006);

@@ -35,7 +35,7 @@ async fn exhausts(world: &World, customer: &Customer) {
 /// Waits until so many questions wait for their turn.
 pub async fn waits_in_line(world: &World, questions: u32) {
     loop {
-        world.running.gateway().larder.sweep();
+        world.running.gateway().engine.sweep();
         if world.counted("scoregate_upstream_waiting").await == questions {
             return;
         }

@@ -82,12 +82,12 @@ async fn an_overdue_refresh_is_asked_for_at_growing_intervals_and_seen_when_it_c
     }
     let stale = world.asks(&customer, MODELS).await;
     assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
-    world.running.gateway().larder.sweep();
+    world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 195);
     assert_eq!(world.counted("scoregate_refreshes_total").await, 0);
     backend.refreshes();
     passes(&world, Duration::from_mins(1)).await;
-    world.running.gateway().larder.sweep();
+    world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 0);
     assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
     let asked = world.backend.received().len();

@@ -137,11 +137,11 @@ async fn where_nobody_looks_for_refreshes_one_is_overdue_only_until_an_answer_te
     let customer = world.paid().await;
     world.asks(&customer, "/api/v1/index").await;
     world.pass(Duration::from_mins(61));
-    world.running.gateway().larder.sweep();
+    world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 60);
     world.asks(&customer, "/api/v1/index").await;
     world.settled().await;
-    world.running.gateway().larder.sweep();
+    world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 0);
 }
 

@@ -44,7 +44,7 @@ async fn of_made_up_models_one_a_second_is_asked_about() {
     }
     assert_eq!(world.backend.count("/api/v1/models/made-up"), 3);
     assert_eq!(world.backend.count("/api/v1/models?"), 1, "the list, to know who is in it");
-    assert_eq!(world.running.gateway().larder.documents(), 4);
+    assert_eq!(world.running.gateway().engine.documents.count(), 4);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn unknown_models_are_answered_from_a_list_that_is_complete() {
         assert_eq!(world.asks(&customer, path).await.code(), "model_not_found", "{path}");
     }
     assert_eq!(calls(&world).await, before, "the backend was not asked");
-    assert_eq!(world.running.gateway().larder.documents(), 1);
+    assert_eq!(world.running.gateway().engine.documents.count(), 1);
 }
 
 #[tokio::test]

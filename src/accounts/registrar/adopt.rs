@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::store::StoreError;
+
 use super::super::terms::TermsByTier;
 use super::{PAGE, Registrar};
-use crate::store::StoreError;
 
 /// Why other terms were not adopted. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

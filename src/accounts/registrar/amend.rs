@@ -2,10 +2,11 @@
 //!
 //! What is read to be changed is read and written in one turn, so that nothing comes between. Not for: new keys.
 
-use super::{Registrar, RegistrarError, check_limits, check_text};
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, shown_prefix};
 use crate::store::{OwnLimits, StoreError, StoredApplication, StoredKey, What};
+
+use super::{Registrar, RegistrarError, check_limits, check_text};
 
 /// What is wished for something that may be absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

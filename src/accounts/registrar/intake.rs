@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use futures_util::future::join_all;
 
-use super::{Registrar, RegistrarError, check_limits, check_text};
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
 use crate::store::{OwnLimits, StoreError, StoredApplication, StoredKey, What};
+
+use super::{Registrar, RegistrarError, check_limits, check_text};
 
 /// The longest beginning of a key that may be shown: no more of a key than helps to tell it from others.
 const LONGEST_PREFIX: usize = 24;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::clock::{Clock, Mono, Wall};
+use crate::instruments::{Instruments, StoreWork};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{
@@ -23,8 +24,6 @@ use crate::store::{
 use super::account::Account;
 use super::key_directory::Roster;
 use super::terms::TermsByTier;
-use crate::instruments::Instruments;
-use crate::instruments::StoreWork;
 
 pub use adopt::NotAdopted;
 pub use amend::Amend;

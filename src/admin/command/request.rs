@@ -4,15 +4,16 @@ use http::Method;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::bodies::{
-    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, WordsBody,
-};
-use super::{Command, Problem};
 use crate::admin::lines::{Fields, read_json};
 use crate::admin::query::Pairs;
 use crate::json;
 use crate::keys::ApplicationId;
 use crate::store::AuditAsk;
+
+use super::bodies::{
+    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, WordsBody,
+};
+use super::{Command, Problem};
 
 const ROOT: &str = "/v1/applications";
 const AUDIT: &str = "/v1/audit";

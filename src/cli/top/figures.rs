@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::sample::Sample;
 use crate::admin::{ApplicationUseView, StrangerUseView};
 use crate::gateway::{Counted, Tally};
+
+use super::sample::Sample;
 
 /// Two looks, one after the other.
 pub(super) struct Figures<'s> {

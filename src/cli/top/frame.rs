@@ -2,9 +2,10 @@
 //!
 //! Pure: figures in, lines out. Not for: the terminal they are shown on (`screen`).
 
+use crate::admin::{AllowanceView, ApplicationUseView};
+
 use super::figures::{Change, Figures};
 use super::words::{count, percent, rate, real, short, size, span, sum, time};
-use crate::admin::{AllowanceView, ApplicationUseView};
 
 /// The width of the first column.
 const NAMES: usize = 11;

@@ -21,15 +21,15 @@ use crate::admin::USAGE;
 use crate::app::SOCKET;
 use crate::clock::Clock;
 
-use figures::Figures;
-use frame::{Line, Weight, lines};
-use sample::{Metrics, Sample};
-use screen::Screen;
-
 use super::control::{Undone, converse, said, wait_for};
 use super::exit::Exit;
 use super::printer;
 use super::serve::{ServerArgs, StopSignals};
+
+use figures::Figures;
+use frame::{Line, Weight, lines};
+use sample::{Metrics, Sample};
+use screen::Screen;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
 DIR is the running server's data directory; --config FILE finds it there. q or Ctrl-C ends it. Rates are those between\n\

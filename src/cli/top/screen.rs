@@ -8,8 +8,9 @@ use std::io::{self, IsTerminal as _, Read as _};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
-use super::frame::{Line, Weight};
 use crate::cli::printer;
+
+use super::frame::{Line, Weight};
 
 /// Where the size of a terminal cannot be found out.
 const USUAL_SIZE: (usize, usize) = (100, 30);

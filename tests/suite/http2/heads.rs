@@ -72,7 +72,7 @@ async fn http2_what_no_request_may_have_ends_the_stream_or_the_connection() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(world.backend.received().is_empty());
-    assert_eq!(world.running.gateway().larder.documents(), 0);
+    assert_eq!(world.running.gateway().engine.documents.count(), 0);
 }
 
 #[tokio::test]

@@ -89,12 +89,12 @@ impl Stage {
 
     /// Forgets every document, so that each good request is heard by the backend.
     pub async fn forget(&self) {
-        self.running.gateway().larder.purge(&Selection::All, true).await;
+        self.running.gateway().engine.purge(&Selection::All, true).await;
     }
 
     /// How many documents are stored.
     pub fn documents(&self) -> u64 {
-        self.running.gateway().larder.documents()
+        self.running.gateway().engine.documents.count()
     }
 }
 

@@ -109,7 +109,7 @@ struct Play {
     world: World,
     backend: Dated,
     customers: Vec<(Customer, Connection)>,
-    /// How many hold the larder while it fetches nothing.
+    /// Owners of the fetcher while no fetch is in progress.
     at_rest: usize,
     row: Row,
 }
@@ -126,7 +126,7 @@ impl Play {
         for _ in 0..size.customers {
             customers.push((world.paid().await, Connection::open(world.address()).await));
         }
-        let at_rest = Arc::strong_count(&world.running.gateway().larder);
+        let at_rest = Arc::strong_count(&world.running.gateway().engine.fetcher);
         Self { world, backend, customers, at_rest, row: Row::of(policy) }
     }
 
@@ -142,13 +142,16 @@ impl Play {
         self.comes_to_rest().await;
     }
 
-    /// Waits until nothing is under way: a fetch holds the larder as long as it lasts. Everything runs on this thread, so
+    /// Waits until nothing is under way: a fetch owns the fetcher as long as it lasts. Everything runs on this thread, so
     /// whoever was woken by its end has had a turn when this task has one again.
     async fn comes_to_rest(&self) {
         let mut at_rest = 0;
         while at_rest < 3 {
             tokio::task::yield_now().await;
-            let is_at_rest = Arc::strong_count(&self.world.running.gateway().larder) == self.at_rest;
+            let engine = self.world.running.gateway().engine.clone();
+            // This clone is one more owner.
+            let is_at_rest =
+                Arc::strong_count(&engine.fetcher) == self.at_rest + 1 && !engine.refresher.is_active();
             at_rest = if is_at_rest { at_rest + 1 } else { 0 };
         }
     }

@@ -1,0 +1,228 @@
+//! Which fetches are made: one for a document however many requests wait for it, and none whose answer is known already.
+//!
+//! A fetch runs in a task that belongs to no client. Not for: making it (`fetch_task`), nor for what a request makes of its
+//! result (`gateway::fetch`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+use crate::cache::{Flights, Landed, Seat, Stored};
+use crate::clock::{Clock, Mono};
+use crate::instruments::{Instruments, Outcome};
+use crate::keys::ApplicationId;
+use crate::routes::{DocumentKey, Selection};
+use crate::upstream::Protected;
+
+use super::backend_status::BackendStatus;
+use super::cached::Documents;
+use super::fetch_priority::{FetchContext, FetchPriority};
+use super::fetch_task::{FetchError, FetchResult, FetchWorker};
+use super::known_models::KnownModels;
+use super::probe_turns::ProbeTurns;
+
+/// Why a request got no document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WaitError {
+    /// The fetch failed.
+    Fetch(FetchError),
+    /// The fetch takes longer than a request may wait.
+    TimedOut,
+    /// The fetch panicked; the panic was logged.
+    Aborted,
+}
+
+/// A fetch that was joined or started.
+struct JoinedFetch {
+    result: Landed<FetchResult>,
+    outcome: Outcome,
+}
+
+/// Which stored document makes a fetch unnecessary.
+#[derive(Clone, Copy)]
+enum Need {
+    /// One whose refresh is not due: another fetch may have ended since the cache was looked at.
+    Current,
+    /// None.
+    Confirmation,
+}
+
+/// Makes fetches, and remembers which are under way.
+pub struct Fetcher {
+    documents: Arc<Documents>,
+    worker: FetchWorker,
+    flights: Flights<FetchResult, FetchContext>,
+    turns: ProbeTurns,
+    tasks: TaskTracker,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+}
+
+impl Fetcher {
+    /// Fetches from `upstream` into `documents`.
+    pub(super) fn new(
+        documents: Arc<Documents>,
+        upstream: Protected,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let worker =
+            FetchWorker::new(Arc::clone(&documents), upstream, clock.clone(), Arc::clone(&instruments));
+        let (flights, turns, tasks) = Default::default();
+        Self { documents, worker, flights, turns, tasks, clock, instruments }
+    }
+
+    /// Refreshes an overdue document in the background, unless the backend answered about it a moment ago. While the circuit
+    /// breaker is open nothing is started: every request for a stale document comes here.
+    pub(crate) fn refresh(
+        self: &Arc<Self>,
+        key: &DocumentKey,
+        stored: &Stored,
+        priority: FetchPriority,
+        now: Mono,
+    ) {
+        if self.documents.may_revalidate(key, stored, now) && !self.worker.upstream().rests() {
+            drop(self.join_or_start(key, priority.without_waiting(), Need::Current));
+        }
+    }
+
+    /// Asks the backend about a document, current or not. Returns what is stored after that.
+    pub(super) async fn revalidate(self: &Arc<Self>, key: &DocumentKey) -> Option<Arc<Stored>> {
+        self.join_or_start(key, FetchPriority::BACKGROUND, Need::Confirmation).result.result().await?.ok()
+    }
+
+    /// Fetches a document for a request, which waits at most the fetch timeout. An unlisted model is fetched once more after
+    /// the list of models was refreshed.
+    pub(crate) async fn fetch(
+        self: &Arc<Self>,
+        key: &DocumentKey,
+        priority: FetchPriority,
+    ) -> Result<(Arc<Stored>, Outcome), WaitError> {
+        let deadline = self.clock.now().mono.plus(self.documents.retention().fetch_timeout);
+        let fetch =
+            |key: DocumentKey| self.join_or_start(&key, priority, Need::Current).by(deadline, &self.clock);
+        match fetch(key.clone()).await {
+            Err(WaitError::Fetch(FetchError::Unlisted)) => {}
+            ended => return ended,
+        }
+        let unlisted = Err(WaitError::Fetch(FetchError::Unlisted));
+        let refreshed = match KnownModels::newest(&self.documents) {
+            Some(list) if self.documents.may_revalidate(&list.key, &list.stored, self.clock.now().mono) => {
+                fetch(list.key).await.is_ok()
+            }
+            Some(_) => false,
+            None => match fetch(DocumentKey::list_of_models()).await {
+                Ok(_) => true,
+                Err(WaitError::Fetch(FetchError::NoSuchModel | FetchError::Unlisted)) => false,
+                // Without any list nothing is known of the model.
+                Err(error) => return Err(error),
+            },
+        };
+        if refreshed { fetch(key.clone()).await } else { unlisted }
+    }
+
+    /// Joins the fetch of a document that is under way, or starts one, unless its result is known without asking the backend:
+    /// it failed a moment ago, the stored document will do, or the model is not listed.
+    fn join_or_start(
+        self: &Arc<Self>,
+        key: &DocumentKey,
+        priority: FetchPriority,
+        need: Need,
+    ) -> JoinedFetch {
+        let (ticket, result) = match self.flights.board(key, priority.context()) {
+            Seat::Shared(result, context) => {
+                context.urgent.raise(priority.urgency);
+                return JoinedFetch { result, outcome: Outcome::Shared };
+            }
+            Seat::First(ticket, result) => (ticket, result),
+        };
+        let now = self.clock.now().mono;
+        let is_enough = |stored: &Stored| match need {
+            Need::Current => now < self.documents.due(key, stored),
+            Need::Confirmation => false,
+        };
+        let failed = self.worker.negative().get(key, now).map(Err);
+        let known = failed.or_else(|| match self.documents.get(key) {
+            Some(stored) => is_enough(&stored).then_some(Ok(stored)),
+            None => self.refuse_unlisted(key, priority.caller, now).map(Err),
+        });
+        if let Some(known) = known {
+            ticket.land(known);
+            return JoinedFetch { result, outcome: Outcome::Shared };
+        }
+        let fetcher = Arc::clone(self);
+        self.tasks.spawn(async move { fetcher.worker.run(ticket).await });
+        JoinedFetch { result, outcome: Outcome::Miss }
+    }
+
+    /// Why the backend is not asked about a document that was never stored, if its model is not listed.
+    fn refuse_unlisted(
+        &self,
+        key: &DocumentKey,
+        caller: Option<ApplicationId>,
+        now: Mono,
+    ) -> Option<FetchError> {
+        let id = key.id.as_ref()?;
+        let list = KnownModels::newest(&self.documents);
+        let is_listed = list.as_ref().and_then(|list| list.lists(id));
+        let is_current =
+            list.is_some_and(|list| !self.documents.may_revalidate(&list.key, &list.stored, now));
+        match is_listed {
+            Some(true) => None,
+            Some(false) if is_current && self.worker.upstream().lists_all_models() => {
+                Some(FetchError::NoSuchModel)
+            }
+            Some(false) | None => (!self.turns.take(caller, now)).then_some(FetchError::Unlisted),
+        }
+    }
+
+    /// Marks documents as overdue, or removes them with `hard`. Results of fetches under way are not stored.
+    pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        self.flights.forget(|key| selection.fits(key));
+        self.worker.negative().forget(|key| selection.fits(key));
+        self.documents.purge(selection, hard)
+    }
+
+    /// The backend has refreshed: documents confirmed before are outdated, and failures may not be repeated.
+    pub(super) fn outdate(&self, at: Mono) {
+        self.documents.schedule().saw_one(at);
+        self.instruments.refreshed();
+        self.worker.negative().forget(|_| true);
+    }
+
+    /// The backend's status.
+    pub fn status(&self) -> BackendStatus {
+        let now = self.clock.now();
+        let (last_success, last_failure) = self.worker.last().both();
+        let next_refresh = self.documents.expected_refresh(now);
+        BackendStatus {
+            address: self.worker.upstream().place(),
+            condition: self.worker.upstream().condition(),
+            last_failure,
+            last_success,
+            next_refresh,
+            overdue: next_refresh.map_or(Duration::ZERO, |at| now.wall.since(at)),
+        }
+    }
+
+    /// Drops what has expired, and updates the metrics of documents and backend.
+    pub(super) fn sweep(&self) {
+        let now = self.clock.now();
+        self.worker.negative().sweep(now.mono);
+        let (documents, bytes) = self.documents.sweep(now.mono);
+        self.instruments.larder(documents, bytes, self.flights.len());
+        self.instruments.upstream(self.worker.upstream().condition());
+        let expected = self.documents.expected_refresh(now).unwrap_or(now.wall);
+        self.instruments.next_refresh(now.wall.since(expected), expected.since(now.wall));
+    }
+}
+
+impl JoinedFetch {
+    /// Waits for the result until `deadline`.
+    async fn by(self, deadline: Mono, clock: &Clock) -> Result<(Arc<Stored>, Outcome), WaitError> {
+        let Self { result, outcome } = self;
+        let result = clock.until(deadline, result.result()).await.map_err(|_| WaitError::TimedOut)?;
+        Ok((result.ok_or(WaitError::Aborted)?.map_err(WaitError::Fetch)?, outcome))
+    }
+}

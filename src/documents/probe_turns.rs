@@ -1,0 +1,112 @@
+//! The right to ask the backend about a model that it has not listed: one request a second, callers in turn.
+//!
+//! Made-up model ids thereby cost the backend next to nothing, and one caller cannot use up the right of the others.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::Mono;
+use crate::keys::ApplicationId;
+
+/// The interval between two fetches of unlisted models.
+pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a refused caller keeps its turn without asking again. It is told to retry after one interval, and needs some
+/// time for that.
+const TURN_TTL: Duration = Duration::from_secs(2);
+/// The most callers that wait for their turn. Others have none, and may take one that is free.
+const MAX_WAITING: usize = 64;
+
+/// The turns of callers, in the order in which they were refused.
+#[derive(Debug, Default)]
+pub(super) struct ProbeTurns(Mutex<Turns>);
+
+#[derive(Debug, Default)]
+struct Turns {
+    free_from: Mono,
+    /// The caller that took the last turn.
+    last: Option<ApplicationId>,
+    /// Refused callers, oldest first, each with the time of its last request.
+    waiting: VecDeque<(ApplicationId, Mono)>,
+}
+
+impl ProbeTurns {
+    /// Takes the turn for a caller, if one is free and no other caller waits longer.
+    pub(super) fn take(&self, caller: Option<ApplicationId>, now: Mono) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(caller, now)
+    }
+}
+
+impl Turns {
+    fn take(&mut self, caller: Option<ApplicationId>, now: Mono) -> bool {
+        self.waiting.retain(|(_, asked)| now.since(*asked) <= TURN_TTL);
+        let place = self.waiting.iter().position(|(waiting, _)| Some(*waiting) == caller);
+        if self.free_from <= now && !self.is_behind_another(caller, place) {
+            place.and_then(|place| self.waiting.remove(place));
+            self.free_from = now.plus(PROBE_INTERVAL);
+            self.last = caller;
+            return true;
+        }
+        if let Some((_, asked)) = place.and_then(|place| self.waiting.get_mut(place)) {
+            *asked = now;
+        } else if self.waiting.len() < MAX_WAITING {
+            self.waiting.extend(caller.map(|caller| (caller, now)));
+        }
+        false
+    }
+
+    /// Whether another caller waits longer. The caller that took the last turn comes after all others.
+    fn is_behind_another(&self, caller: Option<ApplicationId>, place: Option<usize>) -> bool {
+        let took_last = |who: Option<ApplicationId>| who.is_some() && who == self.last;
+        let before_it = if took_last(caller) { None } else { place };
+        let mut before = self.waiting.iter().take(before_it.unwrap_or(self.waiting.len()));
+        before.any(|(other, _)| Some(*other) != caller && !took_last(Some(*other)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Mono {
+        Mono::from_nanos(millis * 1_000_000)
+    }
+
+    fn caller() -> Option<ApplicationId> {
+        ApplicationId::mint().ok()
+    }
+
+    #[test]
+    fn one_question_a_second_goes_out_whoever_asks() {
+        let (probes, one) = (ProbeTurns::default(), caller());
+        let taken = [0, 0, 999, 1_000, 1_001, 5_000, 5_999].map(|millis| probes.take(one, at(millis)));
+        assert_eq!(taken, [true, false, false, true, false, true, false]);
+    }
+
+    #[test]
+    fn callers_take_turns_however_often_one_of_them_asks() {
+        let (probes, greedy, patient) = (ProbeTurns::default(), caller(), caller());
+        let (mut of_greedy, mut of_patient) = (0, 0);
+        for millis in 0..20_000 {
+            of_greedy += u32::from(probes.take(greedy, at(millis)));
+            // It comes back a moment late each time.
+            if millis % 1_100 == 300 {
+                of_patient += u32::from(probes.take(patient, at(millis)));
+            }
+        }
+        assert!(of_patient >= 6 && of_greedy >= 6, "{of_patient} {of_greedy}");
+    }
+
+    #[test]
+    fn a_caller_who_does_not_come_back_loses_its_turn_and_the_memory_is_bounded() {
+        let (probes, one) = (ProbeTurns::default(), caller());
+        assert!(probes.take(one, at(0)));
+        for _ in 0..10_000 {
+            assert!(!probes.take(caller(), at(500)));
+        }
+        assert_eq!(probes.0.lock().unwrap().waiting.len(), MAX_WAITING);
+        assert!(!probes.take(one, at(2_500)), "others are first");
+        assert!(probes.take(one, at(2_501)), "they did not come back");
+        assert!(probes.0.lock().unwrap().waiting.is_empty());
+    }
+}

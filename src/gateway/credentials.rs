@@ -1,0 +1,176 @@
+//! The credentials of a request, read from its headers once.
+//!
+//! A key is sent in one of two headers, or in both if they agree. Not for: whether the key exists (`authenticate`).
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use smallvec::SmallVec;
+
+use crate::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
+
+use super::refusal::{Misplaced, Refusal};
+
+/// The header for keys alone. A static name is parsed once.
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// What the headers carry where keys are sent.
+#[derive(Debug)]
+pub(super) struct Credentials<'h> {
+    key: Result<Option<&'h str>, Refusal>,
+    /// The last word of each such header, key or not: none of them may be logged or sent on.
+    sent: SmallVec<[&'h str; 2]>,
+    /// Whether a scheme other than Bearer was used.
+    is_foreign_scheme: bool,
+}
+
+impl<'h> Credentials<'h> {
+    /// Reads them.
+    pub(super) fn of(headers: &'h HeaderMap) -> Self {
+        let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all(X_API_KEY));
+        let sent = values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last()).collect();
+        let scheme = scheme(headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default());
+        let is_foreign_scheme = !scheme.is_empty() && !is_bearer(scheme);
+        Self { key: presented(headers), sent, is_foreign_scheme }
+    }
+
+    /// The key, if one was sent: in either header, or the same in both.
+    pub(super) fn key(&self) -> Result<Option<&'h str>, Refusal> {
+        self.key.clone()
+    }
+
+    /// The beginning of the key, which may be shown to its owner.
+    pub(super) fn prefix(&self) -> &'h str {
+        self.key.as_ref().ok().copied().flatten().map_or("", shown_prefix)
+    }
+
+    /// Where the key may have been sent instead, if none was found; by the headers.
+    pub(super) fn misplaced(&self) -> Misplaced {
+        if self.is_foreign_scheme { Misplaced::Scheme } else { Misplaced::Nowhere }
+    }
+
+    /// Whether a text contains a key: one of our form, or what was sent where keys belong. Short values occur in many texts by
+    /// chance, so they must be the whole text.
+    pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
+        let is_in = |key: &&str| *key == text || (key.len() > SHOWN_CHARACTERS && text.contains(*key));
+        form.is_within(text) || self.sent.iter().any(is_in)
+    }
+}
+
+/// The key that was sent, if one was: in either header, or the same in both.
+fn presented(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let bearer = sole(headers.get_all(AUTHORIZATION).iter())?.map(bearer_token).transpose()?.flatten();
+    let plain = sole(headers.get_all(X_API_KEY).iter())?.map(text).transpose()?.filter(|key| !key.is_empty());
+    match (bearer, plain) {
+        (None, None) => Ok(None),
+        (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
+        (Some(one), Some(other)) if one == other => Ok(Some(one)),
+        (Some(_), Some(_)) => Err(Refusal::KeyInvalid),
+    }
+}
+
+fn sole<'h>(mut values: impl Iterator<Item = &'h HeaderValue>) -> Result<Option<&'h HeaderValue>, Refusal> {
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(Refusal::KeyInvalid),
+    }
+}
+
+fn text(value: &HeaderValue) -> Result<&str, Refusal> {
+    value.to_str().map(str::trim).map_err(|_| Refusal::KeyInvalid)
+}
+
+/// The token of the Bearer scheme. Another scheme, or no token, is no key.
+fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
+    // The scheme first: what another scheme carries is not read, whatever its bytes.
+    let scheme = scheme(value.as_bytes());
+    if !is_bearer(scheme) {
+        return Ok(None);
+    }
+    let token = text(value)?.get(scheme.len()..).unwrap_or_default().trim();
+    Ok((!token.is_empty()).then_some(token))
+}
+
+/// The scheme of credentials: all before the first blank.
+fn scheme(credentials: &[u8]) -> &[u8] {
+    let end = credentials.iter().position(|byte| b" \t".contains(byte));
+    credentials.get(..end.unwrap_or(credentials.len())).unwrap_or_default()
+}
+
+fn is_bearer(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"bearer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {
+        Credentials::of(headers).appear_in(text, form)
+    }
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        map
+    }
+
+    #[test]
+    fn every_spelling_of_one_key_is_one_key() {
+        for pairs in [
+            &[("authorization", "Bearer k1")][..],
+            &[("authorization", "bearer  k1")],
+            &[("authorization", "BEARER\tk1")],
+            &[("x-api-key", "k1")],
+            &[("authorization", "Bearer k1"), ("x-api-key", "k1")],
+            &[("authorization", "Basic dTpw"), ("x-api-key", "k1")],
+            &[("authorization", "Bearer"), ("x-api-key", "k1")],
+            &[("authorization", "Basic \u{e9}"), ("x-api-key", "k1")],
+        ] {
+            assert_eq!(Credentials::of(&headers(pairs)).key(), Ok(Some("k1")), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_a_text_is_noticed_if_it_has_our_form_or_was_sent() {
+        let form = KeyForm::new("sg_live", true);
+        let (ours, foreign) = (form.mint().unwrap(), "tp_1234567890abcdef");
+        assert!(has_a_key(&format!("x-{}", ours.expose()), &headers(&[]), &form));
+        for sent in [
+            &[("authorization", "Bearer tp_1234567890abcdef")][..],
+            &[("authorization", "Basic tp_1234567890abcdef")],
+            &[("x-api-key", "tp_1234567890abcdef"), ("authorization", "Bearer other")],
+            &[("x-api-key", "other"), ("x-api-key", "tp_1234567890abcdef")],
+        ] {
+            for text in [foreign, "x-tp_1234567890abcdef.1"] {
+                assert!(has_a_key(text, &headers(sent), &form), "{text} {sent:?}");
+            }
+            assert!(!has_a_key("atlas", &headers(sent), &form), "{sent:?}");
+        }
+        // Without having been sent as one it is any text, and a text of a few letters is no key.
+        assert!(!has_a_key(foreign, &headers(&[]), &form));
+        assert!(!has_a_key("atlas", &headers(&[("x-api-key", "a")]), &form));
+        assert!(has_a_key("a", &headers(&[("x-api-key", "a")]), &form));
+    }
+
+    #[test]
+    fn two_keys_or_a_header_twice_is_an_invalid_key_and_another_scheme_is_none() {
+        for pairs in [
+            &[("authorization", "Bearer k1"), ("x-api-key", "k2")][..],
+            &[("authorization", "Bearer k1"), ("authorization", "Bearer k1")],
+            &[("x-api-key", "k1"), ("x-api-key", "k1")],
+            &[("x-api-key", "k\u{e9}")],
+        ] {
+            assert_eq!(Credentials::of(&headers(pairs)).key(), Err(Refusal::KeyInvalid), "{pairs:?}");
+        }
+        for pairs in [
+            &[][..],
+            &[("authorization", "Basic dTpw")],
+            &[("authorization", "Bearer ")],
+            &[("x-api-key", "")],
+        ] {
+            assert_eq!(Credentials::of(&headers(pairs)).key(), Ok(None), "{pairs:?}");
+        }
+    }
+}
