@@ -54,6 +54,7 @@ mod faults;
 mod forwarded;
 mod framing;
 mod freshness;
+mod grace_at_stops;
 mod handover;
 mod http2;
 mod inside;
