@@ -101,6 +101,7 @@ mod settings_side;
 mod shell;
 mod side_port;
 mod sigterm;
+mod slow_clients;
 mod standing;
 mod strangers;
 mod supervisor;
