@@ -1,7 +1,7 @@
 //! The directory that holds all state: one process at a time, for its owner only.
 
 use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,9 @@ pub const SOCKET: &str = "scoregate.sock";
 /// The name of the shelf in it.
 pub const DOCUMENTS: &str = "documents";
 const LOCK: &str = "scoregate.lock";
+/// What a lock says in a directory that has not held a store yet. The store empties the file when it is opened; older versions
+/// wrote nothing.
+const NO_STORE_YET: &[u8] = b"This directory has held no scoregate store yet.\n";
 
 /// Another process holds the directory.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +46,7 @@ impl DataDir {
             .mode(0o700)
             .create(path)
             .with_context(|| format!("the data directory {shown} cannot be made"))?;
-        let lock =
-            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path.join(LOCK));
+        let lock = lock_file(&path.join(LOCK));
         let lock = lock.with_context(|| format!("the data directory {shown} cannot be written"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, socket: false }),
@@ -77,6 +79,21 @@ impl DataDir {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         self.socket = true;
         Ok(listener)
+    }
+}
+
+/// The lock's file. A new one says that the directory has held no store.
+fn lock_file(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+        Ok(mut file) => {
+            file.write_all(NO_STORE_YET)?;
+            file.sync_all()?;
+            Ok(file)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+        }
+        Err(error) => Err(error),
     }
 }
 

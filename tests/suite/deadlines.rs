@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt as _;
+
 use crate::backend::{Act, Received};
 use crate::client::Connection;
 use crate::world::{World, good};
@@ -127,6 +129,34 @@ async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
         answers += 1;
     }
     assert!(answers < 4_000, "all of it was answered");
+}
+
+#[tokio::test]
+async fn whoever_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
+    let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(world.address()).await.unwrap();
+    stream.write_all(&b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200)).await.unwrap();
+    // All buffers are full when no further answer begins. Until then no time passes.
+    let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
+    let (mut begun, mut looks) = (0, 0);
+    while begun == 0 || looks < 50 {
+        let now = world.counted(pages).await;
+        looks = if now == begun { looks + 1 } else { 0 };
+        begun = now;
+    }
+    assert!(begun < 200, "all of it was answered");
+    let mut seconds = 0;
+    while world.counted("scoregate_connections").await > 0 {
+        let mut byte = [0];
+        // Once it is cut off there may be nothing to read.
+        drop(stream.try_read(&mut byte));
+        world.pass(SECOND);
+        seconds += 1;
+    }
+    assert_eq!(world.ended("unread").await, 1);
+    assert!((20..25).contains(&seconds), "{seconds} s");
 }
 
 #[tokio::test]

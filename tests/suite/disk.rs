@@ -19,6 +19,12 @@ pub enum Order {
     FailWrites,
     /// Nothing can be written, because there is no room.
     NoRoom,
+    /// Nothing can be written, the file of units owed included.
+    FailWritesAndOwed,
+    /// Every sync fails, that of the file of units owed included; what is written arrives.
+    FailSyncsAndOwed,
+    /// The store cannot be written, and the program dies in the middle of the file of units owed.
+    TearOwed,
     /// The program dies before this sync.
     KillBeforeSync(u32),
     /// The program dies after this sync, before it hears of it.
@@ -36,6 +42,9 @@ impl Order {
             Self::FailSyncs => "eio-sync".into(),
             Self::FailWrites => "eio-write".into(),
             Self::NoRoom => "enospc".into(),
+            Self::FailWritesAndOwed => "eio-write-owed".into(),
+            Self::FailSyncsAndOwed => "eio-sync-owed".into(),
+            Self::TearOwed => "torn-write-owed".into(),
             Self::KillBeforeSync(at) => format!("kill-before-sync {at}"),
             Self::KillAfterSync(at) => format!("kill-after-sync {at}"),
             Self::KillBeforeWrite(at) => format!("kill-before-write {at}"),

@@ -1,8 +1,9 @@
 /* A disk that fails on command: put before the program by LD_PRELOAD, built by `disk.rs`.
  *
- * What the program does to the store, the archive of runs and their logs passes through here; orders come from the
+ * What the program does to the store, the archive of runs, their logs and the file of units owed passes through here; orders come from the
  * file that FAILING_DISK_ORDERS names, read again at every call: "3 torn-write 2" is the third order, for the second
- * write from now on. None, an empty file or a word not known here: everything passes.
+ * write from now on. None, an empty file or a word not known here: everything passes. Words that end in "-owed" are also
+ * for the file of units owed: "torn-write-owed" ends the program within a write of it, and fails all of the store's.
  *
  * Limits: what was written stays written, as after the death of a process; the loss of what was never synced, as after
  * a power cut, is not acted out. "enospc" refuses overwriting too, as a file system that copies on write does. What is
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 enum call { WRITE, SYNC, RESIZE };
+enum file { OTHER, STORE, OWED };
 enum fate { PASS, FAIL, HALF, WHOLE };
 
 struct order {
@@ -49,14 +51,16 @@ static ssize_t written_at(int fd, const void *bytes, size_t count, off64_t at) {
     return call(fd, bytes, count, at);
 }
 
-static int is_the_store(int fd) {
+static enum file file_of(int fd) {
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length < 0)
-        return 0;
+        return OTHER;
     path[length] = 0;
-    return (strstr(path, "scoregate.db") || strstr(path, "runs.db")) && !strstr(path, ".db-shm");
+    if (strstr(path, "scoregate.owed"))
+        return OWED;
+    return (strstr(path, "scoregate.db") || strstr(path, "runs.db")) && !strstr(path, ".db-shm") ? STORE : OTHER;
 }
 
 static struct order read_order(void) {
@@ -79,16 +83,34 @@ static void die(void) {
         pause();
 }
 
+/* What becomes of a call on the file of units owed. The other orders leave it alone. */
+static enum fate decide_owed(const struct order *order, enum call call) {
+    if (call == WRITE && !strcmp(order->word, "torn-write-owed"))
+        return HALF;
+    int is_ordered = !strcmp(order->word, call == SYNC ? "eio-sync-owed" : "eio-write-owed");
+    if (is_ordered)
+        errno = EIO;
+    return is_ordered ? FAIL : PASS;
+}
+
+static int begins(const char *word, const char *head) { return !strncmp(word, head, strlen(head)); }
+
 /* What becomes of a call: it goes on, it fails with the error in errno, it dies with half of its work done, or with
  * all of it. A death before the call happens here. */
 static enum fate decide(int fd, enum call call) {
     int saved = errno;
-    if (!is_the_store(fd)) {
+    enum file file = file_of(fd);
+    if (file == OTHER) {
         errno = saved;
         return PASS;
     }
     pthread_mutex_lock(&turn);
     struct order order = read_order();
+    if (file == OWED) {
+        pthread_mutex_unlock(&turn);
+        errno = saved;
+        return decide_owed(&order, call);
+    }
     if (order.number != order_seen) {
         order_seen = order.number;
         writes = syncs = 0;
@@ -102,7 +124,9 @@ static enum fate decide(int fd, enum call call) {
         fate = HALF;
     if (is_sync && !strcmp(order.word, "kill-after-sync"))
         fate = WHOLE;
-    if (!strcmp(order.word, call == SYNC ? "eio-sync" : "eio-write"))
+    if (begins(order.word, call == SYNC ? "eio-sync" : "eio-write"))
+        fate = FAIL, errno = EIO;
+    if (call == WRITE && !strcmp(order.word, "torn-write-owed"))
         fate = FAIL, errno = EIO;
     if (call != SYNC && !strcmp(order.word, "enospc"))
         fate = FAIL, errno = ENOSPC;

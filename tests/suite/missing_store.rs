@@ -13,6 +13,8 @@ use crate::shell::{BUILT_IN, Keys, Program, run};
 use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
+/// The file that a process locks for as long as it holds a data directory.
+const LOCK: &str = "scoregate.lock";
 /// So long a loss may go unnoticed.
 const NOTICED: Duration = Duration::from_secs(5);
 
@@ -61,6 +63,82 @@ fn a_missing_store_is_refused_in_a_directory_that_an_older_version_wrote() {
     fs::write(documents.join("one"), "a stored document").unwrap();
     let refused = refused(directory.path());
     assert!(refused.err.contains("`documents` shows that there was one"), "{}", refused.err);
+}
+
+/// A data directory as an older version left it after a stop: a store and an empty lock, and nothing else.
+fn of_an_older_version(path: &Path) {
+    Keys(path).create("pro");
+    let running = Program::serve(path, &BUILT_IN);
+    running.public();
+    running.stop().with(0);
+    fs::write(path.join(LOCK), "").unwrap();
+    let left: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for one in left {
+        if one.is_dir() {
+            fs::remove_dir_all(one).unwrap();
+        } else if one != store(path) && one != path.join(LOCK) {
+            fs::remove_file(one).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_missing_store_is_refused_where_an_older_version_left_nothing_but_its_lock() {
+    for is_killed in [false, true] {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path();
+        of_an_older_version(path);
+        if is_killed {
+            // What a killed server leaves.
+            drop(std::os::unix::net::UnixListener::bind(path.join("scoregate.sock")).unwrap());
+        }
+        fs::remove_file(store(path)).unwrap();
+        // Twice: a refused start takes no trace along.
+        for _ in 0..2 {
+            let refused = refused(path);
+            assert!(refused.err.contains("`scoregate.lock` shows that there was one"), "{}", refused.err);
+            assert!(refused.err.contains("scoregate store new --data-dir"), "{}", refused.err);
+        }
+        assert!(!store(path).exists());
+        run(&["store", "new", "--data-dir", path.to_str().unwrap()]).with(0);
+        let running = Program::serve(path, &BUILT_IN);
+        running.public();
+        running.stop().with(0);
+    }
+}
+
+#[test]
+fn a_store_removed_with_everything_of_its_name_is_refused_at_the_start() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path();
+    Keys(path).create("pro");
+    let running = Program::serve(path, &BUILT_IN);
+    running.public();
+    running.stop().with(0);
+    for entry in fs::read_dir(path).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with(Embedded::FILE_NAME) {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    fs::remove_dir_all(path.join("documents")).unwrap();
+    let refused = refused(path);
+    assert!(refused.err.contains("`scoregate.lock` shows that there was one"), "{}", refused.err);
+}
+
+#[test]
+fn a_first_start_that_fails_before_it_makes_a_store_does_not_count_as_one() {
+    let directory = TempDir::new().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let arguments = ["serve", "--listen", &address, "--admin-listen", "127.0.0.1:0", "--data-dir"];
+    let failed = Program::start(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat(), &BUILT_IN);
+    assert_eq!(failed.ports_if_any(), None);
+    let (failed, _) = failed.end();
+    assert!(failed.err.contains("cannot be opened"), "{}", failed.err);
+    assert!(directory.path().join(LOCK).exists() && !store(directory.path()).exists());
+    let running = Program::serve(directory.path(), &BUILT_IN);
+    running.public();
+    running.stop().with(0);
 }
 
 fn another() -> NewApplication {

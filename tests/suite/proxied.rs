@@ -108,3 +108,51 @@ async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_
     assert!(are_answered(8).await);
     assert!(!are_answered(8).await, "its proxy is trusted, and it is not");
 }
+
+/// Opens a connection behind this header and asks. Whether it is answered, and the connection.
+async fn holds(world: &World, header: &[u8]) -> (bool, Connection) {
+    let mut connection = Connection::open(world.address()).await;
+    connection.write(&[header, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
+    let is_answered = connection.read(false).await.is_some_and(|answer| answer.status == 200);
+    (is_answered, connection)
+}
+
+#[tokio::test]
+async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_third_is_refused() {
+    // The proxy is also listed for the header of HTTP, as most are: that exempts itself, and none of its clients.
+    let settings = "proxies.protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\"]\n\
+        server.max_connections_per_address = 2";
+    let world = World::with(settings, good).await;
+    let text = |client: u8| format!("PROXY TCP4 192.0.2.{client} 127.0.0.1 4000 8080\r\n").into_bytes();
+    let mut held = Vec::new();
+    for client in 1..=200 {
+        for header in [binary([192, 0, 2, client]), text(client)] {
+            let (is_answered, connection) = holds(&world, &header).await;
+            assert!(is_answered, "client {client}");
+            held.push(connection);
+        }
+        assert!(!holds(&world, &binary([192, 0, 2, client])).await.0, "client {client} has two already");
+    }
+    assert_eq!((held.len(), world.ended("refused").await), (400, 200));
+    // One address that opens many gets its two, and takes none from the others.
+    let mut answered = 0;
+    for _ in 0..100 {
+        let (is_answered, connection) = holds(&world, &binary([198, 51, 100, 1])).await;
+        answered += u32::from(is_answered);
+        held.push(connection);
+    }
+    assert_eq!((answered, world.ended("refused").await), (2, 298));
+    assert!(holds(&world, &binary([198, 51, 100, 2])).await.0);
+    // Addresses of one IPv6 network share its places.
+    for (host, is_answered) in [(1, true), (2, true), (3, false)] {
+        let (answered, connection) =
+            holds(&world, format!("PROXY TCP6 2001:db8::{host} ::1 1 2\r\n").as_bytes()).await;
+        assert_eq!(answered, is_answered, "2001:db8::{host}");
+        held.push(connection);
+    }
+    // A place is free again when its connection ends.
+    let before = world.ended("done").await;
+    drop(held.swap_remove(0));
+    world.reaches("scoregate_connections_total{closed=\"done\"}", before + 1).await;
+    assert!(holds(&world, &binary([192, 0, 2, 1])).await.0);
+}

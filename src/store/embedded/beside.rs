@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::clock::Wall;
-use crate::store::StoreError;
+use crate::store::{OwedFile, StoreError};
 
 /// The log of what is committed and not yet in the file.
 pub(super) const LOG: &str = "-wal";
@@ -26,8 +26,13 @@ pub(super) const ASIDE: &str = ".aside-";
 const UPGRADED: &str = ".bak";
 /// Shows that the directory has held a store. Made at the first start on a store, before the store is used.
 const MARKER: &str = ".created";
+/// When the last backup was made: one line, the instant as RFC 3339.
+pub(super) const LAST_BACKUP: &str = "last-backup";
 /// The directory of stored documents, which a server makes once its store is open.
 const DOCUMENTS: &str = "documents";
+/// The lock of the directory, which every version has left there. It is empty from the first store on; in a directory that
+/// has held none, it holds a line.
+const DIRECTORY_LOCK: &str = "scoregate.lock";
 
 /// How a backup begins.
 pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
@@ -75,8 +80,9 @@ pub(super) fn that_go_on(path: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Leaves a durable mark beside the store: from now on a missing file is an error.
+/// Leaves durable marks beside the store: from now on a missing file is an error.
 pub(super) fn mark(path: &Path) -> io::Result<()> {
+    empty_lock(&path.with_file_name(DIRECTORY_LOCK))?;
     let marker = beside(path, MARKER);
     match new_private_file(&marker) {
         Ok(mut file) => {
@@ -86,6 +92,15 @@ pub(super) fn mark(path: &Path) -> io::Result<()> {
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// Empties the lock of the directory, if there is one that holds anything.
+fn empty_lock(lock: &Path) -> io::Result<()> {
+    match fs::metadata(lock) {
+        Ok(found) if found.len() > 0 => OpenOptions::new().write(true).truncate(true).open(lock)?.sync_all(),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -104,6 +119,11 @@ pub(super) fn traces(path: &Path) -> Vec<PathBuf> {
     found.extend(has_log.then_some(log));
     found.extend(has_marker.then_some(marker));
     found.extend(has_documents.then_some(documents));
+    let beside_any_store = [OwedFile::NAME, LAST_BACKUP].map(|name| path.with_file_name(name));
+    found.extend(beside_any_store.into_iter().filter(|other| other.exists()));
+    let lock = path.with_file_name(DIRECTORY_LOCK);
+    let has_empty_lock = fs::metadata(&lock).is_ok_and(|found| found.len() == 0);
+    found.extend(has_empty_lock.then_some(lock));
     found
 }
 

@@ -10,7 +10,7 @@ mod fair;
 mod floods;
 mod heads;
 mod room;
-mod unread;
+pub mod unread;
 pub mod visit;
 
 use std::net::SocketAddr;

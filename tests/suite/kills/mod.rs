@@ -217,9 +217,7 @@ impl Story {
     /// Holds all of it against the promise, and answers what each life that served lost, of each patron's day.
     fn judge(&self, size: &Size) -> Vec<Vec<u32>> {
         let seed = self.seed;
-        for life in &self.lives {
-            assert!(life.start.is_none_or(|start| start < size.start), "{:?} for a start", life.start);
-        }
+        let starts: Vec<Duration> = self.lives.iter().filter_map(|life| life.start).collect();
         let served: Vec<&Life> = self.lives.iter().filter(|life| !life.left.is_empty()).collect();
         assert!(served.len() < self.lives.len(), "no crash point lay before the program served");
         let mut lost = Vec::new();
@@ -242,6 +240,7 @@ impl Story {
             let most = u32::try_from(lost.len()).unwrap() * patron.lease(patron.quota) + unheard;
             assert!(patron.quota - delivered <= most, "{delivered} of {}, seed {seed}", patron.quota);
         }
+        assert!(starts.iter().all(|start| *start < size.start), "so long for the starts: {starts:?}");
         lost
     }
 

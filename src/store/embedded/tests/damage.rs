@@ -137,11 +137,15 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
     let refused = opened(filled.directory.path(), b"").unwrap_err();
     assert!(refused.to_string().contains("it is empty"), "{refused}");
     let aside = "scoregate.db.aside-2026-11-21T120000Z";
-    for trace in ["scoregate.db-wal", "scoregate.db.v1.bak", aside, "scoregate.db.created", "documents/one"] {
+    let beside_it = ["scoregate.owed", "last-backup", "scoregate.lock"];
+    let of_its_name =
+        ["scoregate.db-wal", "scoregate.db.v1.bak", aside, "scoregate.db.created", "documents/one"];
+    for trace in of_its_name.into_iter().chain(beside_it) {
         let directory = TempDir::new().unwrap();
         let (left, named) = (directory.path().join(trace), trace.split('/').next().unwrap());
         fs::create_dir_all(left.parent().unwrap()).unwrap();
-        fs::write(left, "SQLite format 3\0").unwrap();
+        // A lock that holds a line is one of a directory without a store.
+        fs::write(left, if trace == "scoregate.lock" { "" } else { "SQLite format 3\0" }).unwrap();
         let refused = refusal(directory.path());
         let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
         assert!(reason.contains(named), "{reason}");

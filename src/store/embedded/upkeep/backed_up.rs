@@ -7,11 +7,9 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::super::beside::{HALF, beside, remove, sync_directory};
+use super::super::beside::{HALF, LAST_BACKUP as FILE, beside, remove, sync_directory};
 use crate::clock::Wall;
 
-/// The file in the data directory. It holds one line: the instant, as RFC 3339.
-const FILE: &str = "last-backup";
 /// An operator may run the backup as another user than the server's. The directory itself is private.
 const MODE: u32 = 0o644;
 

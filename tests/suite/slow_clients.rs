@@ -1,0 +1,309 @@
+//! Clients of HTTP/1.1 that are slow on purpose, on TCP and on TLS, against the real program with its default deadlines:
+//! they send a head slowly, send a body slowly, read nothing, or read a byte now and then. All are closed in time, and
+//! other callers are answered at once.
+//!
+//! Small in every run; `SCOREGATE_FULL=1` plays 900 of each kind and leaves a dated page in `tests/results/`. Run that
+//! with `--test-threads=1`, so that the figures are those of one attack.
+
+#![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::client::TlsStream;
+
+use crate::http2::unread::{Goal, program};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How many attack at once in each way: on TCP, on TLS, and on either in full.
+const SMALL: [u32; 2] = [200, 50];
+const FULL: u32 = 900;
+/// How many of each kind open their connections at once.
+const OPENING_AT_ONCE: usize = 50;
+
+/// Whether everything is played at its full size.
+pub fn is_full() -> bool {
+    std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1")
+}
+
+/// In which way a client is slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slow {
+    Head,
+    Body,
+    /// Asks for 200 large pages and reads nothing.
+    NeverReads,
+    /// The same, and reads so many bytes a second.
+    Drips(usize),
+}
+
+impl Slow {
+    fn opening(self) -> Vec<u8> {
+        let page = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n";
+        match self {
+            Self::Head => "GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-Slow: ".into(),
+            Self::Body => "POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n".into(),
+            Self::NeverReads | Self::Drips(_) => page.repeat(200).into(),
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Head => "head, a byte a second".into(),
+            Self::Body => "body, a byte a second".into(),
+            Self::NeverReads => "never reads".into(),
+            Self::Drips(bytes) => format!("reads {bytes} B/s"),
+        }
+    }
+
+    /// A head has 9 s from its connection on, and what is read 20 s for each 8 KiB. The rest is for a busy machine.
+    fn limit(self) -> Duration {
+        match self {
+            Self::Head | Self::Body if is_full() => 11 * SECOND,
+            Self::Head | Self::Body => 10 * SECOND,
+            Self::NeverReads | Self::Drips(_) => 30 * SECOND,
+        }
+    }
+}
+
+/// An attacker's connection, whose kernel takes as little as it may.
+enum Line {
+    Plain(TcpStream),
+    Secure(Box<TlsStream<TcpStream>>),
+}
+
+impl Line {
+    async fn open(goal: &Goal, from: u8) -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(4_096)?;
+        socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)), 0))?;
+        let stream = socket.connect(goal.address).await?;
+        let Some(tls) = goal.tls_of_http1() else { return Ok(Self::Plain(stream)) };
+        let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
+        Ok(Self::Secure(Box::new(tls.connect(name, stream).await?)))
+    }
+
+    fn tcp(&mut self) -> &mut TcpStream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Secure(stream) => stream.get_mut().0,
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.write_all(bytes).await,
+            Self::Secure(stream) => {
+                stream.write_all(bytes).await?;
+                stream.flush().await
+            }
+        }
+    }
+
+    /// Reads until the other side closes.
+    async fn read_to_the_end(&mut self) {
+        let mut chunk = [0; 1_024];
+        while !matches!(self.tcp().read(&mut chunk).await, Ok(0) | Err(_)) {}
+    }
+
+    /// Reads at most so many bytes of those that are there. Whether the other side has not closed.
+    fn reads(&mut self, bytes: usize) -> bool {
+        let mut chunk = vec![0; bytes];
+        match self.tcp().try_read(&mut chunk) {
+            Ok(0) => false,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            // What arrived before the end is still there to be read after it.
+            Ok(_) => self.tcp().take_error().is_ok_and(|error| error.is_none()),
+        }
+    }
+
+    /// Does for a second what makes it slow. Whether the other side has not closed.
+    async fn lives_a_second(&mut self, slow: Slow, clock: &Clock) -> bool {
+        let is_open = match slow {
+            Slow::Drips(bytes) => self.reads(bytes),
+            Slow::Head | Slow::Body | Slow::NeverReads => self.write(b"x").await.is_ok(),
+        };
+        if is_open && matches!(slow, Slow::Head | Slow::Body) {
+            return tokio::select! { () = self.read_to_the_end() => false, () = clock.sleep(SECOND) => true };
+        }
+        clock.sleep(SECOND).await;
+        is_open
+    }
+}
+
+/// How long the longest of so many at once lasted, from its connection on.
+async fn longest(goal: &Goal, count: u32, from: u8, slow: Slow) -> Duration {
+    let opening = Arc::new(Semaphore::new(OPENING_AT_ONCE));
+    let attackers = (0..count).map(|_| {
+        let (goal, opening) = (goal.clone(), Arc::clone(&opening));
+        tokio::spawn(async move {
+            let clock = Clock::system();
+            let turn = opening.acquire().await.unwrap();
+            let mut line = Line::open(&goal, from).await.unwrap();
+            drop(turn);
+            let begun = clock.mono();
+            if line.write(&slow.opening()).await.is_ok() {
+                while line.lives_a_second(slow, &clock).await {}
+            }
+            clock.mono().since(begun)
+        })
+    });
+    let mut longest = Duration::ZERO;
+    for attacker in attackers.collect::<Vec<_>>() {
+        longest = longest.max(attacker.await.unwrap());
+    }
+    longest
+}
+
+/// Asks again and again, each time on a connection of its own, until it is over: how often, and the longest that an
+/// answer took.
+async fn bystander(goal: Goal, over: Arc<AtomicBool>) -> (u32, Duration) {
+    let (clock, mut answers, mut longest) = (Clock::system(), 0, Duration::ZERO);
+    while !over.load(Ordering::Relaxed) {
+        longest = longest.max(goal.probe(&clock).await);
+        answers += 1;
+        clock.sleep(SECOND / 20).await;
+    }
+    (answers, longest)
+}
+
+fn count(is_secure: bool) -> u32 {
+    if is_full() { FULL } else { SMALL[usize::from(is_secure)] }
+}
+
+async fn all_at_once(is_secure: bool) {
+    let directory = TempDir::new().unwrap();
+    let (program, goal) = program(directory.path(), 10_000, is_secure);
+    let count = count(is_secure);
+    let before = program.resident() >> 20;
+    let over = Arc::new(AtomicBool::new(false));
+    let others = tokio::spawn(bystander(goal.clone(), Arc::clone(&over)));
+    let [head, body, never] = [Slow::Head, Slow::Body, Slow::NeverReads];
+    let lasted = tokio::join!(
+        longest(&goal, count, 1, head),
+        longest(&goal, count, 2, body),
+        longest(&goal, count, 3, never),
+    );
+    over.store(true, Ordering::Relaxed);
+    let (answers, longest_answer) = others.await.unwrap();
+    let transport = if is_secure { "TLS" } else { "TCP" };
+    let lasted = [(head, lasted.0), (body, lasted.1), (never, lasted.2)];
+    for (slow, lasted) in lasted {
+        told(transport, count, slow, lasted);
+    }
+    let row = format!(
+        "| {transport} | {} | {answers} | {} ms | {before} MB | {} MB |",
+        3 * count,
+        longest_answer.as_millis(),
+        program.most_resident() >> 20
+    );
+    println!("{row}");
+    record(Part::Others, row);
+    for (slow, lasted) in lasted {
+        assert!(lasted < slow.limit(), "{transport}: {slow:?} lasted {lasted:?}");
+    }
+    assert!(longest_answer < SECOND, "{transport}: {longest_answer:?}");
+    assert_eq!(program.stop().code, Some(0));
+}
+
+fn told(transport: &str, count: u32, slow: Slow, lasted: Duration) {
+    let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.words(), lasted.as_secs_f64());
+    println!("{row}");
+    record(Part::Ends, row);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_clients_on_tcp_are_cut_off_in_time_and_nobody_else_notices() {
+    all_at_once(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_clients_on_tls_are_cut_off_in_time_and_nobody_else_notices() {
+    all_at_once(true).await;
+}
+
+/// Readers that take less than 8 KiB in 20 s.
+async fn drips(is_secure: bool) {
+    let directory = TempDir::new().unwrap();
+    let (program, goal) = program(directory.path(), 10_000, is_secure);
+    let transport = if is_secure { "TLS" } else { "TCP" };
+    let ([one, some, more], many) = ([1, 100, 350].map(Slow::Drips), count(is_secure));
+    let lasted =
+        tokio::join!(longest(&goal, many, 1, one), longest(&goal, 1, 2, some), longest(&goal, 1, 3, more));
+    for (count, slow, lasted) in [(many, one, lasted.0), (1, some, lasted.1), (1, more, lasted.2)] {
+        told(transport, count, slow, lasted);
+        assert!(lasted < slow.limit(), "{transport}: {slow:?} lasted {lasted:?}");
+    }
+    assert_eq!(program.stop().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_clients_that_read_a_few_bytes_a_second_on_tcp_hold_no_place_for_30_seconds() {
+    drips(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_place_for_30_seconds() {
+    drips(true).await;
+}
+
+/// A table of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// When slow clients were closed.
+    Ends,
+    /// What others met meanwhile.
+    Others,
+    /// What clients of HTTP/2 that read nothing cost.
+    Memory,
+}
+
+/// Leaves a row on the page in `tests/results/`, if everything is played at its full size.
+pub fn record(part: Part, row: String) {
+    static ROWS: Mutex<Vec<(Part, String)>> = Mutex::new(Vec::new());
+    if !is_full() {
+        return;
+    }
+    let mut rows = ROWS.lock().unwrap();
+    rows.push((part, row));
+    let day = Clock::system().now().wall.day();
+    let cores = std::thread::available_parallelism().unwrap();
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let mut page = format!(
+        "# Clients that are slow on purpose, {day}\n\n\
+         `SCOREGATE_FULL=1 cargo test --release --test suite -- --test-threads=1 slow_clients:: http2_eight_hundred over_tls_cost`: the \
+         {build} build of the program with its default deadlines, {cores} cores shared with its clients.\n"
+    );
+    for (part, head) in [
+        (
+            Part::Ends,
+            "Clients of HTTP/1.1: the first three kinds at once, then the readers\n\n| Transport | Connections | Kind | Longest lasted |\n|---|---:|---|---:|",
+        ),
+        (
+            Part::Others,
+            "Another caller meanwhile\n\n| Transport | Slow connections | Its requests | Longest answer | Memory before | At most |\n|---|---:|---:|---:|---:|---:|",
+        ),
+        (
+            Part::Memory,
+            "HTTP/2 clients without a key and without a window\n\n| Transport | Requests | Memory before | During | At most | After | Each during | Each at most | Longest lasted |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        ),
+    ] {
+        writeln!(page, "\n## {head}").unwrap();
+        for (_, row) in rows.iter().filter(|(of, _)| *of == part) {
+            writeln!(page, "{row}").unwrap();
+        }
+    }
+    let name = format!("tests/results/{day}-slow-clients.md");
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+}
