@@ -234,7 +234,7 @@ fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam>
     let mut found = None;
     for pair in raw.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if decode(name, true).as_deref() != Some(param.name()) {
+        if !is_spelled(name, param.name()) {
             continue;
         }
         let Some(value) = decode(value, true) else {
@@ -245,6 +245,11 @@ fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam>
         }
     }
     Ok(found)
+}
+
+/// Whether a name in a query means this one. Escapes only make it longer.
+fn is_spelled(raw: &str, name: &str) -> bool {
+    raw == name || (raw.len() > name.len() && decode(raw, true).as_deref() == Some(name))
 }
 
 impl Query {
