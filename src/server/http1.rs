@@ -54,7 +54,9 @@ where
             let has_body = !body.is_end_stream();
             let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
             let is_the_last = pulse.answered();
-            if response.headers().contains_key(CONNECTION) {
+            let is_refused = response.status().as_u16() >= 400;
+            // Only refusals end their connection.
+            if is_refused && response.headers().contains_key(CONNECTION) {
                 broke_off.store(true, Ordering::Relaxed);
             } else if is_the_last {
                 response.headers_mut().insert(CONNECTION, CLOSE);

@@ -17,9 +17,21 @@ impl<S> Rewound<S> {
     pub(super) fn new(read_already: Bytes, stream: S) -> Self {
         Self { read_already, stream }
     }
+
+    /// Once for a connection, so apart from what each read does.
+    #[cold]
+    fn give(&mut self, buffer: &mut ReadBuf<'_>) {
+        let length = self.read_already.len().min(buffer.remaining());
+        buffer.put_slice(self.read_already.get(..length).unwrap_or_default());
+        self.read_already.advance(length);
+        if self.read_already.is_empty() {
+            self.read_already = Bytes::new(); // an empty rest would keep all of it in memory
+        }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
+    #[inline]
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -28,12 +40,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
         if self.read_already.is_empty() {
             return Pin::new(&mut self.stream).poll_read(cx, buffer);
         }
-        let length = self.read_already.len().min(buffer.remaining());
-        buffer.put_slice(self.read_already.get(..length).unwrap_or_default());
-        self.read_already.advance(length);
-        if self.read_already.is_empty() {
-            self.read_already = Bytes::new(); // an empty rest would keep all of it in memory
-        }
+        self.give(buffer);
         Poll::Ready(Ok(()))
     }
 }
