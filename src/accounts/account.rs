@@ -117,7 +117,13 @@ impl Account {
     /// What is left of the minute and of the day, and under `rule`: one step for all headers of an answer.
     pub(crate) fn standings(&self, rule: Rule, limits: &Limits, now: Now) -> [Standing; 3] {
         let balance = self.books().balance;
-        [Rule::Minute, Rule::Day, rule].map(|rule| balance.standing(rule, limits, now))
+        let [minute, day] = [Rule::Minute, Rule::Day].map(|rule| balance.standing(rule, limits, now));
+        let asked = match rule {
+            Rule::Minute => minute,
+            Rule::Day => day,
+            Rule::Guard => balance.standing(rule, limits, now),
+        };
+        [minute, day, asked]
     }
 }
 

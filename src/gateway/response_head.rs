@@ -87,6 +87,8 @@ struct Set(u32);
 #[derive(Debug, Default)]
 pub(super) struct Head {
     values: [Option<HeaderValue>; FIELDS],
+    /// Those that are there.
+    set: Set,
 }
 
 impl Head {
@@ -94,13 +96,13 @@ impl Head {
     pub(super) fn put(&mut self, field: Field, value: HeaderValue) {
         if let Some(place) = self.values.get_mut(field as usize) {
             *place = Some(value);
+            self.set.0 |= 1 << field as u32;
         }
     }
 
     /// The fields as they are sent. Nothing is left in this then: it is large, and is not moved around.
     pub(super) fn take_map(&mut self) -> HeaderMap {
-        let bits = self.values.iter().enumerate().map(|(at, value)| u32::from(value.is_some()) << at);
-        let set = Set(bits.sum());
+        let set = std::mem::take(&mut self.set);
         KEPT.with_borrow_mut(|kept| {
             if let Some((_, names)) = kept.iter().find(|(known, _)| *known == set) {
                 return self.filled(names.clone());
