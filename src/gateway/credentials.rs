@@ -3,34 +3,27 @@
 //! A key is sent in one of two headers, or in both if they agree. Not for: whether the key exists (`authenticate`).
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use smallvec::SmallVec;
+use http::{HeaderName, HeaderValue};
 
 use crate::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
 use super::refusal::{Misplaced, Refusal};
+use super::request_headers::RequestHeaders;
 
 /// The header for keys alone. A static name is parsed once.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// What the headers carry where keys are sent.
+/// The credentials that a request's headers carry.
 #[derive(Debug)]
 pub(super) struct Credentials<'h> {
+    headers: RequestHeaders<'h>,
     key: Result<Option<&'h str>, Refusal>,
-    /// The last word of each such header, key or not: none of them may be logged or sent on.
-    sent: SmallVec<[&'h str; 2]>,
-    /// Whether a scheme other than Bearer was used.
-    is_foreign_scheme: bool,
 }
 
 impl<'h> Credentials<'h> {
-    /// Reads them.
-    pub(super) fn of(headers: &'h HeaderMap) -> Self {
-        let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all(X_API_KEY));
-        let sent = values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last()).collect();
-        let scheme = scheme(headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default());
-        let is_foreign_scheme = !scheme.is_empty() && !is_bearer(scheme);
-        Self { key: presented(headers), sent, is_foreign_scheme }
+    /// Reads the key.
+    pub(super) fn of(headers: RequestHeaders<'h>) -> Self {
+        Self { headers, key: presented(headers) }
     }
 
     /// The key, if one was sent: in either header, or the same in both.
@@ -45,21 +38,26 @@ impl<'h> Credentials<'h> {
 
     /// Where the key may have been sent instead, if none was found; by the headers.
     pub(super) fn misplaced(&self) -> Misplaced {
-        if self.is_foreign_scheme { Misplaced::Scheme } else { Misplaced::Nowhere }
+        let value = self.headers.map().get(AUTHORIZATION);
+        let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
+        if scheme.is_empty() || is_bearer(scheme) { Misplaced::Nowhere } else { Misplaced::Scheme }
     }
 
-    /// Whether a text contains a key: one of our form, or what was sent where keys belong. Short values occur in many texts by
-    /// chance, so they must be the whole text.
+    /// Whether a text contains a key: one of our form, or what was sent where keys belong, be it a key or not. Short values occur
+    /// in many texts by chance, so they must be the whole text.
     pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
-        let is_in = |key: &&str| *key == text || (key.len() > SHOWN_CHARACTERS && text.contains(*key));
-        form.is_within(text) || self.sent.iter().any(is_in)
+        let headers = self.headers.map();
+        let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all(X_API_KEY));
+        let mut sent = values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
+        let is_in = |key: &str| key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key));
+        form.is_within(text) || sent.any(is_in)
     }
 }
 
 /// The key that was sent, if one was: in either header, or the same in both.
-fn presented(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let bearer = sole(headers.get_all(AUTHORIZATION).iter())?.map(bearer_token).transpose()?.flatten();
-    let plain = sole(headers.get_all(X_API_KEY).iter())?.map(text).transpose()?.filter(|key| !key.is_empty());
+fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
+    let bearer = sole(headers, &AUTHORIZATION)?.map(bearer_token).transpose()?.flatten();
+    let plain = sole(headers, &X_API_KEY)?.map(text).transpose()?.filter(|key| !key.is_empty());
     match (bearer, plain) {
         (None, None) => Ok(None),
         (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
@@ -68,10 +66,10 @@ fn presented(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     }
 }
 
-fn sole<'h>(mut values: impl Iterator<Item = &'h HeaderValue>) -> Result<Option<&'h HeaderValue>, Refusal> {
-    match (values.next(), values.next()) {
-        (value, None) => Ok(value),
-        (_, Some(_)) => Err(Refusal::KeyInvalid),
+fn sole<'h>(headers: RequestHeaders<'h>, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Refusal> {
+    match headers.first_two(name) {
+        [value, None] => Ok(value),
+        [_, Some(_)] => Err(Refusal::KeyInvalid),
     }
 }
 
@@ -102,10 +100,12 @@ fn is_bearer(scheme: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {
-        Credentials::of(headers).appear_in(text, form)
+        Credentials::of(RequestHeaders::of(headers)).appear_in(text, form)
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -128,7 +128,11 @@ mod tests {
             &[("authorization", "Bearer"), ("x-api-key", "k1")],
             &[("authorization", "Basic \u{e9}"), ("x-api-key", "k1")],
         ] {
-            assert_eq!(Credentials::of(&headers(pairs)).key(), Ok(Some("k1")), "{pairs:?}");
+            assert_eq!(
+                Credentials::of(RequestHeaders::of(&headers(pairs))).key(),
+                Ok(Some("k1")),
+                "{pairs:?}"
+            );
         }
     }
 
@@ -162,7 +166,11 @@ mod tests {
             &[("x-api-key", "k1"), ("x-api-key", "k1")],
             &[("x-api-key", "k\u{e9}")],
         ] {
-            assert_eq!(Credentials::of(&headers(pairs)).key(), Err(Refusal::KeyInvalid), "{pairs:?}");
+            assert_eq!(
+                Credentials::of(RequestHeaders::of(&headers(pairs))).key(),
+                Err(Refusal::KeyInvalid),
+                "{pairs:?}"
+            );
         }
         for pairs in [
             &[][..],
@@ -170,7 +178,7 @@ mod tests {
             &[("authorization", "Bearer ")],
             &[("x-api-key", "")],
         ] {
-            assert_eq!(Credentials::of(&headers(pairs)).key(), Ok(None), "{pairs:?}");
+            assert_eq!(Credentials::of(RequestHeaders::of(&headers(pairs))).key(), Ok(None), "{pairs:?}");
         }
     }
 }

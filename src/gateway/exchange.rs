@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use tokio::sync::Notify;
 
 use crate::clock::Now;
 use crate::instruments::{Outcome, Seen, Subject};
-use crate::telemetry::trace::Trace;
+use crate::telemetry::trace::{TRACEPARENT, Trace};
 
 use super::Gateway;
 use super::access_log::Told;
 use super::authenticate::Caller;
 use super::credentials::Credentials;
 use super::refusal::Refusal;
+use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
 use super::resolve::Target;
 use super::usage::Ending;
@@ -95,12 +96,13 @@ impl<'g> Exchange<'g> {
         gateway: &'g Gateway,
         started: Now,
         peer: Peer,
-        headers: &HeaderMap,
+        headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
     ) -> Self {
         gateway.instruments.begun();
         // A key that was made elsewhere may read like a trace's identifier, which is logged and sent on.
-        let trace = Trace::of(headers).filter(|trace| !credentials.appear_in(trace.id(), &gateway.form));
+        let trace = headers.may_have(&TRACEPARENT).then(|| Trace::of(headers.map())).flatten();
+        let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), &gateway.form));
         Self {
             id: RequestId::of(headers, credentials, &gateway.form, started),
             gateway,

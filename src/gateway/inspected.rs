@@ -18,21 +18,27 @@ use super::authenticate::{Caller, authenticate};
 use super::credentials::Credentials;
 use super::exchange::{Exchange, Peer};
 use super::fetch::{Served, fetch};
-use super::parse::{Ask, parse};
+use super::parse::{Ask, Received, parse};
 use super::refusal::{Misplaced, Refusal};
+use super::request_headers::RequestHeaders;
 use super::resolve::{Target, endpoint, resolve};
 use super::respond::{Answer, Delivery, respond};
 
+fn parsed(head: &Parts) -> Result<Ask<'_>, Refusal> {
+    let headers = RequestHeaders::of(&head.headers);
+    parse(Received { head, headers, has_body: false, credentials: Credentials::of(headers) })
+}
+
 /// The document that a caller asks for.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
-    let ask = parse(head, false, Credentials::of(&head.headers))?;
+    let ask = parsed(head)?;
     let (endpoint, raw_id) = endpoint(&ask)?;
     resolve(&ask, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
 }
 
 /// The key that was sent.
 pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
-    Credentials::of(headers).key()?.ok_or(Refusal::KeyMissing(Misplaced::Nowhere))
+    Credentials::of(RequestHeaders::of(headers)).key()?.ok_or(Refusal::KeyMissing(Misplaced::Nowhere))
 }
 
 /// Whether a copy with this tag would be a 304.
@@ -56,8 +62,8 @@ impl<'r> Hit<'r> {
     /// Goes through all stages once.
     pub async fn of(gateway: &'r Gateway, head: &'r Parts, peer: Peer) -> Result<Self, Refusal> {
         let now = gateway.clock.now();
-        let mut exchange = Exchange::open(gateway, now, peer, &head.headers, &Credentials::of(&head.headers));
-        let ask = parse(head, false, Credentials::of(&head.headers))?;
+        let ask = parsed(head)?;
+        let mut exchange = Exchange::open(gateway, now, peer, ask.headers, &ask.credentials);
         let caller = authenticate(&ask, &gateway.form, &gateway.roster, now)?;
         let (found, raw_id) = endpoint(&ask)?;
         let target = resolve(&ask, found, raw_id, caller.rights, &gateway.form)?;
@@ -68,7 +74,7 @@ impl<'r> Hit<'r> {
 
     /// From the codec's head to what is asked.
     pub fn parse(&self) -> bool {
-        parse(self.head, false, Credentials::of(&self.head.headers)).is_ok()
+        parsed(self.head).is_ok()
     }
 
     /// Whose key it is.
@@ -108,7 +114,8 @@ impl<'r> Hit<'r> {
 
     /// The answer from the document.
     pub fn respond(&self) -> bool {
-        let delivery = Delivery::of(&self.served, &self.target, &self.caller, self.ask.headers, self.now);
+        let delivery =
+            Delivery::of(&self.served, &self.target, &self.caller, self.ask.headers.map(), self.now);
         let response = respond(
             Ok(Answer::Document(delivery)),
             &self.exchange,
@@ -123,7 +130,7 @@ impl<'r> Hit<'r> {
             self.gateway,
             self.now,
             self.exchange.peer,
-            &self.head.headers,
+            self.ask.headers,
             &self.ask.credentials,
         );
         exchange.caller = Some(self.caller.clone());

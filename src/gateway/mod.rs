@@ -21,6 +21,7 @@ pub mod inspected;
 mod me;
 mod parse;
 mod refusal;
+mod request_headers;
 mod request_id;
 mod resolve;
 mod respond;
@@ -53,7 +54,8 @@ use authenticate::{Caller, authenticate};
 use credentials::Credentials;
 use exchange::Exchange;
 use fetch::{Served, fetch, look};
-use parse::{Ask, Wants, parse};
+use parse::{Ask, Received, Wants, parse};
+use request_headers::RequestHeaders;
 use resolve::{Target, resolve};
 use respond::{Answer, Circumstances, Delivery, respond};
 use settle::settle;
@@ -126,9 +128,11 @@ impl Gateway {
     ) -> Response<Full<Bytes>> {
         let started = self.clock.now();
         let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
-        let credentials = Credentials::of(&head.headers);
-        let mut exchange = Exchange::open(self, started, client, &head.headers, &credentials);
-        let answering = self.answer(head, has_body, credentials, authenticated, &mut exchange);
+        let headers = RequestHeaders::of(&head.headers);
+        let credentials = Credentials::of(headers);
+        let mut exchange = Exchange::open(self, started, client, headers, &credentials);
+        let request = Received { head, headers, has_body, credentials };
+        let answering = self.answer(request, authenticated, &mut exchange);
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let answered = answered.unwrap_or_else(|_| {
             self.instruments.panicked();
@@ -154,15 +158,13 @@ impl Gateway {
     }
 
     /// The stages in order.
-    async fn answer<'r>(
+    async fn answer(
         &self,
-        head: &'r Parts,
-        has_body: bool,
-        credentials: Credentials<'r>,
+        request: Received<'_>,
         authenticated: &Authenticated,
         x: &mut Exchange<'_>,
     ) -> Result<Answer<'_>, Refusal> {
-        let ask = parse(head, has_body, credentials)?;
+        let ask = parse(request)?;
         if let Some((subject, answer)) = self.without_a_key(&ask) {
             x.subject = subject;
             return Ok(answer);
@@ -206,11 +208,11 @@ impl Gateway {
         now: Now,
     ) -> Result<Delivery, Refusal> {
         if served.outcome == Outcome::Hit {
-            return Ok(Delivery::of(served, target, caller, ask.headers, now));
+            return Ok(Delivery::of(served, target, caller, ask.headers.map(), now));
         }
         let caller = authenticate(ask, &self.form, &self.roster, now)?;
         resolve::entitle(&target.key, caller.rights)?;
-        Ok(Delivery::of(served, target, &caller, ask.headers, now))
+        Ok(Delivery::of(served, target, &caller, ask.headers.map(), now))
     }
 
     /// What a response at `now` depends on besides its answer.

@@ -7,10 +7,11 @@ use std::net::Ipv6Addr;
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, Method, Version};
+use http::{Method, Version};
 
 use super::credentials::Credentials;
 use super::refusal::{Doubt, Refusal};
+use super::request_headers::RequestHeaders;
 
 /// The longest request target, path and query together.
 pub(super) const LONGEST_TARGET: usize = 2_048;
@@ -19,7 +20,19 @@ pub(super) const LARGEST_HEAD: usize = 16_384;
 /// The most header fields.
 pub(super) const MOST_HEADERS: usize = 64;
 
-/// A request we can talk about.
+/// A request as received.
+pub(super) struct Received<'r> {
+    /// Its head.
+    pub(super) head: &'r Parts,
+    /// The header fields in it.
+    pub(super) headers: RequestHeaders<'r>,
+    /// Whether a body follows.
+    pub(super) has_body: bool,
+    /// The credentials in its headers.
+    pub(super) credentials: Credentials<'r>,
+}
+
+/// A request with valid size, syntax and method.
 #[derive(Debug)]
 pub(super) struct Ask<'r> {
     /// The path as received.
@@ -27,7 +40,7 @@ pub(super) struct Ask<'r> {
     /// The query as received.
     pub(super) query: Option<&'r str>,
     /// The headers.
-    pub(super) headers: &'r HeaderMap,
+    pub(super) headers: RequestHeaders<'r>,
     /// The credentials in them.
     pub(super) credentials: Credentials<'r>,
     /// What is wanted.
@@ -44,48 +57,43 @@ pub(super) enum Wants {
 }
 
 /// Checks a request's size and syntax, then its method.
-pub(super) fn parse<'r>(
-    head: &'r Parts,
-    has_body: bool,
-    credentials: Credentials<'r>,
-) -> Result<Ask<'r>, Refusal> {
+pub(super) fn parse(request: Received<'_>) -> Result<Ask<'_>, Refusal> {
+    let Received { head, headers, has_body, credentials } = request;
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     if target.len() > LONGEST_TARGET {
         return Err(Refusal::UriTooLong);
     }
-    if head.headers.len() > MOST_HEADERS || head_size(head, target) > LARGEST_HEAD {
+    if headers.map().len() > MOST_HEADERS || head_size(head, headers, target) > LARGEST_HEAD {
         return Err(Refusal::HeadersTooLarge);
     }
-    framing(&head.headers, has_body)?;
+    framing(headers, has_body)?;
     let is_connect = head.method == Method::CONNECT;
     if !is_connect {
         origin_form(head, target)?;
     }
-    one_host(head, is_connect)?;
+    one_host(head, headers, is_connect)?;
     let wants = match head.method {
         Method::GET | Method::HEAD => Wants::Answer,
         Method::OPTIONS => Wants::Options,
         Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers: &head.headers, credentials, wants })
+    Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers, credentials, wants })
 }
 
-/// The bytes of a head as clients write it: one space after a field's colon, none behind its value.
-fn head_size(head: &Parts, target: &str) -> usize {
-    let fields: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    head.method.as_str().len() + target.len() + "  HTTP/1.1\r\n\r\n".len() + fields
+/// The bytes of a head as clients write it.
+fn head_size(head: &Parts, headers: RequestHeaders<'_>, target: &str) -> usize {
+    head.method.as_str().len() + target.len() + "  HTTP/1.1\r\n\r\n".len() + headers.size()
 }
 
 /// No body, and nothing that could hide one.
-fn framing(headers: &HeaderMap, has_body: bool) -> Result<(), Refusal> {
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let no_length = match (lengths.next(), lengths.next()) {
-        (None, _) => true,
-        (Some(length), None) => length == "0",
-        (Some(_), Some(_)) => false,
+fn framing(headers: RequestHeaders<'_>, has_body: bool) -> Result<(), Refusal> {
+    let no_length = match headers.first_two(&CONTENT_LENGTH) {
+        [None, _] => true,
+        [Some(length), None] => length == "0",
+        [Some(_), Some(_)] => false,
     };
-    if has_body || !no_length || headers.contains_key(TRANSFER_ENCODING) {
+    if has_body || !no_length || headers.has(&TRANSFER_ENCODING) {
         return Err(Refusal::BadRequest(Doubt::Body));
     }
     Ok(())
@@ -102,9 +110,8 @@ fn origin_form(head: &Parts, target: &str) -> Result<(), Refusal> {
 }
 
 /// Exactly one valid Host on HTTP/1.1; on HTTP/2 the authority, and no Host that says otherwise.
-fn one_host(head: &Parts, is_connect: bool) -> Result<(), Refusal> {
-    let mut hosts = head.headers.get_all(HOST).iter();
-    let (first, second) = (hosts.next(), hosts.next());
+fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Result<(), Refusal> {
+    let [first, second] = headers.first_two(&HOST);
     let authority = head.uri.authority().filter(|_| !is_connect).map(http::uri::Authority::as_str);
     let agreed = match (first, authority) {
         (Some(host), Some(authority)) => host.as_bytes() == authority.as_bytes() && is_host(host.as_bytes()),
@@ -146,12 +153,18 @@ mod tests {
     use super::*;
     use http::Request;
 
+    fn wanted(head: &Parts) -> Result<Wants, Refusal> {
+        let headers = RequestHeaders::of(&head.headers);
+        parse(Received { head, headers, has_body: false, credentials: Credentials::of(headers) })
+            .map(|ask| ask.wants)
+    }
+
     fn parsed(
         build: impl FnOnce(http::request::Builder) -> http::request::Builder,
     ) -> Result<Wants, Refusal> {
         let builder = build(Request::builder().uri("/x").header("host", "localhost:8080"));
         let (head, ()) = builder.body(()).unwrap().into_parts();
-        parse(&head, false, Credentials::of(&head.headers)).map(|ask| ask.wants)
+        wanted(&head)
     }
 
     #[test]
@@ -184,20 +197,12 @@ mod tests {
         ]);
         for bad in bad {
             let (head, ()) = Request::builder().uri("/x").header("host", bad).body(()).unwrap().into_parts();
-            assert_eq!(
-                parse(&head, false, Credentials::of(&head.headers)).map(|ask| ask.wants),
-                host,
-                "{bad}"
-            );
+            assert_eq!(wanted(&head), host, "{bad}");
         }
         for good in ["a", "a:", "a:65535", "A.b_c.", "127.0.0.1:80", "[::1]", "[::1]:", "[2001:db8::1]:8080"]
         {
             let (head, ()) = Request::builder().uri("/x").header("host", good).body(()).unwrap().into_parts();
-            assert_eq!(
-                parse(&head, false, Credentials::of(&head.headers)).map(|ask| ask.wants),
-                Ok(Wants::Answer),
-                "{good}"
-            );
+            assert_eq!(wanted(&head), Ok(Wants::Answer), "{good}");
         }
     }
 

@@ -6,13 +6,14 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 
 use crate::clock::Now;
 use crate::keys::KeyForm;
 
 use super::credentials::Credentials;
 use super::header_values::Pen;
+use super::request_headers::RequestHeaders;
 
 /// The header that carries it, both ways.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -29,11 +30,15 @@ pub(super) enum RequestId {
 impl RequestId {
     /// The caller's own identifier if it is well formed and has no key in it, else a new one: it is repeated in the log
     /// and in the bodies of errors, where a key has no place.
-    pub(super) fn of(headers: &HeaderMap, credentials: &Credentials<'_>, form: &KeyForm, now: Now) -> Self {
-        let mut given = headers.get_all(REQUEST_ID).iter();
+    pub(super) fn of(
+        headers: RequestHeaders<'_>,
+        credentials: &Credentials<'_>,
+        form: &KeyForm,
+        now: Now,
+    ) -> Self {
         let holds_one = |id: &HeaderValue| credentials.appear_in(id.to_str().unwrap_or_default(), form);
-        match (given.next(), given.next()) {
-            (Some(id), None) if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
+        match headers.first_two(&REQUEST_ID) {
+            [Some(id), None] if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
             _ => Self::Fresh(fresh(now)),
         }
     }

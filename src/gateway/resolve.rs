@@ -1,6 +1,5 @@
 //! Stage 3: which document is it, and may this caller ask for it? Route, then path and query values, then entitlement.
 
-use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{Encoding, negotiate};
@@ -9,6 +8,7 @@ use crate::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
 
 use super::parse::Ask;
 use super::refusal::Refusal;
+use super::request_headers::RequestHeaders;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub(super) fn resolve(
     let key = DocumentKey::new(endpoint.route, id, query, default_period);
     entitle(&key, rights)?;
     let names_a_key = key.id.as_ref().is_some_and(|id| ask.credentials.appear_in(id.as_str(), form));
-    let conditional = ask.headers.contains_key(IF_NONE_MATCH);
+    let conditional = ask.headers.has(&IF_NONE_MATCH);
     Ok(Target { key, encoding: encoding(ask.headers), conditional, names_a_key })
 }
 
@@ -66,6 +66,9 @@ pub(super) fn entitle(key: &DocumentKey, rights: Rights) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn encoding(headers: &HeaderMap) -> Encoding {
-    negotiate(headers.get_all(ACCEPT_ENCODING).iter())
+fn encoding(headers: RequestHeaders<'_>) -> Encoding {
+    if !headers.may_have(&ACCEPT_ENCODING) {
+        return Encoding::Identity;
+    }
+    negotiate(headers.map().get_all(ACCEPT_ENCODING).iter())
 }
