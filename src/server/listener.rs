@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use metrics::{Counter, Gauge};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,6 +26,8 @@ use super::waiting::Unsent;
 const BREATHE: Duration = Duration::from_millis(50);
 /// What the kernel holds for a connection of what its client has not taken yet: several answers of the largest kind.
 const SEND_BUFFER: u32 = 256 * 1_024;
+/// The unsent bytes of a connection below which the kernel takes more. At most a few of them go unnoticed as progress.
+const UNSENT_BYTES: u32 = 4 * 1_024;
 /// How many connections the kernel keeps for us while we are busy, or while one process takes over from another.
 const BACKLOG: u32 = 4_096;
 /// The log says at most once in this time that connections cannot be accepted.
@@ -84,16 +87,17 @@ pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // As the standard library does it: a port whose connections of before are not forgotten yet can be had.
     socket.set_reuseaddr(true)?;
-    // Connections take this over: what the kernel holds for one that reads nothing is bounded.
+    // Connections inherit this: what the kernel holds for a client that reads nothing is bounded.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     Ok(PublicPort { listener: socket.listen(BACKLOG)?, somebody_else_s: false })
 }
 
 impl PublicPort {
-    /// A socket that somebody else opened and holds: connections that we do not accept wait for who comes after us.
+    /// A socket that a service manager opened and holds: connections that we do not accept wait for the next process.
     pub fn inherited(socket: std::net::TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
+        SockRef::from(&socket).set_send_buffer_size(SEND_BUFFER as usize)?;
         Ok(Self { listener: TcpListener::from_std(socket)?, somebody_else_s: true })
     }
 
@@ -174,6 +178,10 @@ impl Server {
 
 impl Shared {
     fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+        // Otherwise the kernel reports no progress of a slow client until a third of its send buffer is free.
+        if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
+            tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
+        }
         let pulse = Arc::new(Pulse::new(self.host.clock.clone(), Arc::clone(&self.unsent)));
         let place = self.manners.places.take(&pulse);
         let shared = Arc::clone(self);

@@ -27,6 +27,9 @@ const SENT_FOR_ONE: usize = 4;
 /// The most responses of an HTTP/2 connection without a key that may wait for its client. A browser reads the pages on fewer
 /// streams; a client that makes room for what it asks for never has one waiting.
 const UNSENT_WITHOUT_KEY: usize = 8;
+/// The most requests of such a connection that are refused while so many responses wait; one more ends the connection. The codec
+/// keeps a record of each refused stream, 328 bytes in a table that doubles: with the waiting ones there are at most 32.
+const REFUSED_WITHOUT_KEY: usize = 20;
 
 /// What a connection is doing.
 pub(super) struct Pulse {
@@ -57,6 +60,8 @@ struct State {
     unanswered: usize,
     /// On HTTP/2: responses with a body that is not sent to its last byte.
     unsent: usize,
+    /// On HTTP/2: requests refused since a response was last sent to its last byte.
+    refused: usize,
     opened: Mono,
     /// Response bytes that the client has taken.
     taken: u64,
@@ -100,6 +105,7 @@ impl Pulse {
             bodies: Waiting::default(),
             unanswered: 0,
             unsent: 0,
+            refused: 0,
             taken: 0,
             retiring: None,
             cut: false,
@@ -255,7 +261,10 @@ impl Pulse {
         let mut course = state.course();
         let may_hurry = course.blocked.is_some() && !self.authenticated.get();
         course.hurries = may_hurry && self.all_unsent.are_too_many();
-        let (end, overdue) = deadlines.next(course);
+        let (mut end, mut overdue) = deadlines.next(course);
+        if state.refused > REFUSED_WITHOUT_KEY {
+            (end, overdue) = (course.since, Overdue::Write);
+        }
         Glance { is_cut: state.cut, is_retiring: state.retiring.is_some(), may_hurry, end, overdue }
     }
 }
@@ -280,6 +289,10 @@ impl Ticket {
             return true;
         }
         if state.unsent >= UNSENT_WITHOUT_KEY && !pulse.authenticated.get() {
+            state.refused += 1;
+            if state.refused > REFUSED_WITHOUT_KEY {
+                pulse.nudge.notify_one();
+            }
             return false;
         }
         self.unsent = Some(pulse.all_unsent.count());
@@ -306,6 +319,7 @@ impl Drop for Ticket {
         }
         if self.unsent.is_some() {
             state.unsent -= 1;
+            state.refused = 0;
         }
         if state.unsent == 0 {
             state.bodies.end();

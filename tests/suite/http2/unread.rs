@@ -49,7 +49,7 @@ async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() 
     let world = World::with("server.max_connections = 64", good).await;
     let mut attackers = Vec::new();
     for _ in 0..70 {
-        attackers.push(unread(&world, 100).await);
+        attackers.push(unread(&world, 24).await);
     }
     // Only who has a place is answered at all.
     for attacker in &mut attackers[..64] {
@@ -67,6 +67,15 @@ async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() 
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
     assert!(world.ended("displaced").await >= 7);
     assert_eq!(world.ended("unread").await, 0);
+}
+
+#[tokio::test]
+async fn http2_a_client_without_a_key_whose_requests_are_refused_again_and_again_is_cut_off() {
+    let world = World::with("", good).await;
+    let mut wire = unread(&world, 100).await;
+    while wire.read().await.is_some() {}
+    // Time does not go on.
+    assert_eq!(world.ended("unread").await, 1);
 }
 
 #[tokio::test]
