@@ -3,6 +3,8 @@
 //! Each rule is a pure function from text to findings. Beside each stands a test that plants what it forbids, so that
 //! a rule which has gone blind is noticed. Not for: what clippy says already (`clippy.toml` has those bans).
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/image.rs"]
 mod image;
 #[path = "tidy/layers.rs"]

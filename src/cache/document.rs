@@ -15,7 +15,7 @@ use crate::routes::{API_VERSION, DocumentKey, ModelId, Route};
 
 use super::encode::{Encoded, Encoding, Representation};
 use super::listing::Listing;
-use super::paid_field::{DEEPEST, without_paid_field};
+use super::paid_field::{BadContent, without_paid_field};
 
 /// What the backend sent, checked and cut free of its envelope.
 #[derive(Clone, Debug)]
@@ -69,11 +69,6 @@ impl Label<'_> {
         )
     }
 }
-
-/// The backend's data cannot be made into a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
-pub struct BadContent;
 
 /// A stored answer in both forms. A copy of it shares them.
 #[derive(Clone, Debug)]

@@ -29,11 +29,12 @@ use crate::routes::DocumentKey;
 
 pub use absences::Absences;
 pub use copies::is_current;
-pub use document::{BadContent, Content, Document, Form, Label, Source};
+pub use document::{Content, Document, Form, Label, Source};
 pub use encode::{Encoding, Representation, negotiate};
 pub use flight::{Flights, Landed, Seat, Ticket};
 pub use freshness::{Verdict, Windows};
 pub use members::{Member, Members, Twice};
+pub use paid_field::BadContent;
 pub use rhythm::Rhythm;
 pub use stored::Stored;
 

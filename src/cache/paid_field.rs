@@ -7,13 +7,17 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::document::BadContent;
 use super::members::{Member, Members};
 
 /// The field that only paid callers see.
 pub(super) const PAID_FIELD: &str = "latestScore";
 /// Deeper nesting is no benchmark data.
 pub(super) const DEEPEST: u8 = 64;
+
+/// The backend's data cannot be made into a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
+pub struct BadContent;
 
 /// The data without the paid field, wherever in an item it stands; `None` if there is none. The field is cut out with
 /// one comma and the space on that comma's side, and nothing else is touched: data that never had it has the same

@@ -5,7 +5,7 @@
 use crate::admin::Access;
 use crate::secret::Secret;
 
-use super::resolve::Reading;
+use super::reading::Reading;
 
 const PATH: &str = "admin.hosts";
 /// The most names: each request is compared with all.

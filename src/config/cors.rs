@@ -6,7 +6,7 @@ use toml::Value;
 
 use crate::gateway::Cors;
 
-use super::resolve::Reading;
+use super::reading::Reading;
 
 const PATH: &str = "cors.origins";
 /// The most origins: each request that names one is compared with all.

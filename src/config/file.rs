@@ -7,8 +7,7 @@ use std::path::Path;
 
 use toml::Value;
 
-use super::secrets::IN_A_FILE;
-use super::settings::{SETTINGS, ValueKind, variable};
+use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
 use super::{Problem, Problems};
 
 /// What was written, by path. Later sources win over earlier ones.

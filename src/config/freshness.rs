@@ -8,7 +8,7 @@ use crate::cache::Windows;
 use crate::documents::{Lifetime, Retention};
 use crate::routes::{ENDPOINTS, Endpoint};
 
-use super::resolve::Reading;
+use super::reading::Reading;
 use super::words::duration;
 
 impl Reading<'_> {
@@ -64,13 +64,6 @@ impl Reading<'_> {
 
 fn table_of(endpoint: &Endpoint) -> String {
     format!("freshness.{}", endpoint.name)
-}
-
-/// Whether a path is of an endpoint's table.
-pub(super) fn is_life_path(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('.').collect();
-    let ["freshness", name, "ttl" | "while_refreshed" | "on_error"] = parts.as_slice() else { return false };
-    ENDPOINTS.iter().any(|endpoint| endpoint.stored && endpoint.name == *name)
 }
 
 #[cfg(test)]

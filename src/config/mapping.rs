@@ -8,37 +8,12 @@ use toml::Value;
 use crate::routes::{ENDPOINTS, Endpoint, Param, Route};
 use crate::upstream::{EndpointMapping, Mapping, NotFound, Pointer, Shape, Template};
 
-use super::resolve::Reading;
+use super::reading::Reading;
 
 /// What can be said of an endpoint.
 const FIELDS: [&str; 8] = ["path", "without", "data", "is", "key_as", "not_found", "instant", "complete"];
 /// What the data can be.
 const SHAPES: [&str; 3] = ["array", "object", "map"];
-
-/// The part of the sample configuration on it.
-pub(super) const MAPPING_SAMPLE: &str = "
-# A backend that speaks other paths and shapes is fitted here, endpoint by endpoint: models, model, history, index,
-# alerts, incidents, providers, degradations, recommendations, provider_reliability, transparency, drift. What is not
-# written is as if the backend spoke as this gateway does.
-# [mapping.models]
-# path = \"/scores?period={period}&order={sortBy}\"   # below upstream.url; also {id} and {limit}
-# data = \"/result/rows\"        # where the data is, as a JSON pointer; \"\" for the whole body
-# is = \"array\"                 # \"array\", \"object\" (one item) or \"map\" (an object that names its items)
-# instant = \"/result/at\"       # where the instant of the data is
-# complete = true              # this list names every model there is
-# [mapping.history]
-# path = \"/history/{id}\"
-# without = [\"period\"]         # parameters that the backend does not have: each value gets the same data
-# not_found = [\"404\", \"error\", \"empty\"]   # no such model: by status, by success = false with the words \"model\" and \"not found\", by an empty list
-# [mapping.providers]
-# is = \"map\"
-# key_as = \"provider\"          # the member in which an item of a map carries its name
-";
-
-/// Whether a path is read here, right or wrong.
-pub(super) fn is_mapping_path(path: &str) -> bool {
-    path.starts_with("mapping.")
-}
 
 impl Reading<'_> {
     /// All that is said of how the backend is fitted.
@@ -319,7 +294,7 @@ mod tests {
             assert!(sample.contains(&format!("# {field} = ")), "{field}");
         }
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
-            assert!(MAPPING_SAMPLE.contains(endpoint.name), "{}", endpoint.name);
+            assert!(block.contains(endpoint.name), "{}", endpoint.name);
         }
     }
 }

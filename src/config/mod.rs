@@ -10,13 +10,17 @@ mod freshness;
 mod mapping;
 mod overload;
 mod proxies;
+mod reading;
 mod reload;
 mod resolve;
 mod retirement;
+mod sample;
 mod secrets;
 mod server;
 mod settings;
 mod shown;
+mod tables;
+mod tiers;
 mod tls;
 mod words;
 
@@ -37,9 +41,10 @@ use crate::upstream::{HttpConfig, Protection};
 
 pub use file::{Written, read_environment, read_file, read_text};
 pub use resolve::resolve;
+pub use sample::sample;
 pub use secrets::read_secrets;
 pub use server::side_port;
-pub use settings::{SETTINGS, Setting, ValueKind, sample};
+pub use settings::{SETTINGS, Setting, ValueKind};
 pub use tls::{certificate_files, read_certificates};
 
 /// Everything the program is built from.

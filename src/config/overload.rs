@@ -2,7 +2,7 @@
 
 use crate::gateway::CapacityConfig;
 
-use super::resolve::Reading;
+use super::reading::Reading;
 
 impl Reading<'_> {
     pub(super) fn capacity(&mut self) -> CapacityConfig {

@@ -6,7 +6,7 @@ use toml::Value;
 
 use crate::address::{Believed, Network, Networks, Proxies};
 
-use super::resolve::Reading;
+use super::reading::Reading;
 
 impl Reading<'_> {
     pub(super) fn proxies(&mut self) -> Proxies {

@@ -1,31 +1,17 @@
 //! Settings as used: from what was written to a complete [`Config`], or every problem at once.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
-
-use toml::Value;
 
 use crate::gateway::Sampling;
-use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
-use crate::secret::Secret;
 use crate::telemetry::log::{LEVELS, LogConfig, is_level};
 use crate::upstream::{HttpConfig, Protection};
 
 use super::file::Written;
-use super::freshness::is_life_path;
-use super::mapping::is_mapping_path;
-use super::settings::{Setting, ValueKind, setting_of};
-use super::shown::showable;
-use super::tls::is_certificate_path;
-use super::words::{duration, nearest, size};
-use super::{Config, Problem, Problems, UpstreamConfig};
+use super::reading::Reading;
+use super::{Config, Problems, UpstreamConfig};
 
 /// The archive's name in the data directory.
 const ARCHIVE: &str = "runs.db";
-
-/// The most tiers: each is a label in the metrics.
-const MOST_TIERS: usize = 8;
 
 /// Makes the settings that the program uses.
 pub fn resolve(written: &Written) -> Result<Config, Problems> {
@@ -71,112 +57,7 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
     reading.done(config)
 }
 
-/// Reads one value after the other and collects what is wrong. A value that is wrong reads as something harmless: it
-/// is never used, since any problem refuses the whole.
-pub(super) struct Reading<'w> {
-    pub(super) written: &'w Written,
-    problems: Vec<Problem>,
-}
-
-impl<'w> Reading<'w> {
-    pub(super) fn of(written: &'w Written) -> Self {
-        Self { written, problems: Vec::new() }
-    }
-
-    /// What was read, unless something is wrong with it.
-    pub(super) fn done<T>(self, read: T) -> Result<T, Problems> {
-        if self.problems.is_empty() { Ok(read) } else { Err(Problems(self.problems)) }
-    }
-
-    pub(super) fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
-        let found = found.map(|value| showable(path, value).to_string());
-        let path = match self.written.variable(path) {
-            Some(variable) => format!("{path} (from {variable})"),
-            None => path.to_owned(),
-        };
-        self.problems.push(Problem { path, found, remedy: remedy.into() });
-    }
-
-    fn unknown_paths(&mut self) {
-        for path in self.written.values.keys() {
-            let is_in_a_table = is_tier_path(path)
-                || is_life_path(path)
-                || is_mapping_path(path)
-                || is_certificate_path(path);
-            if setting_of(path).is_some() || is_in_a_table {
-                continue;
-            }
-            let remedy = match nearest(path) {
-                Some(known) => format!("there is no such setting; did you mean `{known}`?"),
-                None => "there is no such setting; `scoregate check --sample` prints all there are".into(),
-            };
-            // Not what stands there: it may be a secret whose path is misspelled.
-            self.problem(path, None, remedy);
-        }
-    }
-
-    pub(super) fn maybe(&self, path: &str) -> Option<&'w Value> {
-        self.written.values.get(path)
-    }
-
-    /// What was written, else the default; understood by `read`.
-    pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let setting: &Setting = setting_of(path)?;
-        if let Some(value) = self.maybe(path) {
-            let understood = read(value);
-            if understood.is_none() {
-                self.problem(path, Some(value), setting.kind.remedy());
-            }
-            return understood;
-        }
-        read(&setting.default_value()?)
-    }
-
-    pub(super) fn text(&mut self, path: &str) -> String {
-        let text = self.value(path, |value| value.as_str().map(str::to_owned)).unwrap_or_default();
-        let is_odd = text.trim().is_empty() || text.chars().any(char::is_control);
-        if let Some(value) = self.maybe(path).filter(|value| is_odd && value.is_str()) {
-            self.problem(path, Some(value), "write a text that is not empty, in one line");
-        }
-        text
-    }
-
-    pub(super) fn address(&mut self, path: &str) -> SocketAddr {
-        let fallback = SocketAddr::from(([127, 0, 0, 1], 0));
-        self.value(path, |value| value.as_str()?.parse().ok()).unwrap_or(fallback)
-    }
-
-    pub(super) fn flag(&mut self, path: &str) -> bool {
-        self.value(path, Value::as_bool).unwrap_or_default()
-    }
-
-    pub(super) fn number(&mut self, path: &str) -> u64 {
-        let bounds = setting_of(path).map(|setting| setting.kind);
-        let within = |number: u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if number < least || number > most);
-        self.value(path, |value| u64::try_from(value.as_integer()?).ok().filter(|number| within(*number)))
-            .unwrap_or(1)
-    }
-
-    pub(super) fn duration(&mut self, path: &str) -> Duration {
-        self.value(path, |value| duration(value.as_str()?)).unwrap_or(Duration::from_secs(1))
-    }
-
-    fn size(&mut self, path: &str) -> u64 {
-        self.value(path, |value| size(value.as_str()?)).unwrap_or(1)
-    }
-
-    pub(super) fn word(&mut self, path: &str) -> String {
-        let words = setting_of(path).map(|setting| setting.kind);
-        let known = |text: &str| matches!(words, Some(ValueKind::Words(words)) if words.contains(&text));
-        self.value(path, |value| value.as_str().filter(|text| known(text)).map(str::to_owned))
-            .unwrap_or_default()
-    }
-
-    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
-        self.maybe(path)?;
-        self.value(path, |value| value.as_str().map(str::to_owned)).map(Secret::new)
-    }
-
+impl Reading<'_> {
     fn base_url(&mut self) -> Option<String> {
         let value = self.maybe("service.base_url")?;
         let text = self.text("service.base_url");
@@ -254,69 +135,12 @@ impl<'w> Reading<'w> {
         }
         PathBuf::from(self.text("data_dir")).join(ARCHIVE)
     }
-
-    fn tiers(&mut self) -> Vec<Tier> {
-        let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| tier_of(path)).collect();
-        names.dedup();
-        if names.is_empty() {
-            return standard_tiers();
-        }
-        if names.len() > MOST_TIERS {
-            self.problem(
-                "tiers",
-                None,
-                format!("there are {} tiers; {MOST_TIERS} are the most", names.len()),
-            );
-        }
-        names.into_iter().map(|name| self.tier(name)).collect()
-    }
-
-    fn tier(&mut self, name: &str) -> Tier {
-        let well_formed = (1..=24).contains(&name.len())
-            && name != "none"
-            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        if !well_formed {
-            self.problem(
-                &format!("tiers.{name}"),
-                None,
-                "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`",
-            );
-        }
-        let limits =
-            TierLimits { minute: self.tier_limit(name, "minute"), day: self.tier_limit(name, "day") };
-        let path = format!("tiers.{name}.paid");
-        let paid = self.maybe(&path).and_then(Value::as_bool);
-        if paid.is_none() {
-            let value = self.maybe(&path);
-            self.problem(&path, value, "write true or false: whether it sees `latest` and `latestScore`");
-        }
-        let rights = if paid == Some(true) { Rights::paid() } else { Rights::Free };
-        Tier { name: name.to_owned(), rights, limits }
-    }
-
-    fn tier_limit(&mut self, tier: &str, which: &str) -> u32 {
-        let path = format!("tiers.{tier}.{which}");
-        let value = self.maybe(&path);
-        let number = value.and_then(Value::as_integer).and_then(|number| u32::try_from(number).ok());
-        let Some(number) = number.filter(|number| (1..=1_000_000_000).contains(number)) else {
-            self.problem(&path, value, "write a whole number from 1 to 1000000000");
-            return 1;
-        };
-        number
-    }
-}
-
-fn tier_of(path: &str) -> Option<&str> {
-    path.strip_prefix("tiers.")?.split('.').next()
-}
-
-fn is_tier_path(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('.').collect();
-    matches!(parts.as_slice(), ["tiers", _, "minute" | "day" | "paid"])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::{read_environment, read_text};
     use super::*;
 

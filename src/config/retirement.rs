@@ -5,7 +5,7 @@ use toml::Value;
 use crate::clock::Wall;
 use crate::gateway::Retirement;
 
-use super::resolve::Reading;
+use super::reading::Reading;
 
 const DEPRECATED: &str = "service.deprecated_at";
 const SUNSET: &str = "service.sunset_at";

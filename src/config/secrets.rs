@@ -9,11 +9,8 @@ use std::path::Path;
 use toml::Value;
 
 use super::file::Written;
-use super::settings::{SETTINGS, ValueKind};
+use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
 use super::{Problem, Problems};
-
-/// What the other setting's name ends with.
-pub(super) const IN_A_FILE: &str = "_file";
 
 /// More than any token is long.
 const LARGEST: u64 = 16 * 1024;

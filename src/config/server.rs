@@ -9,7 +9,7 @@ use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 
 use super::Problems;
 use super::file::Written;
-use super::resolve::Reading;
+use super::reading::Reading;
 
 /// Where the side port listens, whatever else is wrong with the settings.
 pub fn side_port(written: &Written) -> Result<SocketAddr, Problems> {

@@ -11,7 +11,7 @@ use crate::clock::Wall;
 use crate::server::{CertificateFiles, Certificates};
 
 use super::file::Written;
-use super::resolve::Reading;
+use super::reading::Reading;
 use super::{Problem, Problems};
 
 impl Reading<'_> {
@@ -75,12 +75,6 @@ pub fn read_certificates(files: &[CertificateFiles], now: Wall) -> Result<Option
 
 fn name_of(path: &str) -> Option<&str> {
     path.strip_prefix("tls.")?.split('.').next()
-}
-
-/// Whether a path is of a certificate's table.
-pub(super) fn is_certificate_path(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('.').collect();
-    matches!(parts.as_slice(), ["tls", _, "certificate" | "key"])
 }
 
 #[cfg(test)]

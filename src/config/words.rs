@@ -6,27 +6,8 @@ use super::settings::SETTINGS;
 
 /// The known setting that is most like a path, if any is like it at all.
 pub(super) fn nearest(path: &str) -> Option<&'static str> {
-    let candidates = SETTINGS.iter().map(|setting| (distance(path, setting.path), setting.path));
+    let candidates = SETTINGS.iter().map(|setting| (strsim::levenshtein(path, setting.path), setting.path));
     candidates.min().filter(|(distance, _)| *distance <= 3).map(|(_, known)| known)
-}
-
-/// How many letters have to be changed, added or removed to make one word of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, b) in row.iter_mut().skip(1).zip(other.bytes()) {
-            let above = *cell;
-            left = (diagonal + usize::from(a != b)).min(above + 1).min(left + 1);
-            diagonal = above;
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 /// `"10s"` as a time; `None` for nothing, nonsense and more than ten years.

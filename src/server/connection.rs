@@ -4,29 +4,25 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_util::task::TaskTracker;
 
 use crate::address::Networks;
-use crate::clock::Clock;
-use crate::gateway::{Gateway, Peer};
-use crate::telemetry::metrics::Label;
+use crate::gateway::Peer;
 
-use super::deadlines::{Deadlines, Overdue};
+use super::closed::Closed;
+use super::deadlines::Deadlines;
+use super::host::Host;
+use super::http2::PREFACE;
 use super::places::Place;
 use super::proxy_header::{self, NoHeader};
 use super::pulse::Pulse;
 use super::rewound::Rewound;
 use super::tls::Tls;
-use super::watch::{Told, Watch};
+use super::watch::Watch;
 use super::watched::Watched;
 use super::{http1, http2};
-
-/// With what HTTP/2 begins, before anything else.
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How a connection behaves.
 #[derive(Clone, Debug)]
@@ -39,39 +35,6 @@ pub struct ConnectionConfig {
     pub proxy_protocol: Networks,
     /// Peers that speak for many, and may have more connections than one address.
     pub many: Networks,
-}
-
-/// What every connection needs.
-#[derive(Clone)]
-pub(super) struct Host {
-    /// Whoever answers now: another one after a reload.
-    pub(super) gateway: Arc<ArcSwap<Gateway>>,
-    pub(super) clock: Clock,
-    /// Owns what runs beside a connection.
-    pub(super) tasks: TaskTracker,
-}
-
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Closed {
-    /// In order.
-    Done,
-    /// The other side broke it off, or sent what is no HTTP.
-    Failed,
-    /// No request came in time, or no whole one.
-    Head,
-    /// Nothing was asked for a while.
-    Idle,
-    /// A request took too long, its answer's way included.
-    Request,
-    /// The client took nothing of its answer, or too little.
-    Unread,
-    /// Its place was needed, and it was idle, or read nothing, or had no key.
-    Displaced,
-    /// Its address had as many as it may.
-    Refused,
-    /// No TLS came about.
-    Tls,
 }
 
 /// The protocol that a stream begins with.
@@ -169,32 +132,5 @@ async fn find_out(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(Spo
         if stream.read_buf(&mut heard).await? == 0 {
             return Ok((Spoken::Http1, heard.freeze()));
         }
-    }
-}
-
-impl From<Told> for Closed {
-    fn from(told: Told) -> Self {
-        match told {
-            Told::Retire => Self::Done,
-            Told::Cut => Self::Displaced,
-            Told::Overdue(Overdue::Head) => Self::Head,
-            Told::Overdue(Overdue::Idle) => Self::Idle,
-            Told::Overdue(Overdue::Request) => Self::Request,
-            Told::Overdue(Overdue::Write) => Self::Unread,
-        }
-    }
-}
-
-impl Closed {
-    pub(super) fn words() -> [String; 9] {
-        ["done", "failed", "head", "idle", "request", "unread", "displaced", "refused", "tls"]
-            .map(String::from)
-    }
-}
-
-impl Label for Closed {
-    const NAME: &'static str = "closed";
-    fn index(self) -> usize {
-        self as usize
     }
 }

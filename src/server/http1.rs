@@ -16,9 +16,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::gateway::Peer;
 
-use super::connection::{Closed, Host};
+use super::closed::Closed;
 use super::deadlines::Overdue;
 use super::heads::Heads;
+use super::host::Host;
 use super::pulse::Pulse;
 use super::watch::{Told, Watch};
 

@@ -19,13 +19,16 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Peer};
 
-use super::connection::{Closed, Host, PREFACE};
+use super::closed::Closed;
 use super::deadlines::Overdue;
+use super::host::Host;
 use super::paced::Paced;
 use super::pulse::Pulse;
 use super::sent::Sent;
 use super::watch::{Told, Watch};
 
+/// The first bytes of an HTTP/2 connection.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Requests that a client may have open at once on one connection.
 const STREAMS: u32 = 100;
 /// Requests have no bodies here, so nothing needs room: the least windows that the protocol starts with.

@@ -17,7 +17,9 @@ use crate::clock::{Clock, Mono};
 use crate::gateway::{Gateway, Peer};
 use crate::telemetry::metrics::{Family, Registry};
 
-use super::connection::{Closed, ConnectionConfig, Host, serve};
+use super::closed::Closed;
+use super::connection::{ConnectionConfig, serve};
+use super::host::Host;
 use super::places::{Place, Places};
 use super::pulse::Pulse;
 use super::waiting::Unsent;

@@ -3,10 +3,12 @@
 //! Knows sockets and the codec; what a request is answered, the gateway decides. Not for: the side port (`admin`).
 
 mod certificates;
+mod closed;
 mod connection;
 mod deadlines;
 mod displacement;
 mod heads;
+mod host;
 mod http1;
 mod http2;
 mod listener;

@@ -72,7 +72,7 @@ fn layer(module: &str) -> Option<usize> {
 }
 
 /// What a file names of this crate, from the crate's root.
-fn named(file: &File) -> Vec<Vec<String>> {
+pub(crate) fn named(file: &File) -> Vec<Vec<String>> {
     let (code, home) = (code(&file.text), module_of(&file.path));
     let mut named = paths_from(&code, "crate");
     for mut path in paths_from(&code, "super") {
@@ -99,7 +99,7 @@ fn is_for_tests(file: &File, all: &[File]) -> bool {
 }
 
 /// The code of the crate without its roots and its tests.
-fn sources(all: &[File]) -> impl Iterator<Item = &File> {
+pub(crate) fn sources(all: &[File]) -> impl Iterator<Item = &File> {
     let ours = all.iter().filter(|file| file.is_rust() && file.path.starts_with("src/"));
     ours.filter(|file| !module_of(&file.path).is_empty() && !is_for_tests(file, all))
 }

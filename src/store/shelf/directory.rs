@@ -10,23 +10,13 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use super::names::{Stem, Sum};
 use super::places::Place;
-use super::slip::{LONGEST, Slip, Sum};
+use super::slip::{LONGEST, Slip};
 use super::{Flaw, Jar};
 
 const SLIP: &str = "slip";
 const HALF: &str = "half";
-
-/// What the files of a jar have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Stem(String);
-
-impl Stem {
-    /// Of the jar with this name.
-    pub(super) fn of(name: &str) -> Self {
-        Self(Sum::of(name.as_bytes()).to_string())
-    }
-}
 
 /// What a file is, by its name.
 #[derive(Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@
 
 mod directory;
 mod jar;
+mod names;
 mod places;
 mod slip;
 #[cfg(test)]
@@ -20,9 +21,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use directory::{Directory, Kind, Stem, discard, is_there, remove};
+use directory::{Directory, Kind, discard, is_there, remove};
+use names::{Stem, Sum};
 use places::{Place, Places};
-use slip::{LONGEST, Slip, Sum};
+use slip::{LONGEST, Slip};
 
 pub use jar::{Flaw, Jar, Refused, ShelfError, Stock};
 

@@ -4,8 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::directory::Stem;
-use super::slip::Sum;
+use super::names::{Stem, Sum};
 
 /// The most jars. A start reads them all.
 const MOST: usize = 4_096;

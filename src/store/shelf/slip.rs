@@ -3,11 +3,8 @@
 //!
 //! Not for: files (`directory`), nor for knowing what a label means.
 
-use std::fmt;
-
-use sha2::{Digest as _, Sha256};
-
 use super::Flaw;
+use super::names::Sum;
 use super::places::Place;
 
 /// How a slip begins. The version follows; a slip of another one is thrown away like a damaged one.
@@ -15,22 +12,6 @@ const OPENING: &[u8; 7] = b"SGSHELF";
 const VERSION: u8 = 1;
 /// The longest slip in bytes.
 pub(super) const LONGEST: u64 = 64 << 10;
-
-/// The SHA-256 of something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sum([u8; 32]);
-
-impl Sum {
-    pub(super) fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-}
-
-impl fmt::Display for Sum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
 
 /// What a slip says.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,20 @@
+//! Paths of settings in tables that the operator names: tiers, certificates, mappings, lifetimes of endpoints.
+
+use crate::routes::ENDPOINTS;
+
+/// Whether a path is a setting of such a table.
+pub(super) fn is_in_a_table(path: &str) -> bool {
+    // Paths below `mapping` are checked where they are read.
+    path.starts_with("mapping.") || is_in_a_named_table(path)
+}
+
+fn is_in_a_named_table(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('.').collect();
+    match parts.as_slice() {
+        ["tiers", _, "minute" | "day" | "paid"] | ["tls", _, "certificate" | "key"] => true,
+        ["freshness", name, "ttl" | "while_refreshed" | "on_error"] => {
+            ENDPOINTS.iter().any(|endpoint| endpoint.stored && endpoint.name == *name)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,149 @@
+//! Imports between the files of one module: none of them form a circle, and no stage of the request path calls another.
+//!
+//! A `mod.rs` only declares and re-exports, so an import of what it re-exports is an import of the file that defines it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::layers::{named, sources};
+use crate::source::{code, module_of, paths_from};
+use crate::{File, found, none, tree};
+
+/// The stages of the request path, in `src/gateway/`.
+const STAGES: [&str; 7] = ["parse", "authenticate", "resolve", "admit", "fetch", "settle", "respond"];
+
+type Module = Vec<String>;
+
+/// The files of the crate by their modules, and what each `mod.rs` re-exports.
+struct Files<'f> {
+    by_module: BTreeMap<Module, &'f File>,
+    exports: BTreeMap<Module, BTreeMap<String, Module>>,
+}
+
+impl<'f> Files<'f> {
+    fn of(all: &'f [File]) -> Self {
+        let by_module: BTreeMap<Module, &File> =
+            sources(all).map(|file| (module_of(&file.path), file)).collect();
+        let mut exports = BTreeMap::new();
+        for (module, file) in by_module.iter().filter(|(_, file)| file.path.ends_with("/mod.rs")) {
+            let code = code(&file.text);
+            let mut exported = BTreeMap::new();
+            let children =
+                by_module.keys().filter(|child| child.len() == module.len() + 1 && child.starts_with(module));
+            for child in children {
+                let name = child.last().cloned().unwrap_or_default();
+                for path in paths_from(&code, &name) {
+                    let mut target = child.clone();
+                    target.extend(path.iter().take(path.len() - 1).cloned());
+                    exported.insert(path.last().cloned().unwrap_or_default(), target);
+                }
+            }
+            exports.insert(module.clone(), exported);
+        }
+        Self { by_module, exports }
+    }
+
+    /// The file that defines what a path names.
+    fn defining(&self, path: &[String]) -> Option<Module> {
+        let depth = (1..=path.len()).rev().find(|depth| self.by_module.contains_key(&path[..*depth]))?;
+        let (module, rest) = path.split_at(depth);
+        let exported = rest.first().and_then(|name| Some((name, self.exports.get(module)?.get(name)?)));
+        match exported {
+            Some((name, target)) if target.as_slice() != module => {
+                let onward: Module = target.iter().chain([name]).cloned().collect();
+                self.defining(&onward)
+            }
+            _ => Some(module.to_vec()),
+        }
+    }
+
+    /// For each file, but the `mod.rs`, the files of the same module that it imports from.
+    fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
+        let is_a_leaf = |file: &File| !file.path.ends_with("/mod.rs");
+        let leaves = self.by_module.iter().filter(|(_, file)| is_a_leaf(file));
+        let edges = leaves.map(|(module, file)| {
+            let targets = named(file).into_iter().filter_map(|path| self.defining(&path));
+            let others = targets.filter(|target| {
+                target != module
+                    && target.first() == module.first()
+                    && self.by_module.get(target).is_some_and(|file| is_a_leaf(file))
+            });
+            (module.clone(), others.collect())
+        });
+        edges.collect()
+    }
+}
+
+/// Whether `to` is reached from `from` in one step or more.
+fn reaches(imports: &BTreeMap<Module, BTreeSet<Module>>, from: &Module, to: &Module) -> bool {
+    let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = left.pop() {
+        for next in imports.get(module).into_iter().flatten() {
+            if next == to {
+                return true;
+            }
+            if seen.insert(next) {
+                left.push(next);
+            }
+        }
+    }
+    false
+}
+
+/// Files that import from themselves by way of others.
+pub(crate) fn circles(all: &[File]) -> Vec<String> {
+    let imports = Files::of(all).imports();
+    let in_a_circle = imports.keys().filter(|module| reaches(&imports, module, module));
+    in_a_circle.map(|module| format!("{}: is in a circle of imports", module.join("::"))).collect()
+}
+
+/// Functions of a stage that another stage names.
+fn calls_between_stages(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in sources(all) {
+        let home = module_of(&file.path);
+        let [module, stage] = home.as_slice() else { continue };
+        if module != "gateway" || !STAGES.contains(&stage.as_str()) {
+            continue;
+        }
+        for path in named(file) {
+            let [module, other, item, ..] = path.as_slice() else { continue };
+            let is_a_function = item.chars().next().is_some_and(char::is_lowercase);
+            if module == "gateway" && other != stage && STAGES.contains(&other.as_str()) && is_a_function {
+                findings.push(format!("{}: calls `{other}::{item}`", file.path));
+            }
+        }
+    }
+    findings
+}
+
+#[test]
+fn no_files_of_a_module_import_from_each_other_in_a_circle() {
+    none(&circles(&tree()));
+}
+
+#[test]
+fn no_stage_calls_a_stage() {
+    let files = tree();
+    for stage in STAGES {
+        assert!(files.iter().any(|file| file.path == format!("src/gateway/{stage}.rs")), "{stage} is gone");
+    }
+    none(&calls_between_stages(&files));
+}
+
+#[test]
+fn the_circle_test_fails_when_a_circle_is_planted() {
+    let root = || File::planted("src/a/mod.rs", "mod b;\nmod c;\nmod d;\npub use b::{B, Bee};\n");
+    let leaf = |name: &str, text: &str| File::planted(&format!("src/a/{name}.rs"), text);
+    let planted =
+        [root(), leaf("b", "use super::c::C;"), leaf("c", "use super::Bee;"), leaf("d", "use super::B;")];
+    found(&circles(&planted), 2, "a::b");
+    let planted = [root(), leaf("b", ""), leaf("c", "use crate::a::Bee;"), leaf("d", "use super::c::C;")];
+    none(&circles(&planted));
+}
+
+#[test]
+fn the_stage_test_fails_when_a_call_is_planted() {
+    let call = File::planted("src/gateway/admit.rs", "use super::fetch::{fetch, Served};");
+    found(&calls_between_stages(&[call]), 1, "fetch::fetch");
+    none(&calls_between_stages(&[File::planted("src/gateway/mod.rs", "use fetch::fetch;")]));
+}
