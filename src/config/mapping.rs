@@ -294,7 +294,7 @@ mod tests {
             assert!(sample.contains(&format!("# {field} = ")), "{field}");
         }
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
-            assert!(block.contains(endpoint.name), "{}", endpoint.name);
+            assert!(sample.contains(endpoint.name), "{}", endpoint.name);
         }
     }
 }

@@ -44,7 +44,9 @@ impl<'f> Files<'f> {
 
     /// The file that defines what a path names.
     fn defining(&self, path: &[String]) -> Option<Module> {
-        let depth = (1..=path.len()).rev().find(|depth| self.by_module.contains_key(&path[..*depth]))?;
+        let depth = (1..=path.len())
+            .rev()
+            .find(|depth| path.get(..*depth).is_some_and(|head| self.by_module.contains_key(head)))?;
         let (module, rest) = path.split_at(depth);
         let exported = rest.first().and_then(|name| Some((name, self.exports.get(module)?.get(name)?)));
         match exported {
