@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use scoregate::cache::{Flights, Seat};
+use scoregate::cache::{FlightRole, SingleFlight};
 use scoregate::routes::{DocumentKey, Period, Query, Route};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -35,9 +35,9 @@ fn main() {
 
 /// One flight with so many aboard. Nobody joins those who wait: that would be measured as well.
 async fn round(waiting: usize) -> Duration {
-    let flights = Arc::new(Flights::<u32, ()>::default());
+    let flights = Arc::new(SingleFlight::<u32, ()>::default());
     let key = DocumentKey::new(Route::Index, None, Query::default(), Period::Day);
-    let Seat::First(ticket, _own) = flights.board(&key, ()) else { unreachable!("the table is new") };
+    let FlightRole::First(ticket, _own) = flights.board(&key, ()) else { unreachable!("the table is new") };
     let (aboard, asleep) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(waiting)));
     let (last, awake) = oneshot::channel();
     let last = Arc::new(Mutex::new(Some(last)));
@@ -45,7 +45,9 @@ async fn round(waiting: usize) -> Duration {
         let (flights, key) = (Arc::clone(&flights), key.clone());
         let (aboard, asleep, last) = (Arc::clone(&aboard), Arc::clone(&asleep), Arc::clone(&last));
         drop(tokio::spawn(async move {
-            let Seat::Shared(landed, ()) = flights.board(&key, ()) else { unreachable!("it is under way") };
+            let FlightRole::Shared(landed, ()) = flights.board(&key, ()) else {
+                unreachable!("it is under way")
+            };
             aboard.add_permits(1);
             assert_eq!(landed.result().await, Some(7));
             if asleep.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -24,7 +24,7 @@ use scoregate::app;
 use scoregate::clock::{Clock, Day, Wall};
 use scoregate::config::{read_text, resolve};
 use scoregate::keys::{ApplicationId, Digest};
-use scoregate::store::{Change, Embedded, LeaseAsk, OwnLimits, Store, StoredKey, What};
+use scoregate::store::{ChangeKind, Embedded, LeaseRequest, OwnLimits, Store, StoreChange, StoredKey};
 use tempfile::TempDir;
 
 /// As many hits as the smallest day of a caller allows; each round has callers of its own.
@@ -53,7 +53,7 @@ fn main() {
 }
 
 /// A new application with a key, as `keys create` makes one.
-fn creating(number: usize) -> Change {
+fn creating(number: usize) -> StoreChange {
     let at = Wall::from_seconds(1_795_219_200);
     let key = StoredKey {
         digest: Digest::of(&number.to_string()),
@@ -63,7 +63,7 @@ fn creating(number: usize) -> Change {
         revoked_at: None,
         last_used_at: None,
     };
-    let what = What::Create {
+    let what = ChangeKind::Create {
         name: format!("application {number}"),
         tier: "pro".into(),
         own: OwnLimits::default(),
@@ -71,7 +71,7 @@ fn creating(number: usize) -> Change {
         note: None,
         key,
     };
-    Change { at, who: "bench".into(), application: ApplicationId::mint().unwrap(), what }
+    StoreChange { at, who: "bench".into(), application: ApplicationId::mint().unwrap(), what }
 }
 
 /// Creates so many applications and gives the identifier of each.
@@ -102,7 +102,7 @@ async fn commits(size: &Size) {
                 let mut took = Vec::with_capacity(each);
                 for _ in 0..each {
                     let asked = Instant::now();
-                    let ask = LeaseAsk {
+                    let ask = LeaseRequest {
                         application: id,
                         node: 1,
                         day: TODAY,
@@ -146,7 +146,7 @@ async fn start(size: &Size) {
     }
 }
 
-async fn running(directory: &TempDir) -> app::Running {
+async fn running(directory: &TempDir) -> app::RunningServer {
     let settings = format!(
         "listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\ndata_dir = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
         directory.path().display()
@@ -191,7 +191,7 @@ async fn hits(size: &Size) {
     running.stop().await;
 }
 
-async fn key(running: &app::Running, tier: &str, day: u32) -> String {
+async fn key(running: &app::RunningServer, tier: &str, day: u32) -> String {
     let new = NewApplication {
         name: format!("{tier} {day}"),
         tier: tier.into(),

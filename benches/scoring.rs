@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use scoregate::backend::{self, Backend};
-use scoregate::clock::{Clock, Hand, Wall};
-use scoregate::scoring::{Archive, Question, Scoring, Source, simulated_records};
+use scoregate::backend::{self, BackendServer};
+use scoregate::clock::{Clock, ManualClock, Wall};
+use scoregate::scoring::{Archive, Question, RunSource, Scoring, simulated_records};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -109,13 +109,13 @@ fn opens(path: &Path) {
     let began = Instant::now();
     let archive = Archive::open(path, now()).unwrap();
     let opened = began.elapsed();
-    let scoring = Scoring::open(Source::Archive(archive), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let models = scoring.model_ids().len();
     println!("opened in {opened:.1?}, the first snapshot, of {models} models, after {:.1?}", began.elapsed());
 }
 
 fn refreshes(path: &Path) {
-    let scoring = Scoring::open(Source::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
     let mut took: Vec<(Duration, Duration)> = (1..=ROUNDS)
         .map(|hour| {
             let later = now().plus(Duration::from_hours(1) * hour);
@@ -139,13 +139,13 @@ fn refreshes(path: &Path) {
 /// `/models` over a socket, while snapshots are being made and while none is.
 fn answers_meanwhile(path: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let scoring = Scoring::open(Source::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
     let scoring = Arc::new(scoring);
     let (clock, hand) = Clock::hand_driven(now());
     let stop = CancellationToken::new();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let backend = Arc::new(Backend::new(Arc::clone(&scoring), "a bench".into(), clock));
+    let backend = Arc::new(BackendServer::new(Arc::clone(&scoring), "a bench".into(), clock));
     let serving = runtime.spawn(backend::serve(listener, backend, 16, stop.clone()));
     let calm = measured(address, || std::thread::sleep(Duration::from_secs(1)));
     let meanwhile = measured(address, || (0..ROUNDS).for_each(|_| pass_an_hour(&scoring, &hand)));
@@ -158,7 +158,7 @@ fn answers_meanwhile(path: &Path) {
     runtime.block_on(serving).unwrap();
 }
 
-fn pass_an_hour(scoring: &Scoring, hand: &Hand) {
+fn pass_an_hour(scoring: &Scoring, hand: &ManualClock) {
     let due = scoring.next_refresh();
     hand.advance(Duration::from_hours(1));
     // Whoever was about to sleep when the hour passed sleeps for ten more seconds.

@@ -11,7 +11,7 @@ use http::request::Parts;
 use scoregate::app;
 use scoregate::clock::Clock;
 use scoregate::config::{read_file, resolve};
-use scoregate::gateway::inspected::Hit;
+use scoregate::gateway::cache_hit::CacheHit;
 use scoregate::gateway::{Authenticated, Gateway, Peer};
 use scoregate::routes::Selection;
 
@@ -69,7 +69,7 @@ fn head(key: &str, tag: Option<&str>) -> Parts {
 
 /// Tells how long each stage of a hit takes by itself. Together that is less than the whole by what hands them on.
 async fn stages(gateway: &Gateway, head: &Parts, times: usize, whole: f64) {
-    let hit = Hit::of(gateway, head, PEER).await.unwrap();
+    let hit = CacheHit::of(gateway, head, PEER).await.unwrap();
     let each = [
         ("parse", median(times, async || hit.parse()).await),
         ("authenticate", median(times, async || hit.authenticate()).await),

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::clock::{Day, Now};
 use crate::keys::ApplicationId;
-use crate::limits::{Balance, Limits, Rule, Standing};
+use crate::limits::{AccountBalance, LimitRule, LimitStatus, Limits};
 use crate::store::StoredApplication;
 
 use super::terms::Terms;
@@ -19,16 +19,16 @@ pub struct Account {
     /// Its identifier.
     pub id: ApplicationId,
     terms: ArcSwap<Terms>,
-    books: Mutex<Books>,
+    books: Mutex<AccountState>,
 }
 
 /// What changes with every request.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct AccountState {
     /// Its name, for people.
     name: Box<str>,
     /// The balances.
-    pub(crate) balance: Balance,
+    pub(crate) balance: AccountBalance,
     /// The ledger call under way for it, if any.
     /// Apart: of a million applications hardly any has one.
     pub(super) leasing: Option<Box<LeaseCall>>,
@@ -50,11 +50,11 @@ impl LeaseCall {
 impl Account {
     /// An application as stored, of which this process knows nothing yet but what the ledger granted of `day`.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
-        let balance = Balance::opened(&terms.limits, day, stored.granted);
+        let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
             id: stored.id,
             terms: ArcSwap::new(terms),
-            books: Mutex::new(Books {
+            books: Mutex::new(AccountState {
                 name: stored.name.as_str().into(),
                 balance,
                 leasing: None,
@@ -97,7 +97,7 @@ impl Account {
     }
 
     /// The books, for one step without waiting.
-    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
+    pub(crate) fn books(&self) -> MutexGuard<'_, AccountState> {
         #[cfg(test)]
         super::preemption::switch_here();
         // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
@@ -110,18 +110,19 @@ impl Account {
     }
 
     /// What is left under a rule.
-    pub fn standing(&self, rule: Rule, limits: &Limits, now: Now) -> Standing {
+    pub fn standing(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         self.books().balance.standing(rule, limits, now)
     }
 
     /// What is left of the minute and of the day, and under `rule`: one step for all headers of an answer.
-    pub(crate) fn standings(&self, rule: Rule, limits: &Limits, now: Now) -> [Standing; 3] {
+    pub(crate) fn standings(&self, rule: LimitRule, limits: &Limits, now: Now) -> [LimitStatus; 3] {
         let balance = self.books().balance;
-        let [minute, day] = [Rule::Minute, Rule::Day].map(|rule| balance.standing(rule, limits, now));
+        let [minute, day] =
+            [LimitRule::Minute, LimitRule::Day].map(|rule| balance.standing(rule, limits, now));
         let asked = match rule {
-            Rule::Minute => minute,
-            Rule::Day => day,
-            Rule::Guard => balance.standing(rule, limits, now),
+            LimitRule::Minute => minute,
+            LimitRule::Day => day,
+            LimitRule::Guard => balance.standing(rule, limits, now),
         };
         [minute, day, asked]
     }

@@ -13,46 +13,46 @@ use dashmap::DashMap;
 
 use crate::clock::{Day, Now, Wall};
 use crate::keys::Digest;
-use crate::limits::Drained;
-use crate::store::{GiveBack, StoredApplication, StoredKey, Used};
+use crate::limits::DrainedUnits;
+use crate::store::{KeyUse, LeaseReturn, StoredApplication, StoredKey};
 
 use super::account::Account;
 use super::terms::TermsByTier;
 
 /// What is known of a key.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct KeyLookup {
     /// Its application.
     pub account: Arc<Account>,
     /// From when on it is refused; `None` if it does not end.
     pub ends: Option<Wall>,
     /// The hour in which it was last used.
-    used: Hour,
+    used: UseHour,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct DirectoryEntry {
     account: Arc<Account>,
-    ends: End,
+    ends: KeyExpiry,
     used: AtomicU32,
 }
 
 /// When a key ends: [`NEVER`], if it does not. As one number, since there may be a million of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct End(Wall);
+struct KeyExpiry(Wall);
 
-const NEVER: End = End(Wall::from_seconds(u64::MAX));
+const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
 
 /// Hours since 1970: fine enough to find keys that nobody uses, and coarse enough to cost nothing. 0 is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Hour(u32);
+struct UseHour(u32);
 
 /// All entries, by digest.
 #[derive(Debug, Default)]
-pub struct Roster {
-    entries: DashMap<Digest, Entry, BuildHasherDefault<DigestHasher>>,
+pub struct KeyDirectory {
+    entries: DashMap<Digest, DirectoryEntry, BuildHasherDefault<DigestHasher>>,
     /// Keys that were used in another hour than before: at most one mention for each key and hour.
-    used: Mutex<Vec<Used>>,
+    used: Mutex<Vec<KeyUse>>,
     /// Keys that end some day, by when they do, so that a sweep looks at no others. One that was given another end since
     /// stands here twice.
     ending: Mutex<BTreeSet<(Wall, Digest)>>,
@@ -77,35 +77,35 @@ impl Hasher for DigestHasher {
     }
 }
 
-impl Roster {
+impl KeyDirectory {
     /// What is known of a key.
-    pub fn find(&self, digest: &Digest) -> Option<Found> {
-        self.entries.get(digest).map(|entry| Found {
+    pub fn find(&self, digest: &Digest) -> Option<KeyLookup> {
+        self.entries.get(digest).map(|entry| KeyLookup {
             account: Arc::clone(&entry.account),
             ends: entry.ends.told(),
-            used: Hour(entry.used.load(Ordering::Relaxed)),
+            used: UseHour(entry.used.load(Ordering::Relaxed)),
         })
     }
 
     /// Remembers that a key that was found is used now. Costs something once an hour.
-    pub(crate) fn mark_used(&self, digest: &Digest, found: &Found, now: Wall) {
-        let hour = Hour::of(now);
+    pub(crate) fn mark_used(&self, digest: &Digest, found: &KeyLookup, now: Wall) {
+        let hour = UseHour::of(now);
         if hour <= found.used {
             return;
         }
         let before = self.entries.get(digest).map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
-            lock(&self.used).push(Used { digest: *digest, at: hour.start() });
+            lock(&self.used).push(KeyUse { digest: *digest, at: hour.start() });
         }
     }
 
     /// The uses to be remembered, which are handed over.
-    pub(super) fn take_used(&self) -> Vec<Used> {
+    pub(super) fn take_used(&self) -> Vec<KeyUse> {
         std::mem::take(&mut *lock(&self.used))
     }
 
     /// Uses that could not be remembered, for another time.
-    pub(super) fn put_used_back(&self, mut uses: Vec<Used>) {
+    pub(super) fn put_used_back(&self, mut uses: Vec<KeyUse>) {
         lock(&self.used).append(&mut uses);
     }
 
@@ -146,8 +146,9 @@ impl Roster {
     fn enter(&self, key: &StoredKey, account: Arc<Account>) {
         // What is revoked stays so, wherever the wall clock is stepped to.
         let ends = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
-        let used = key.last_used_at.map_or(Hour(0), Hour::of);
-        let entry = Entry { account, ends: ends.map_or(NEVER, End), used: AtomicU32::new(used.0) };
+        let used = key.last_used_at.map_or(UseHour(0), UseHour::of);
+        let entry =
+            DirectoryEntry { account, ends: ends.map_or(NEVER, KeyExpiry), used: AtomicU32::new(used.0) };
         let before = self.entries.insert(key.digest, entry);
         // The store is told of uses late: what was known here wins.
         if let Some(before) = before
@@ -163,8 +164,8 @@ impl Roster {
     /// Forgets keys that have ended, once that loses nothing: one stays until the balance of its application is what a
     /// fresh start would give.
     pub fn sweep(&self, now: Now) {
-        let has_ended = |entry: &Entry| entry.ends.told().is_some_and(|ends| ends <= now.wall);
-        let may_go = |_: &Digest, entry: &Entry| has_ended(entry) && entry.account.is_at_rest(now);
+        let has_ended = |entry: &DirectoryEntry| entry.ends.told().is_some_and(|ends| ends <= now.wall);
+        let may_go = |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.is_at_rest(now);
         let first_to_stay = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
         let due = {
             let mut ending = lock(&self.ending);
@@ -180,14 +181,14 @@ impl Roster {
     }
 
     /// Takes every leased and unspent unit out of the books, to be given back to the ledger.
-    pub fn drain(&self, node: u64) -> Vec<GiveBack> {
+    pub fn drain(&self, node: u64) -> Vec<LeaseReturn> {
         let drained = self.entries.iter().filter_map(|entry| {
             let account = &entry.value().account;
             let mut books = account.books();
             let (day, drained) = books.balance.day.drain();
             books.balance.day = day;
-            let Drained { units, grace } = drained;
-            (drained != Drained::default()).then(|| GiveBack {
+            let DrainedUnits { units, grace } = drained;
+            (drained != DrainedUnits::default()).then(|| LeaseReturn {
                 application: account.id,
                 node,
                 day: day.day(),
@@ -199,13 +200,13 @@ impl Roster {
     }
 }
 
-impl End {
+impl KeyExpiry {
     fn told(self) -> Option<Wall> {
         (self != NEVER).then_some(self.0)
     }
 }
 
-impl Hour {
+impl UseHour {
     fn of(at: Wall) -> Self {
         Self(u32::try_from(at.seconds() / 3_600).unwrap_or(u32::MAX))
     }
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_rotation_keeps_the_balances_and_a_change_of_tier_holds_at_once() {
-        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         assert!(roster.apply(&stored("free", &["a"]), &terms, DAY));
         let before = roster.find(&Digest::of("a")).unwrap().account;
         assert!(roster.apply(&stored("pro", &["a", "b"]), &terms, DAY));
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_use_is_mentioned_once_an_hour_and_a_change_of_the_application_forgets_none() {
-        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let (key, noon) = (Digest::of("a"), Wall::from_seconds(12 * 3_600 + 5));
         let uses = |at: Wall| {
             roster.mark_used(&key, &roster.find(&key).unwrap(), at);
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_unknown_tier_leaves_its_keys_unknown() {
-        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         assert!(roster.apply(&stored("free", &["a"]), &terms, DAY));
         assert!(!roster.apply(&stored("gold", &["a"]), &terms, DAY));
         assert!(roster.is_empty());
@@ -286,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_sweep_looks_at_keys_that_have_ended_and_at_no_others() {
-        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let at = |seconds: u64| Now { wall: Wall::from_seconds(seconds), ..Now::default() };
         let mut ending = stored("pro", &["soon", "late", "never"]);
         for (key, seconds) in ending.keys.iter_mut().zip([10, 20]) {
@@ -304,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_last_key_of_an_application_is_forgotten_only_when_that_loses_nothing() {
-        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let mut ended = stored("pro", &["a"]);
         roster.apply(&ended, &terms, DAY);
         ended.keys[0].revoked_at = Some(Wall::from_seconds(1));

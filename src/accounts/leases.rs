@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::instruments::{Instruments, StoreWork, Units, WhileAway};
-use crate::store::{Lease, LeaseAsk, Owed, OwedFile, Store, StoreError};
+use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
+use crate::store::{LeaseReply, LeaseRequest, OwedFile, OwedUnits, Store, StoreError};
 
 use super::account::{Account, LeaseCall};
-use super::key_directory::Roster;
-use super::ledger_health::Reach;
+use super::key_directory::KeyDirectory;
+use super::ledger_health::LedgerHealth;
 
 /// How long a request waits for a lease before the ledger counts as away.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,29 +24,29 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The ledger could not be asked in time, or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the ledger gave no lease")]
-pub(crate) struct NoLease;
+pub(crate) struct LeaseUnavailable;
 
 /// A ledger call on its way, to be run to its end by somebody.
-pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type LedgerWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs work in the background: it goes on whatever becomes of the request that began it.
-pub type Spawn = Box<dyn Fn(Work) + Send + Sync>;
+pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
 
 /// The way to the ledger.
 pub struct Leases {
     store: Arc<dyn Store>,
     /// This life of this gateway.
     node: u64,
-    spawn: Spawn,
+    spawn: SpawnLedgerWork,
     clock: Clock,
     instruments: Arc<Instruments>,
-    reach: Reach,
+    reach: LedgerHealth,
     /// Accounts that delivered on grace what the ledger is still owed.
     owing: Mutex<Vec<Arc<Account>>>,
     /// Where units that are still owed at a stop are kept for the next start.
     owed_file: Option<OwedFile>,
     /// What earlier processes delivered on grace and did not charge. Nothing is leased before it is charged.
-    carried: tokio::sync::Mutex<Vec<Owed>>,
+    carried: tokio::sync::Mutex<Vec<OwedUnits>>,
 }
 
 impl Leases {
@@ -54,11 +54,12 @@ impl Leases {
     pub fn new(
         store: Arc<dyn Store>,
         node: u64,
-        spawn: Spawn,
+        spawn: SpawnLedgerWork,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (reach, owing, carried) = (Reach::default(), Mutex::default(), tokio::sync::Mutex::default());
+        let (reach, owing, carried) =
+            (LedgerHealth::default(), Mutex::default(), tokio::sync::Mutex::default());
         Self { store, node, spawn, clock, instruments, reach, owing, owed_file: None, carried }
     }
 
@@ -100,9 +101,9 @@ impl Leases {
         let entry = |account: &Arc<Account>| {
             let day = account.books().balance.day;
             let (application, units) = (account.id, day.owed());
-            (units > 0).then(|| Owed { id: self.node, application, day: day.day(), units })
+            (units > 0).then(|| OwedUnits { id: self.node, application, day: day.day(), units })
         };
-        let new: Vec<Owed> = self.owing().iter().filter_map(entry).collect();
+        let new: Vec<OwedUnits> = self.owing().iter().filter_map(entry).collect();
         let (units, Some(file)) = (new.iter().map(|owed| owed.units).sum::<u32>(), self.owed_file.clone())
         else {
             return;
@@ -122,15 +123,15 @@ impl Leases {
 
     /// Waits until a ledger call for the account has succeeded: the one under way, or a new one. While the ledger is
     /// away there is no waiting.
-    pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), NoLease> {
-        let LeaseCall(mut call) = self.call(account).ok_or(NoLease)?;
+    pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), LeaseUnavailable> {
+        let LeaseCall(mut call) = self.call(account).ok_or(LeaseUnavailable)?;
         self.instruments.lease_waited();
         match self.clock.within(PATIENCE, call.wait_for(Option::is_some)).await {
             Ok(Ok(granted)) if *granted == Some(true) => Ok(()),
-            Ok(_) => Err(NoLease),
+            Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
                 self.failed(&"it did not answer in time");
-                Err(NoLease)
+                Err(LeaseUnavailable)
             }
         }
     }
@@ -142,7 +143,7 @@ impl Leases {
 
     /// Remembers that the account delivers what the ledger will be owed for.
     pub(crate) fn owes(&self, account: &Arc<Account>) {
-        self.instruments.while_away(WhileAway::Grace);
+        self.instruments.while_away(UnreachableDecision::Grace);
         if !std::mem::replace(&mut account.books().is_owing, true) {
             self.owing().push(Arc::clone(account));
         }
@@ -150,7 +151,7 @@ impl Leases {
 
     /// A request found no unit, no ledger and no grace.
     pub(crate) fn refused(&self) {
-        self.instruments.while_away(WhileAway::Refused);
+        self.instruments.while_away(UnreachableDecision::Refused);
     }
 
     /// Charges what was delivered on grace, once the ledger is back. Called every few seconds.
@@ -185,7 +186,7 @@ impl Leases {
         let call = LeaseCall(call);
         books.leasing = Some(Box::new(call.clone()));
         let day = books.balance.day.on(now.wall.day());
-        let ask = LeaseAsk {
+        let ask = LeaseRequest {
             application: account.id,
             node: self.node,
             day: day.day(),
@@ -205,7 +206,7 @@ impl Leases {
         Some(call)
     }
 
-    async fn ask(&self, account: &Account, ask: LeaseAsk) -> bool {
+    async fn ask(&self, account: &Account, ask: LeaseRequest) -> bool {
         let started = self.clock.now().mono;
         let answer = match self.charge_carried().await {
             Ok(()) => self.store.lease(ask).await,
@@ -234,20 +235,20 @@ impl Leases {
         }
     }
 
-    fn take_in(&self, account: &Account, ask: LeaseAsk, lease: Lease) {
+    fn take_in(&self, account: &Account, ask: LeaseRequest, lease: LeaseReply) {
         let mut books = account.books();
         match lease {
-            Lease::Granted { units, total, grace } => {
+            LeaseReply::Granted { units, total, grace } => {
                 books.balance.day = books.balance.day.grant(ask.day, units, grace, total);
                 let is_late = books.balance.day.day() != ask.day;
                 drop(books);
-                self.instruments.units(Units::Leased, units);
+                self.instruments.units(UnitUse::Leased, units);
                 if is_late {
-                    self.instruments.units(Units::Lost, units);
+                    self.instruments.units(UnitUse::Lost, units);
                 }
             }
             // The wall clock went backwards; the day that was opened last goes on.
-            Lease::Closed { newest } => books.balance.day = books.balance.day.on(newest),
+            LeaseReply::Closed { newest } => books.balance.day = books.balance.day.on(newest),
         }
     }
 
@@ -266,12 +267,12 @@ impl Leases {
 
     /// Gives every leased and unspent unit back, and keeps what is owed for the next start. What cannot be given back is
     /// lost to its caller until midnight.
-    pub async fn drain(&self, roster: &Roster) {
+    pub async fn drain(&self, roster: &KeyDirectory) {
         self.give_back(roster).await;
         self.keep_owed().await;
     }
 
-    async fn give_back(&self, roster: &Roster) {
+    async fn give_back(&self, roster: &KeyDirectory) {
         let back = roster.drain(self.node);
         if back.is_empty() {
             return;
@@ -281,10 +282,10 @@ impl Leases {
         let given_back = self.store.give_back(back).await;
         self.instruments.store_took(StoreWork::GiveBack, self.clock.now().mono.since(started));
         match given_back {
-            Ok(()) => self.instruments.units(Units::Returned, count),
+            Ok(()) => self.instruments.units(UnitUse::Returned, count),
             Err(error) => {
                 self.instruments.store_failed(StoreWork::GiveBack);
-                self.instruments.units(Units::Lost, count);
+                self.instruments.units(UnitUse::Lost, count);
                 tracing::error!(%error, units = count, "leased units could not be given back");
             }
         }

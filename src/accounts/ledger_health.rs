@@ -15,12 +15,12 @@ const NEAR: u64 = 0;
 
 /// What is known of the ledger.
 #[derive(Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct LedgerHealth {
     /// When it may be asked again, in nanoseconds of the running time.
     retry_at: AtomicU64,
 }
 
-impl Reach {
+impl LedgerHealth {
     /// Whether the last call failed.
     pub(super) fn is_away(&self) -> bool {
         self.retry_at.load(Ordering::Acquire) != NEAR
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn while_it_is_away_one_caller_a_second_asks() {
-        let (reach, start) = (Reach::default(), Mono::from_nanos(5));
+        let (reach, start) = (LedgerHealth::default(), Mono::from_nanos(5));
         assert!(reach.may_ask(start) && reach.may_ask(start));
         assert!(reach.failed(start) && !reach.failed(start));
         assert!(reach.is_away() && !reach.may_ask(start));

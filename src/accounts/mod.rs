@@ -12,9 +12,10 @@ mod registrar;
 mod terms;
 
 pub use account::Account;
-pub use key_directory::Roster;
-pub use leases::{Leases, Spawn, Work};
+pub use key_directory::KeyDirectory;
+pub use leases::{Leases, LedgerWork, SpawnLedgerWork};
 pub use registrar::{
-    Amend, BadField, Issued, KeyRecord, NewApplication, NotAdopted, Registrar, RegistrarError, Took,
+    AdoptError, BadField, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar,
+    RegistrarError,
 };
 pub use terms::{Terms, TermsByTier};

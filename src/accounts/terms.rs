@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use crate::keys::{Rights, Tier, TierIndex};
-use crate::limits::{Limits, Rule};
+use crate::limits::{LimitRule, Limits};
 use crate::store::OwnLimits;
 
 /// What an application may ask: shared by all applications of a tier that have no limits of their own.
@@ -74,9 +74,11 @@ fn grace(rights: Rights, day: u32) -> u32 {
 
 impl Terms {
     fn new(tier: TierIndex, tier_name: String, rights: Rights, limits: Limits) -> Self {
-        let part =
-            |rule: Rule, quota: u32| format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds());
-        let policy = format!("{}, {}", part(Rule::Minute, limits.minute), part(Rule::Day, limits.day));
+        let part = |rule: LimitRule, quota: u32| {
+            format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds())
+        };
+        let policy =
+            format!("{}, {}", part(LimitRule::Minute, limits.minute), part(LimitRule::Day, limits.day));
         let policy = HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
         Self { tier, tier_name, rights, limits, policy }
     }

@@ -20,13 +20,13 @@ pub struct Proxies {
     /// Whose word on their clients is believed. Nobody's, if nothing is said.
     pub trusted: Networks,
     /// Where they write it.
-    pub header: Believed,
+    pub header: ClientHeader,
 }
 
 /// The header that is believed. A proxy writes one of them and passes the other on as the client sent it: if both were
 /// believed, clients could say who they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Believed {
+pub enum ClientHeader {
     /// The usual one.
     #[default]
     XForwardedFor,
@@ -58,7 +58,7 @@ impl Proxies {
     }
 }
 
-impl Believed {
+impl ClientHeader {
     /// What each hop says of the one before it, the nearest first. `None` where it says nothing that can be read.
     fn hops(self, headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
         let name = self.name();
@@ -95,13 +95,13 @@ mod tests {
     use super::super::networks::Network;
     use super::*;
 
-    fn proxies(header: Believed) -> Proxies {
+    fn proxies(header: ClientHeader) -> Proxies {
         let listed = ["10.0.0.0/8", "2001:db8:aaaa::/48"].map(|text| text.parse::<Network>().unwrap());
         Proxies { trusted: listed.into_iter().collect(), header }
     }
 
     /// Who the client is, whose request comes from this peer with these lines.
-    fn client(header: Believed, peer: &str, lines: &[(&'static str, &str)]) -> String {
+    fn client(header: ClientHeader, peer: &str, lines: &[(&'static str, &str)]) -> String {
         let mut headers = HeaderMap::new();
         for (name, line) in lines {
             headers.append(*name, line.parse().unwrap());
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_peer_that_is_not_listed_is_the_client_whatever_it_says() {
         let lines = [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
-        for header in [Believed::XForwardedFor, Believed::Forwarded, Believed::Nothing] {
+        for header in [ClientHeader::XForwardedFor, ClientHeader::Forwarded, ClientHeader::Nothing] {
             assert_eq!(client(header, "203.0.113.9", &lines), "203.0.113.9");
             assert_eq!(client(header, "::ffff:203.0.113.9", &lines), "203.0.113.9");
         }
@@ -137,7 +137,7 @@ mod tests {
         ] {
             let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
             for peer in ["10.0.0.1", "::ffff:10.0.0.1"] {
-                assert_eq!(client(Believed::XForwardedFor, peer, &lines), expected, "{lines:?}");
+                assert_eq!(client(ClientHeader::XForwardedFor, peer, &lines), expected, "{lines:?}");
             }
         }
     }
@@ -153,7 +153,7 @@ mod tests {
             (&["nonsense, 192.0.2.1"], "192.0.2.1"),
         ] {
             let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
-            assert_eq!(client(Believed::XForwardedFor, "10.0.0.1", &lines), expected, "{lines:?}");
+            assert_eq!(client(ClientHeader::XForwardedFor, "10.0.0.1", &lines), expected, "{lines:?}");
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let through = |hops: usize| {
             let proxies: Vec<_> = (1..=hops).rev().map(|hop| format!("10.0.1.{hop}")).collect();
             let line = format!("192.0.2.1, {}", proxies.join(", "));
-            client(Believed::XForwardedFor, "10.0.0.1", &[(XFF, &line)])
+            client(ClientHeader::XForwardedFor, "10.0.0.1", &[(XFF, &line)])
         };
         assert_eq!(
             (through(31), through(32), through(60)),
@@ -174,11 +174,11 @@ mod tests {
     fn one_header_is_believed_and_the_other_is_not() {
         let lines =
             [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2, for=10.0.0.2"), ("x-real-ip", "192.0.2.3")];
-        assert_eq!(client(Believed::XForwardedFor, "10.0.0.1", &lines), "192.0.2.1");
-        assert_eq!(client(Believed::Forwarded, "10.0.0.1", &lines), "192.0.2.2");
-        assert_eq!(client(Believed::Nothing, "10.0.0.1", &lines), "10.0.0.1");
-        assert_eq!(client(Believed::Forwarded, "10.0.0.1", &lines[..1]), "10.0.0.1");
-        assert_eq!(client(Believed::XForwardedFor, "10.0.0.1", &lines[1..]), "10.0.0.1");
+        assert_eq!(client(ClientHeader::XForwardedFor, "10.0.0.1", &lines), "192.0.2.1");
+        assert_eq!(client(ClientHeader::Forwarded, "10.0.0.1", &lines), "192.0.2.2");
+        assert_eq!(client(ClientHeader::Nothing, "10.0.0.1", &lines), "10.0.0.1");
+        assert_eq!(client(ClientHeader::Forwarded, "10.0.0.1", &lines[..1]), "10.0.0.1");
+        assert_eq!(client(ClientHeader::XForwardedFor, "10.0.0.1", &lines[1..]), "10.0.0.1");
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         for spoofed in ["for=\"", "for=6.6.6.6;x=\"", "for=6.6.6.6;x=\"\\", "\"\\\"", ","] {
             let line = format!("{spoofed}, for=\"192.0.2.1:80\";host=\"a,b\", for=10.0.0.2");
             assert_eq!(
-                client(Believed::Forwarded, "10.0.0.1", &[("forwarded", &line)]),
+                client(ClientHeader::Forwarded, "10.0.0.1", &[("forwarded", &line)]),
                 "192.0.2.1",
                 "{line}"
             );

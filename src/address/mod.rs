@@ -6,5 +6,5 @@ mod client;
 mod forwarded;
 mod networks;
 
-pub use client::{Believed, Proxies};
-pub use networks::{Network, Networks, NoNetwork};
+pub use client::{ClientHeader, Proxies};
+pub use networks::{BadNetwork, Network, Networks};

@@ -16,7 +16,7 @@ pub struct Network(IpNet);
 
 /// Why a text is no network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoNetwork {
+pub enum BadNetwork {
     /// It is spelled otherwise.
     #[error(
         "write an address, such as \"192.0.2.1\", or a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\""
@@ -37,18 +37,18 @@ pub enum NoNetwork {
 pub struct Networks(Vec<IpNet>);
 
 impl FromStr for Network {
-    type Err = NoNetwork;
+    type Err = BadNetwork;
 
-    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+    fn from_str(text: &str) -> Result<Self, BadNetwork> {
         let (address, bits) =
             text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.parse().map_err(|_| NoNetwork::Spelling)?;
+        let address: IpAddr = address.parse().map_err(|_| BadNetwork::Spelling)?;
         let Some(bits) = bits else { return Ok(Self(address.to_canonical().into())) };
         let is_plain = bits == "0" || !bits.starts_with(['0', '+']);
-        let bits: u8 = bits.parse().ok().filter(|_| is_plain).ok_or(NoNetwork::Spelling)?;
-        let network = IpNet::new(address, bits).map_err(|_| NoNetwork::Spelling)?;
+        let bits: u8 = bits.parse().ok().filter(|_| is_plain).ok_or(BadNetwork::Spelling)?;
+        let network = IpNet::new(address, bits).map_err(|_| BadNetwork::Spelling)?;
         if network.trunc() != network {
-            return Err(NoNetwork::Inside { network: network.trunc() });
+            return Err(BadNetwork::Inside { network: network.trunc() });
         }
         Ok(Self(unmapped(network)))
     }
@@ -139,11 +139,11 @@ mod tests {
             " 10.0.0.1",
             "fe80::1%eth0",
         ] {
-            assert_eq!(bad.parse::<Network>(), Err(NoNetwork::Spelling), "{bad}");
+            assert_eq!(bad.parse::<Network>(), Err(BadNetwork::Spelling), "{bad}");
         }
         let inside = "10.1.2.3/8".parse::<Network>().unwrap_err();
         assert!(inside.to_string().contains("write \"10.0.0.0/8\""), "{inside}");
-        assert!(matches!("::1/64".parse::<Network>(), Err(NoNetwork::Inside { .. })));
+        assert!(matches!("::1/64".parse::<Network>(), Err(BadNetwork::Inside { .. })));
     }
 
     #[test]

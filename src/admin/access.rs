@@ -11,14 +11,14 @@ use subtle::ConstantTimeEq as _;
 use crate::keys::Digest;
 use crate::secret::Secret;
 
-use super::command::Problem;
+use super::command::CommandProblem;
 
 /// The shortest token that is taken.
 const SHORTEST_TOKEN: usize = 16;
 
 /// How a connection of the side port was made, and what it must show.
 #[derive(Clone, Debug)]
-pub enum Access {
+pub enum AdminAccess {
     /// Over the Unix socket, which only its owner can open.
     Socket {
         /// The user ID of the client, if the kernel reports one.
@@ -38,7 +38,7 @@ pub enum Access {
 #[error("a token needs at least {SHORTEST_TOKEN} characters")]
 pub struct BadToken;
 
-impl Access {
+impl AdminAccess {
     /// Access over TCP with this token and under these host names.
     pub fn over_tcp(token: Option<Secret>, hosts: Vec<String>) -> Result<Self, BadToken> {
         match &token {
@@ -49,31 +49,33 @@ impl Access {
 
     /// Refuses a request for a host that is not ours, whatever it asks for: a browser that somebody else's DNS leads here
     /// says that name. A request that names no host is not from a browser.
-    pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), CommandProblem> {
         let Self::Tcp { hosts, .. } = self else { return Ok(()) };
         let named = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
         let named = named.chain(uri.authority().map(|authority| authority.as_str().as_bytes()));
         for host in named {
             if !std::str::from_utf8(host).is_ok_and(|host| is_own_host(host, hosts)) {
-                return Err(Problem::misdirected());
+                return Err(CommandProblem::misdirected());
             }
         }
         Ok(())
     }
 
     /// Lets a request through that needs the token, or says why not.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), CommandProblem> {
         let Self::Tcp { token, .. } = self else { return Ok(()) };
         if headers.contains_key(ORIGIN) {
-            return Err(Problem::forbidden("requests of browsers are refused here"));
+            return Err(CommandProblem::forbidden("requests of browsers are refused here"));
         }
         let Some(expected) = token else {
-            return Err(Problem::forbidden("no admin.token is configured: use the Unix socket, or set one"));
+            return Err(CommandProblem::forbidden(
+                "no admin.token is configured: use the Unix socket, or set one",
+            ));
         };
         let mut sent = headers.get_all(AUTHORIZATION).iter();
         let (first, second) = (sent.next(), sent.next());
         if second.is_some() {
-            return Err(Problem::bad("the request has several Authorization headers: send one"));
+            return Err(CommandProblem::bad("the request has several Authorization headers: send one"));
         }
         // Digests are compared, so that neither content nor length shows in the time it takes.
         let sent = Digest::of(first.and_then(bearer).unwrap_or(""));
@@ -81,7 +83,7 @@ impl Access {
         if bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
             Ok(())
         } else {
-            Err(Problem::unauthorized())
+            Err(CommandProblem::unauthorized())
         }
     }
 }
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn only_the_token_opens_and_never_for_a_browser() {
-        let access = Access::over_tcp(Some(Secret::new("0123456789abcdef".into())), Vec::new()).unwrap();
+        let access = AdminAccess::over_tcp(Some(Secret::new("0123456789abcdef".into())), Vec::new()).unwrap();
         let good = ("authorization", "Bearer 0123456789abcdef");
         assert!(access.check(&headers(&[good])).is_ok());
         for refused in [
@@ -134,8 +136,8 @@ mod tests {
 
     #[test]
     fn without_a_token_nobody_gets_in_over_tcp_and_a_short_one_is_refused() {
-        let closed = Access::over_tcp(None, Vec::new()).unwrap();
+        let closed = AdminAccess::over_tcp(None, Vec::new()).unwrap();
         assert!(closed.check(&headers(&[("host", "localhost"), ("authorization", "Bearer ")])).is_err());
-        assert!(Access::over_tcp(Some(Secret::new("short".into())), Vec::new()).is_err());
+        assert!(AdminAccess::over_tcp(Some(Secret::new("short".into())), Vec::new()).is_err());
     }
 }

@@ -10,7 +10,7 @@ use hyper::body::{Body as _, Incoming};
 
 use crate::clock::Clock;
 
-use super::command::{Problem, largest_body};
+use super::command::{CommandProblem, largest_body};
 
 /// How long the body of a request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,10 +18,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const DROPPED: usize = 65_536;
 
 /// Reads the whole body of a request for this path.
-pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Result<Bytes, Problem> {
+pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Result<Bytes, CommandProblem> {
     let limit = largest_body(path);
     if body.size_hint().lower() > limit as u64 {
-        return Err(Problem::too_large(limit));
+        return Err(CommandProblem::too_large(limit));
     }
     let (mut whole, mut read) = (BytesMut::new(), 0_usize);
     let reading = async {
@@ -38,11 +38,11 @@ pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Resul
     };
     let ended = clock.within(TIMEOUT, reading).await;
     match ended {
-        _ if read > limit => Err(Problem::too_large(limit)),
+        _ if read > limit => Err(CommandProblem::too_large(limit)),
         Ok(Ok(())) => Ok(whole.freeze()),
         Ok(Err(_)) => {
-            Err(Problem::bad("the connection ended before the whole body was received: send it again"))
+            Err(CommandProblem::bad("the connection ended before the whole body was received: send it again"))
         }
-        Err(_) => Err(Problem::too_slow(TIMEOUT)),
+        Err(_) => Err(CommandProblem::too_slow(TIMEOUT)),
     }
 }

@@ -11,7 +11,7 @@ use crate::documents::{CachedDocument, DocumentEngine};
 use crate::json;
 use crate::routes::Selection;
 
-use super::command::Problem;
+use super::command::CommandProblem;
 use super::paths::{CACHE, PURGE};
 
 /// A purge, as it is asked for.
@@ -43,7 +43,7 @@ pub(super) async fn answer(
     path: &str,
     body: &[u8],
     who: &str,
-) -> Result<Value, Problem> {
+) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::GET, CACHE) => {
             let documents: Vec<DocumentView> =
@@ -52,14 +52,14 @@ pub(super) async fn answer(
         }
         (&Method::POST, PURGE) => {
             let PurgeBody { documents, hard } =
-                json::read(body).map_err(|bad| Problem::bad(bad.to_string()))?;
-            let selection =
-                Selection::parse(&documents).map_err(|bad| Problem::bad(format!("documents: {bad}")))?;
+                json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
+            let selection = Selection::parse(&documents)
+                .map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
             let purged = engine.purge(&selection, hard).await;
             tracing::info!(who, documents, hard, purged, "documents were purged");
             Ok(json!({ "purged": purged }))
         }
-        _ => Err(Problem::not_found()),
+        _ => Err(CommandProblem::not_found()),
     }
 }
 

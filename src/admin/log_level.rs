@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::json;
 use crate::telemetry::log;
 
-use super::command::Problem;
+use super::command::CommandProblem;
 use super::paths::LOG;
 
 /// A level, as it is asked for.
@@ -21,24 +21,24 @@ struct LevelBody {
 }
 
 /// Answers a request for it.
-pub(super) fn answer(method: &Method, path: &str, body: &[u8], who: &str) -> Result<Value, Problem> {
+pub(super) fn answer(method: &Method, path: &str, body: &[u8], who: &str) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::GET, LOG) => Ok(json!({ "level": log::level() })),
         (&Method::POST, LOG) => {
-            let LevelBody { level } = json::read(body).map_err(|bad| Problem::bad(bad.to_string()))?;
+            let LevelBody { level } = json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
             change(&level, who)?;
             Ok(json!({ "level": level }))
         }
-        _ => Err(Problem::not_found()),
+        _ => Err(CommandProblem::not_found()),
     }
 }
 
-fn change(level: &str, who: &str) -> Result<(), Problem> {
+fn change(level: &str, who: &str) -> Result<(), CommandProblem> {
     if !log::is_level(level) {
-        return Err(Problem::bad(format!("level: {}", log::LEVELS)));
+        return Err(CommandProblem::bad(format!("level: {}", log::LEVELS)));
     }
     let Some(before) = log::level() else {
-        return Err(Problem::bad("nobody listens to the events of this program"));
+        return Err(CommandProblem::bad("nobody listens to the events of this program"));
     };
     let tell = || tracing::info!(who, before, level, "the log says more or less than before");
     // Before, if it is heard then: the new level may be one that leaves it out.

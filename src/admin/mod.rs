@@ -9,7 +9,7 @@ mod body;
 mod cache;
 mod command;
 mod heartbeat;
-mod lines;
+mod key_lines;
 mod log_level;
 mod operator;
 mod paths;
@@ -23,15 +23,15 @@ mod upstream;
 mod usage;
 mod view;
 
-pub use access::{Access, BadToken};
+pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
-pub use command::{Command, MOST_IN_A_BATCH, NewKey, Problem, perform};
+pub use command::{AdminCommand, CommandProblem, MOST_IN_A_BATCH, NewKey, perform};
 pub use heartbeat::Heartbeat;
-pub use lines::{FIELDS, Fields, NEEDED, known_field, read_json};
+pub use key_lines::{FIELDS, LineObject, NEEDED, known_field, read_json};
 pub use operator::operator;
 pub use paths::{CACHE, PURGE, RELOAD, SCORING_REFRESH, USAGE};
 pub use reload::{ReloadAsked, Reloaded, Reloads};
-pub use serve::{InForce, Side, SideConfig, run};
+pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
 pub use usage::{AllowanceView, ApplicationUseView, StrangerUseView, UsageView};
 pub use view::{

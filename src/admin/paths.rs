@@ -22,7 +22,7 @@ pub const SCORING_REFRESH: &str = "/v1/scoring/refresh";
 
 /// A part of the side port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum AdminPath {
     /// For Prometheus.
     Metrics,
     /// Whether the process lives.
@@ -47,22 +47,22 @@ pub(super) enum Part {
     Scoring,
 }
 
-const PARTS: [(&str, Part); 12] = [
-    ("/metrics", Part::Metrics),
-    ("/healthz", Part::Alive),
-    ("/readyz", Part::Ready),
-    ("/v1/applications", Part::Applications),
-    ("/v1/audit", Part::Applications),
-    (CACHE, Part::Documents),
-    (USAGE, Part::Usage),
-    (UPSTREAM, Part::Upstream),
-    (SETTINGS, Part::Settings),
-    (LOG, Part::Log),
-    (RELOAD, Part::Reload),
-    (SCORING_REFRESH, Part::Scoring),
+const PARTS: [(&str, AdminPath); 12] = [
+    ("/metrics", AdminPath::Metrics),
+    ("/healthz", AdminPath::Alive),
+    ("/readyz", AdminPath::Ready),
+    ("/v1/applications", AdminPath::Applications),
+    ("/v1/audit", AdminPath::Applications),
+    (CACHE, AdminPath::Documents),
+    (USAGE, AdminPath::Usage),
+    (UPSTREAM, AdminPath::Upstream),
+    (SETTINGS, AdminPath::Settings),
+    (LOG, AdminPath::Log),
+    (RELOAD, AdminPath::Reload),
+    (SCORING_REFRESH, AdminPath::Scoring),
 ];
 
-impl Part {
+impl AdminPath {
     /// The part that a path belongs to. Nothing stands below the paths that are open to all.
     pub(super) fn of(path: &str) -> Option<Self> {
         let is_in = |root: &str| {
@@ -87,16 +87,16 @@ mod tests {
     #[test]
     fn a_path_belongs_to_a_part_whole_or_by_what_it_stands_below() {
         for (path, part) in [
-            ("/metrics", Some(Part::Metrics)),
+            ("/metrics", Some(AdminPath::Metrics)),
             ("/metrics/", None),
-            ("/v1/applications/app_0123456789a", Some(Part::Applications)),
+            ("/v1/applications/app_0123456789a", Some(AdminPath::Applications)),
             ("/v1/applicationsx", None),
-            ("/v1/cache/purge", Some(Part::Documents)),
+            ("/v1/cache/purge", Some(AdminPath::Documents)),
             ("/v1/logs", None),
             ("/v1", None),
             ("", None),
         ] {
-            assert_eq!(Part::of(path), part, "{path}");
+            assert_eq!(AdminPath::of(path), part, "{path}");
         }
     }
 

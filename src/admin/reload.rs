@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::command::Problem;
+use super::command::CommandProblem;
 use super::paths::RELOAD;
 
 /// What became of a reload that was taken: the paths of the settings that are other than before.
@@ -31,20 +31,21 @@ pub(super) async fn answer(
     method: &Method,
     path: &str,
     who: &str,
-) -> Result<Value, Problem> {
+) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::POST, RELOAD) => reload(reloads, who).await,
-        _ => Err(Problem::not_found()),
+        _ => Err(CommandProblem::not_found()),
     }
 }
 
 /// Asks for one.
-async fn reload(reloads: &Reloads, who: &str) -> Result<Value, Problem> {
+async fn reload(reloads: &Reloads, who: &str) -> Result<Value, CommandProblem> {
     let (answer, answered) = oneshot::channel();
     tracing::info!(who, "the settings are to be read again");
-    let nobody =
-        || Problem::bad("this program has no settings that could be read again: it was started without");
+    let nobody = || {
+        CommandProblem::bad("this program has no settings that could be read again: it was started without")
+    };
     reloads.send(answer).await.map_err(|_| nobody())?;
     let outcome = answered.await.map_err(|_| nobody())?;
-    outcome.map(|reloaded| json!(reloaded)).map_err(Problem::bad)
+    outcome.map(|reloaded| json!(reloaded)).map_err(CommandProblem::bad)
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::scoring::Looks;
+use crate::scoring::UpdateRequests;
 
-use super::command::Problem;
+use super::command::CommandProblem;
 use super::paths::SCORING_REFRESH;
 
 /// A snapshot of a large archive takes seconds. It is finished even if its caller has left.
@@ -19,29 +19,30 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Answers a request for this path.
 pub(super) async fn answer(
-    looks: Option<&Looks>,
+    looks: Option<&UpdateRequests>,
     clock: &Clock,
     method: &Method,
     path: &str,
     who: &str,
-) -> Result<Value, Problem> {
+) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::POST, SCORING_REFRESH) => {
-            let looks = looks.ok_or_else(|| Problem::bad("this server does not use the built-in backend"))?;
+            let looks =
+                looks.ok_or_else(|| CommandProblem::bad("this server does not use the built-in backend"))?;
             tracing::info!(who, "imported runs are to be taken up");
             let looked = clock.within(PATIENCE, look(looks)).await;
             looked.map_err(|_| {
-                Problem::fault("the new scores are not ready yet; they are shown when they are")
+                CommandProblem::fault("the new scores are not ready yet; they are shown when they are")
             })?
         }
-        _ => Err(Problem::not_found()),
+        _ => Err(CommandProblem::not_found()),
     }
 }
 
-async fn look(looks: &Looks) -> Result<Value, Problem> {
+async fn look(looks: &UpdateRequests) -> Result<Value, CommandProblem> {
     let (answer, answered) = oneshot::channel();
-    let stopping = || Problem::fault("the server is stopping");
+    let stopping = || CommandProblem::fault("the server is stopping");
     looks.send(answer).await.map_err(|_| stopping())?;
-    let refreshed = answered.await.map_err(|_| stopping())?.map_err(|error| Problem::fault(&error))?;
+    let refreshed = answered.await.map_err(|_| stopping())?.map_err(|error| CommandProblem::fault(&error))?;
     Ok(json!({ "refreshed": refreshed }))
 }

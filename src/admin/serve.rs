@@ -23,14 +23,14 @@ use tokio_util::task::TaskTracker;
 
 use crate::accounts::Registrar;
 use crate::gateway::Gateway;
-use crate::scoring::Looks;
+use crate::scoring::UpdateRequests;
 use crate::telemetry::metrics::Scrape;
 
-use super::access::Access;
-use super::command::{Command, Problem, perform};
+use super::access::AdminAccess;
+use super::command::{AdminCommand, CommandProblem, perform};
 use super::heartbeat::Heartbeat;
 use super::operator::operator;
-use super::paths::Part;
+use super::paths::AdminPath;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
 use super::timer::ClockTimer;
@@ -45,7 +45,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const BREATHE: Duration = Duration::from_millis(100);
 
 /// What the side port shows and does.
-pub struct Side {
+pub struct SidePort {
     /// The metrics.
     pub scrape: Scrape,
     /// Changes to applications and keys.
@@ -59,17 +59,17 @@ pub struct Side {
     /// Owns the commands under way.
     pub changes: TaskTracker,
     /// The settings, which a reload changes for others.
-    pub in_force: Arc<ArcSwap<InForce>>,
+    pub in_force: Arc<ArcSwap<ActiveSettings>>,
     /// Where it is asked that the settings be read again.
     pub reloads: Reloads,
     /// Where the built-in backend is asked to take up an import, if it is that one.
-    pub looks: Option<Looks>,
+    pub looks: Option<UpdateRequests>,
 }
 
 /// Settings in force.
-pub struct InForce {
+pub struct ActiveSettings {
     /// What TCP must show.
-    pub access: Arc<Access>,
+    pub access: Arc<AdminAccess>,
     /// All of them, for the operator.
     pub settings: Vec<SettingView>,
 }
@@ -84,7 +84,7 @@ pub struct SideConfig {
 
 /// How a connection was made.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum AdminTransport {
     Tcp,
     /// By this user, as the kernel reports it.
     Socket {
@@ -92,18 +92,18 @@ enum Way {
     },
 }
 
-impl Way {
+impl AdminTransport {
     /// What it must show, as of now.
-    fn access(self, side: &Side) -> Arc<Access> {
+    fn access(self, side: &SidePort) -> Arc<AdminAccess> {
         match self {
             Self::Tcp => Arc::clone(&side.in_force.load().access),
-            Self::Socket { uid } => Arc::new(Access::Socket { uid }),
+            Self::Socket { uid } => Arc::new(AdminAccess::Socket { uid }),
         }
     }
 }
 
 /// Serves the side port until `stop`. To be run on a thread of its own.
-pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) -> std::io::Result<()> {
     let clock = side.gateway.load().clock.clone();
     config.tcp.set_nonblocking(true)?;
     let tcp = TcpListener::from_std(config.tcp)?;
@@ -121,7 +121,7 @@ pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std
                 match accepted {
                     Ok((stream, _)) => {
                         let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-                        open(stream, &side, Way::Socket { uid }, &connections, &stop);
+                        open(stream, &side, AdminTransport::Socket { uid }, &connections, &stop);
                     }
                     Err(_) => clock.sleep(BREATHE).await,
                 }
@@ -134,7 +134,7 @@ pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std
             accepted = tcp.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => open(stream, &side, Way::Tcp, &connections, &stop),
+            Ok((stream, _)) => open(stream, &side, AdminTransport::Tcp, &connections, &stop),
             Err(_) => clock.sleep(BREATHE).await,
         }
     }
@@ -153,8 +153,8 @@ pub async fn run(side: Side, config: SideConfig, stop: CancellationToken) -> std
 
 fn open(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    side: &Arc<Side>,
-    way: Way,
+    side: &Arc<SidePort>,
+    way: AdminTransport,
     connections: &TaskTracker,
     stop: &CancellationToken,
 ) {
@@ -186,19 +186,19 @@ fn open(
     });
 }
 
-impl Side {
-    async fn handle(&self, request: Request<Incoming>, access: &Access) -> Response<Full<Bytes>> {
+impl SidePort {
+    async fn handle(&self, request: Request<Incoming>, access: &AdminAccess) -> Response<Full<Bytes>> {
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
         if let Err(problem) = access.check_host(request.uri(), request.headers()) {
             return refused(&problem);
         }
-        match Part::of(request.uri().path()) {
-            Some(Part::Metrics) if is_get => {
+        match AdminPath::of(request.uri().path()) {
+            Some(AdminPath::Metrics) if is_get => {
                 self.heartbeat.show();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
-            Some(Part::Alive) if is_get => health("alive", self.heartbeat.is_alive().map_err(stalled)),
-            Some(Part::Ready) if is_get => health("ready", self.is_ready()),
+            Some(AdminPath::Alive) if is_get => health("alive", self.heartbeat.is_alive().map_err(stalled)),
+            Some(AdminPath::Ready) if is_get => health("ready", self.is_ready()),
             part => self.command(part, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
     }
@@ -212,49 +212,55 @@ impl Side {
 
     async fn command(
         &self,
-        part: Option<Part>,
+        part: Option<AdminPath>,
         request: Request<Incoming>,
-        access: &Access,
-    ) -> Result<Response<Full<Bytes>>, Problem> {
+        access: &AdminAccess,
+    ) -> Result<Response<Full<Bytes>>, CommandProblem> {
         access.check(request.headers())?;
         let (head, body) = request.into_parts();
         let gateway = self.gateway.load_full();
         let (path, who) = (head.uri.path(), who(access, &head.headers));
         let body = body::read(&gateway.clock, path, body).await?;
         let answer = match part {
-            Some(Part::Applications) => self.change(&head, &body, who).await?,
-            Some(Part::Documents) => cache::answer(&gateway.engine, &head.method, path, &body, &who).await?,
-            Some(Part::Upstream) => upstream::answer(&gateway.engine.fetcher, &head.method, path)?,
-            Some(Part::Usage) => {
+            Some(AdminPath::Applications) => self.change(&head, &body, who).await?,
+            Some(AdminPath::Documents) => {
+                cache::answer(&gateway.engine, &head.method, path, &body, &who).await?
+            }
+            Some(AdminPath::Upstream) => upstream::answer(&gateway.engine.fetcher, &head.method, path)?,
+            Some(AdminPath::Usage) => {
                 usage::answer(&gateway, &self.registrar, &head.method, path, head.uri.query()).await?
             }
-            Some(Part::Settings) => settings::answer(&self.in_force.load().settings, &head.method, path)?,
-            Some(Part::Log) => log_level::answer(&head.method, path, &body, &who)?,
-            Some(Part::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
-            Some(Part::Scoring) => {
+            Some(AdminPath::Settings) => {
+                settings::answer(&self.in_force.load().settings, &head.method, path)?
+            }
+            Some(AdminPath::Log) => log_level::answer(&head.method, path, &body, &who)?,
+            Some(AdminPath::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
+            Some(AdminPath::Scoring) => {
                 scoring::answer(self.looks.as_ref(), &gateway.clock, &head.method, path, &who).await?
             }
-            Some(Part::Metrics | Part::Alive | Part::Ready) | None => return Err(Problem::not_found()),
+            Some(AdminPath::Metrics | AdminPath::Alive | AdminPath::Ready) | None => {
+                return Err(CommandProblem::not_found());
+            }
         };
         Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
     }
 
-    async fn change(&self, head: &Parts, body: &[u8], who: String) -> Result<Value, Problem> {
-        let command = Command::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
+    async fn change(&self, head: &Parts, body: &[u8], who: String) -> Result<Value, CommandProblem> {
+        let command = AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
         let registrar = Arc::clone(&self.registrar);
         // In a task of its own: an asker who leaves must not leave a change behind that is durable and not in force.
         let work = self.changes.spawn(async move { perform(&registrar, command, &who).await });
-        work.await.map_err(|_| Problem::fault("the command broke off; see the log"))?
+        work.await.map_err(|_| CommandProblem::fault("the command broke off; see the log"))?
     }
 }
 
 /// The operator, for the audit trail: over the socket the user that the kernel reports, whatever the request says; over
 /// TCP the word of the client that had the token.
-fn who(access: &Access, headers: &HeaderMap) -> String {
+fn who(access: &AdminAccess, headers: &HeaderMap) -> String {
     match access {
-        Access::Socket { uid: Some(uid) } => operator(*uid),
-        Access::Socket { uid: None } => "socket".into(),
-        Access::Tcp { .. } => {
+        AdminAccess::Socket { uid: Some(uid) } => operator(*uid),
+        AdminAccess::Socket { uid: None } => "socket".into(),
+        AdminAccess::Tcp { .. } => {
             let said = headers.get("x-operator").map(HeaderValue::as_bytes).unwrap_or_default();
             let said = said.iter().filter(|byte| byte.is_ascii_graphic()).take(LONGEST_OPERATOR);
             let said: String = said.map(|byte| char::from(*byte)).collect();
@@ -276,7 +282,7 @@ fn stalled(age: Duration) -> String {
     format!("the public port's runtime has run no task for {} s", age.as_secs())
 }
 
-fn refused(problem: &Problem) -> Response<Full<Bytes>> {
+fn refused(problem: &CommandProblem) -> Response<Full<Bytes>> {
     let body = serde_json::to_string(problem).unwrap_or_default();
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = text(status, "application/json", format!("{body}\n"));

@@ -6,7 +6,7 @@ use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::command::Problem;
+use super::command::CommandProblem;
 use super::paths::SETTINGS;
 
 /// A setting in force.
@@ -21,9 +21,9 @@ pub struct SettingView {
 }
 
 /// Answers a request for them.
-pub(super) fn answer(settings: &[SettingView], method: &Method, path: &str) -> Result<Value, Problem> {
+pub(super) fn answer(settings: &[SettingView], method: &Method, path: &str) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::GET, SETTINGS) => Ok(json!({ "settings": settings })),
-        _ => Err(Problem::not_found()),
+        _ => Err(CommandProblem::not_found()),
     }
 }

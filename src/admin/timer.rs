@@ -31,7 +31,7 @@ impl ClockTimer {
     fn wait_until(&self, end: Mono) -> Pin<Box<dyn Sleep>> {
         let mut alarm = self.clock.alarm();
         alarm.set_by(end);
-        Box::pin(Wait(Mutex::new(alarm)))
+        Box::pin(TimerWait(Mutex::new(alarm)))
     }
 }
 
@@ -50,9 +50,9 @@ impl Timer for ClockTimer {
 }
 
 /// A wait. The lock is never taken: it makes the alarm shareable, as the codec wants it.
-struct Wait(Mutex<Alarm>);
+struct TimerWait(Mutex<Alarm>);
 
-impl Future for Wait {
+impl Future for TimerWait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -60,4 +60,4 @@ impl Future for Wait {
     }
 }
 
-impl Sleep for Wait {}
+impl Sleep for TimerWait {}

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::clock::Wall;
 use crate::documents::{BackendStatus, FetchFailure, Fetcher};
 
-use super::command::Problem;
+use super::command::CommandProblem;
 use super::paths::UPSTREAM;
 
 /// How it stands.
@@ -37,10 +37,10 @@ struct FailureView {
 }
 
 /// Answers a request for it.
-pub(super) fn answer(fetcher: &Fetcher, method: &Method, path: &str) -> Result<Value, Problem> {
+pub(super) fn answer(fetcher: &Fetcher, method: &Method, path: &str) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::GET, UPSTREAM) => Ok(json!(UpstreamView::from(fetcher.status()))),
-        _ => Err(Problem::not_found()),
+        _ => Err(CommandProblem::not_found()),
     }
 }
 

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::accounts::Registrar;
-use crate::gateway::{ApplicationUse, Counted, Gateway, StrangerUse};
+use crate::gateway::{ApplicationUse, CountedRequests, Gateway, StrangerUse};
 use crate::keys::ApplicationId;
-use crate::limits::Standing;
+use crate::limits::LimitStatus;
 
-use super::command::Problem;
+use super::command::CommandProblem;
 use super::paths::USAGE;
-use super::query::Pairs;
+use super::query::QueryPairs;
 
 /// How many of a kind are listed if nothing is said of it, and at the most.
 const USUAL: usize = 20;
@@ -43,7 +43,7 @@ pub struct ApplicationUseView {
     /// What is left to it, by rule.
     pub limits: Vec<AllowanceView>,
     /// Its requests; null if there are too few of them to be counted.
-    pub counted: Option<Counted>,
+    pub counted: Option<CountedRequests>,
 }
 
 /// What is left under a rule.
@@ -65,7 +65,7 @@ pub struct StrangerUseView {
     /// The address; of IPv6, the network that counts as one.
     pub address: String,
     /// The refused requests.
-    pub counted: Counted,
+    pub counted: CountedRequests,
 }
 
 /// Answers a request for one of these paths.
@@ -75,7 +75,7 @@ pub(super) async fn answer(
     method: &Method,
     path: &str,
     query: Option<&str>,
-) -> Result<Value, Problem> {
+) -> Result<Value, CommandProblem> {
     let (usage, now) = (&gateway.usage, gateway.clock.now());
     match (method, path.strip_prefix(USAGE)) {
         (&Method::GET, Some("")) => {
@@ -89,21 +89,23 @@ pub(super) async fn answer(
         }
         (&Method::GET, Some(below)) => {
             let id = below.strip_prefix('/').unwrap_or(below);
-            let id: ApplicationId = id.parse().map_err(|bad| Problem::bad(format!("{bad}")))?;
+            let id: ApplicationId = id.parse().map_err(|bad| CommandProblem::bad(format!("{bad}")))?;
             let account = registrar.account(id).await?.ok_or_else(|| forgotten(id))?;
             Ok(json!(ApplicationUseView::from(&usage.of(&account, now))))
         }
-        _ => Err(Problem::not_found()),
+        _ => Err(CommandProblem::not_found()),
     }
 }
 
-fn forgotten(id: ApplicationId) -> Problem {
-    Problem::bad(format!("every key of {id} has ended and is forgotten: there is nothing that it could use"))
+fn forgotten(id: ApplicationId) -> CommandProblem {
+    CommandProblem::bad(format!(
+        "every key of {id} has ended and is forgotten: there is nothing that it could use"
+    ))
 }
 
-fn most(query: Option<&str>) -> Result<usize, Problem> {
-    let most = Pairs::read(query, &["most"])?.number("most")?.unwrap_or(USUAL);
-    let bad = || Problem::bad(format!("`most` has to be from 1 to {MOST}"));
+fn most(query: Option<&str>) -> Result<usize, CommandProblem> {
+    let most = QueryPairs::read(query, &["most"])?.number("most")?.unwrap_or(USUAL);
+    let bad = || CommandProblem::bad(format!("`most` has to be from 1 to {MOST}"));
     (1..=MOST).contains(&most).then_some(most).ok_or_else(bad)
 }
 
@@ -119,8 +121,8 @@ impl From<&ApplicationUse> for ApplicationUseView {
     }
 }
 
-impl From<&Standing> for AllowanceView {
-    fn from(standing: &Standing) -> Self {
+impl From<&LimitStatus> for AllowanceView {
+    fn from(standing: &LimitStatus) -> Self {
         Self {
             name: standing.rule.name().into(),
             limit: standing.limit,

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{BadField, Issued, KeyRecord, Took};
+use crate::accounts::{BadField, ImportedKey, IssuedKey, KeyRecord};
 use crate::clock::Wall;
-use crate::store::{AuditRecord, Page, StoredApplication, StoredKey};
+use crate::store::{ApplicationPage, AuditRecord, StoredApplication, StoredKey};
 
-use super::lines::Fields;
+use super::key_lines::LineObject;
 
 /// An application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ pub enum LineView {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct ExportView {
-    pub keys: Vec<Fields>,
+    pub keys: Vec<LineObject>,
     /// Records that could not be read, with the reasons.
     pub skipped: Vec<String>,
     /// What to ask the next page with.
@@ -147,7 +147,7 @@ impl From<&StoredKey> for KeyView {
 
 impl IssuedView {
     /// A key that was made just now.
-    pub(super) fn new(issued: &Issued, used_today: Option<u64>) -> Self {
+    pub(super) fn new(issued: &IssuedKey, used_today: Option<u64>) -> Self {
         let application = ApplicationView::new(&issued.application, used_today);
         Self { key: issued.key.expose().to_owned(), application }
     }
@@ -155,7 +155,10 @@ impl IssuedView {
 
 impl PageView {
     /// A page, with the units that each application used today, if that is known.
-    pub(super) fn new(page: &Page, used_today: impl Fn(&StoredApplication) -> Option<u64>) -> Self {
+    pub(super) fn new(
+        page: &ApplicationPage,
+        used_today: impl Fn(&StoredApplication) -> Option<u64>,
+    ) -> Self {
         let view = |stored| ApplicationView::new(stored, used_today(stored));
         Self {
             applications: page.applications.iter().map(view).collect(),
@@ -187,18 +190,19 @@ impl From<&AuditRecord> for ChangeView {
 
 impl ImportView {
     /// What became of each.
-    pub(super) fn new(outcomes: &[Result<Took, BadField>], accept_imported: bool) -> Self {
-        let count = |is: fn(&Result<Took, BadField>) -> bool| outcomes.iter().filter(|one| is(one)).count();
-        let view = |outcome: &Result<Took, BadField>| match outcome {
-            Ok(Took::Taken(id)) => LineView::Taken { application: id.to_string() },
-            Ok(Took::AlreadyThere) => LineView::AlreadyThere,
+    pub(super) fn new(outcomes: &[Result<ImportedKey, BadField>], accept_imported: bool) -> Self {
+        let count =
+            |is: fn(&Result<ImportedKey, BadField>) -> bool| outcomes.iter().filter(|one| is(one)).count();
+        let view = |outcome: &Result<ImportedKey, BadField>| match outcome {
+            Ok(ImportedKey::Taken(id)) => LineView::Taken { application: id.to_string() },
+            Ok(ImportedKey::AlreadyThere) => LineView::AlreadyThere,
             Err(BadField { field, reason }) => {
                 LineView::Refused { field: field.clone(), error: reason.clone() }
             }
         };
         Self {
-            taken: count(|one| matches!(one, Ok(Took::Taken(_)))),
-            already_there: count(|one| matches!(one, Ok(Took::AlreadyThere))),
+            taken: count(|one| matches!(one, Ok(ImportedKey::Taken(_)))),
+            already_there: count(|one| matches!(one, Ok(ImportedKey::AlreadyThere))),
             refused: count(Result::is_err),
             accept_imported,
             answers: outcomes.iter().map(view).collect(),
@@ -206,10 +210,10 @@ impl ImportView {
     }
 }
 
-impl From<&Page> for ExportView {
-    fn from(page: &Page) -> Self {
+impl From<&ApplicationPage> for ExportView {
+    fn from(page: &ApplicationPage) -> Self {
         Self {
-            keys: page.applications.iter().flat_map(KeyRecord::of).map(|key| Fields::of(&key)).collect(),
+            keys: page.applications.iter().flat_map(KeyRecord::of).map(|key| LineObject::of(&key)).collect(),
             skipped: page.skipped.clone(),
             next: page.next.map(|id| id.to_string()),
         }

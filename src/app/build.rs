@@ -8,27 +8,27 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{Leases, Registrar, Roster, Spawn, TermsByTier};
+use crate::accounts::{KeyDirectory, Leases, Registrar, SpawnLedgerWork, TermsByTier};
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig};
-use crate::documents::{DocumentEngine, MirrorDisk};
-use crate::gateway::{AddressGuard, Capacity, Gateway, Notice, RequestLog, Usage};
+use crate::documents::{DocumentEngine, MirrorWorker};
+use crate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway, ServiceNotice, UsageTracker};
 use crate::instruments::Instruments;
 use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
-use crate::store::{Embedded as EmbeddedStore, OwedFile, Shelf, Store};
-use crate::telemetry::log::{self, Log};
-use crate::telemetry::metrics::Registry;
-use crate::telemetry::requests::{Lines, is_heard};
-use crate::upstream::{Embedded as EmbeddedUpstream, Http, Protected, Upstream};
+use crate::store::{Embedded as EmbeddedStore, Mirror, OwedFile, Store};
+use crate::telemetry::access_log_writer::{AccessLogWriter, is_heard};
+use crate::telemetry::log::{self, LogStream};
+use crate::telemetry::metrics::MetricsRegistry;
+use crate::upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, ProtectedUpstream, Upstream};
 
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
 
 /// What was built.
-pub(super) struct Built {
+pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
     pub(super) registrar: Arc<Registrar>,
     /// The built-in backend, if it is that one.
@@ -40,12 +40,12 @@ pub(super) async fn build(
     config: &Config,
     data_dir: &DataDir,
     clock: &Clock,
-    registry: &Registry,
+    registry: &MetricsRegistry,
     ledger_calls: &TaskTracker,
-) -> anyhow::Result<Built> {
+) -> anyhow::Result<BuiltGateway> {
     let instruments = instruments(config, registry);
     let store = open_store(data_dir).await?;
-    let roster = Arc::new(Roster::default());
+    let roster = Arc::new(KeyDirectory::default());
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = Registrar::new(
         Arc::clone(&store),
@@ -59,7 +59,7 @@ pub(super) async fn build(
     let engine = DocumentEngine::new(
         config.cache_bytes,
         config.retention.clone(),
-        Protected::new(upstream, config.protection, clock.clone()),
+        ProtectedUpstream::new(upstream, config.protection, clock.clone()),
         open_mirror(config, data_dir).await?,
         clock,
         &instruments,
@@ -79,16 +79,16 @@ pub(super) async fn build(
         engine,
         pages: pages(config),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
+        capacity: Arc::new(ConcurrencyLimit::new(config.capacity, Arc::clone(&instruments))),
         instruments,
         request_log: Arc::new(request_log(config, registry)?),
-        usage: Arc::new(Usage::new(clock.now())),
+        usage: Arc::new(UsageTracker::new(clock.now())),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         retirement: config.retirement.clone(),
         notice: notice(config),
     };
-    Ok(Built { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
+    Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
 }
 
 /// The way to the ledger. What earlier processes delivered on grace is charged before the balances are read.
@@ -101,7 +101,7 @@ async fn leases(
 ) -> anyhow::Result<Leases> {
     let node = getrandom::u64().context("the operating system gave no randomness")?;
     let calls = ledger_calls.clone();
-    let spawn: Spawn = Box::new(move |work| drop(calls.spawn(work)));
+    let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
     let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(instruments));
     let leases = leases.carrying(OwedFile::of(data_dir.path())).await;
     if let Err(error) = leases.charge_carried().await {
@@ -111,14 +111,19 @@ async fn leases(
 }
 
 /// The same gateway by other settings: what it knows and holds is shared with the one before.
-pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry: &Registry) -> Gateway {
+pub(super) fn renewed(
+    before: &Gateway,
+    old: &Config,
+    config: &Config,
+    registry: &MetricsRegistry,
+) -> Gateway {
     before.guard.set_limit(config.guard_per_minute);
     let instruments = instruments(config, registry);
     // Rooms of another size begin empty: who is in the old ones leaves them as they are.
     let capacity = if config.capacity == old.capacity {
         Arc::clone(&before.capacity)
     } else {
-        Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments)))
+        Arc::new(ConcurrencyLimit::new(config.capacity, Arc::clone(&instruments)))
     };
     Gateway {
         clock: before.clock.clone(),
@@ -140,23 +145,23 @@ pub(super) fn renewed(before: &Gateway, old: &Config, config: &Config, registry:
 }
 
 /// Where requests are told: standard output is data, and so are they.
-fn request_log(config: &Config, registry: &Registry) -> anyhow::Result<RequestLog> {
+fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<AccessLog> {
     let lost = log::count_lost_lines(registry);
-    let lost = lost.of(Log::Access).filter(|_| config.tells_requests && is_heard());
-    let Some(lost) = lost else { return Ok(RequestLog::default()) };
-    let lines = Lines::start(config.log.json, lost.clone(), std::io::stdout());
+    let lost = lost.of(LogStream::Access).filter(|_| config.tells_requests && is_heard());
+    let Some(lost) = lost else { return Ok(AccessLog::default()) };
+    let lines = AccessLogWriter::start(config.log.json, lost.clone(), std::io::stdout());
     let lines = lines.context("the thread that writes the access log cannot be started")?;
-    Ok(RequestLog::new(Arc::new(lines), config.sampling))
+    Ok(AccessLog::new(Arc::new(lines), config.sampling))
 }
 
 /// Handles for the tiers that there are: whatever was counted goes on.
-fn instruments(config: &Config, registry: &Registry) -> Arc<Instruments> {
+fn instruments(config: &Config, registry: &MetricsRegistry) -> Arc<Instruments> {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     Arc::new(Instruments::new(registry, &tiers))
 }
 
-fn notice(config: &Config) -> Notice {
-    Notice {
+fn notice(config: &Config) -> ServiceNotice {
+    ServiceNotice {
         license: config.license.clone(),
         realm: config.service.clone(),
         cadence_seconds: config.retention.cadence.as_secs(),
@@ -171,10 +176,10 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
 }
 
 /// The last good documents. Without a shelf the program runs all the same: it holds nothing that cannot be fetched.
-async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorDisk>> {
+async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
     let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.shelf_bytes);
-    Ok(match tokio::task::spawn_blocking(move || Shelf::open(&path, most_bytes)).await? {
-        Ok(shelf) => Some(MirrorDisk { shelf, backend: config.upstream.identity() }),
+    Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, most_bytes)).await? {
+        Ok(shelf) => Some(MirrorWorker { shelf, backend: config.upstream.identity() }),
         Err(error) => {
             tracing::error!(%error, "documents are not kept on disk");
             None
@@ -192,7 +197,7 @@ async fn upstream(
         UpstreamConfig::BuiltIn { archive } => open_scoring(archive.clone(), now).await?,
         UpstreamConfig::Simulated { seed } => Scoring::demo(*seed, now),
         UpstreamConfig::Http(http) => {
-            let backend = Http::new(http.clone(), clock.clone());
+            let backend = HttpUpstream::new(http.clone(), clock.clone());
             let backend = backend.with_context(|| format!("upstream.url {}", http.base))?;
             return Ok((Arc::new(backend), None));
         }
@@ -209,7 +214,7 @@ async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
             let path = archive.path().display().to_string();
             tracing::warn!(path, "the archive has no runs yet: `scoregate scoring import` brings them in");
         }
-        Ok(Scoring::open(scoring::Source::Archive(archive), now)?)
+        Ok(Scoring::open(scoring::RunSource::Archive(archive), now)?)
     })
     .await
     .context("opening the archive panicked")?

@@ -12,27 +12,31 @@ use metrics::Gauge;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Wall};
-use crate::config::{Problems, read_certificates};
-use crate::server::{CertificateFiles, Certificates, Tls};
-use crate::telemetry::metrics::Registry;
+use crate::config::{ConfigProblems, read_certificates};
+use crate::server::{CertificateFiles, Certificates, TlsTermination};
+use crate::telemetry::metrics::MetricsRegistry;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// What holds the certificates in use.
 #[derive(Clone)]
-pub(super) struct Keeper {
+pub(super) struct CertificateReloader {
     files: Arc<ArcSwap<Vec<CertificateFiles>>>,
-    tls: Option<Tls>,
+    tls: Option<TlsTermination>,
     ends: Gauge,
     refused: Gauge,
 }
 
-impl Keeper {
+impl CertificateReloader {
     /// Reads the files for the first time.
-    pub(super) fn new(files: &[CertificateFiles], now: Wall, registry: &Registry) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        files: &[CertificateFiles],
+        now: Wall,
+        registry: &MetricsRegistry,
+    ) -> anyhow::Result<Self> {
         let found = read_certificates(files, now)?;
-        let tls = found.map(Tls::new).transpose().context("the public port")?;
+        let tls = found.map(TlsTermination::new).transpose().context("the public port")?;
         let keeper = Self {
             files: Arc::new(ArcSwap::from_pointee(files.to_vec())),
             tls,
@@ -44,7 +48,7 @@ impl Keeper {
     }
 
     /// What opens TLS, if there is any.
-    pub(super) fn tls(&self) -> Option<Tls> {
+    pub(super) fn tls(&self) -> Option<TlsTermination> {
         self.tls.clone()
     }
 
@@ -61,12 +65,12 @@ impl Keeper {
             // Files may lie on a disk that is slow.
             let looked = tokio::task::spawn_blocking(move || keeper.look(in_use, refused, now)).await;
             match looked {
-                Ok(Looked::Same) => {}
-                Ok(Looked::New(certificates)) => {
+                Ok(CertificateCheck::Same) => {}
+                Ok(CertificateCheck::New(certificates)) => {
                     refused = None;
                     self.renew(*certificates);
                 }
-                Ok(Looked::Bad(fingerprint, problems)) => {
+                Ok(CertificateCheck::Bad(fingerprint, problems)) => {
                     refused = fingerprint;
                     self.refused.set(1.0);
                     tracing::error!(%problems, "changed certificates cannot be used; those from before go on");
@@ -76,21 +80,21 @@ impl Keeper {
         }
     }
 
-    fn look(&self, in_use: [u8; 32], refused: Option<[u8; 32]>, now: Wall) -> Looked {
+    fn look(&self, in_use: [u8; 32], refused: Option<[u8; 32]>, now: Wall) -> CertificateCheck {
         let files = self.files.load_full();
         let fingerprint = Certificates::fingerprint_of(&files);
         if fingerprint == Some(in_use) {
             self.refused.set(0.0);
-            return Looked::Same;
+            return CertificateCheck::Same;
         }
         // What was refused is said once, and read again when it has changed.
         if fingerprint.is_some() && fingerprint == refused {
-            return Looked::Same;
+            return CertificateCheck::Same;
         }
         match read_certificates(&files, now) {
-            Ok(Some(certificates)) => Looked::New(Box::new(certificates)),
-            Ok(None) => Looked::Same,
-            Err(problems) => Looked::Bad(fingerprint, problems),
+            Ok(Some(certificates)) => CertificateCheck::New(Box::new(certificates)),
+            Ok(None) => CertificateCheck::Same,
+            Err(problems) => CertificateCheck::Bad(fingerprint, problems),
         }
     }
 
@@ -121,8 +125,8 @@ impl Keeper {
 }
 
 /// What was found.
-enum Looked {
+enum CertificateCheck {
     Same,
     New(Box<Certificates>),
-    Bad(Option<[u8; 32]>, Problems),
+    Bad(Option<[u8; 32]>, ConfigProblems),
 }

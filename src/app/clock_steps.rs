@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, ClockEvent, Direction, Wall};
-use crate::telemetry::metrics::{Counter, Family, Label, Registry};
+use crate::clock::{Clock, ClockEvent, StepDirection, Wall};
+use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 
 /// How often the clocks are compared where no request does it.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-impl Label for Direction {
+impl MetricLabel for StepDirection {
     const NAME: &'static str = "direction";
     fn index(self) -> usize {
         match self {
@@ -23,9 +23,10 @@ impl Label for Direction {
 }
 
 /// Counts and logs the steps of this clock from now on.
-pub(super) fn begin(clock: &Clock, registry: &Registry) {
+pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
     let words = ["forward", "backward"].map(str::to_owned);
-    let steps: Family<Counter, Direction> = registry.counters("scoregate_clock_steps_total", &words);
+    let steps: MetricFamily<Counter, StepDirection> =
+        registry.counters("scoregate_clock_steps_total", &words);
     clock.report_steps_to(move |event| {
         if let ClockEvent::Stepped { direction, .. } = event {
             steps.count(direction);
@@ -47,7 +48,7 @@ pub(super) async fn watch(clock: Clock, stop: CancellationToken) {
 
 fn log(event: ClockEvent) {
     match event {
-        ClockEvent::Stepped { direction: Direction::Forward, from, to, applies } => {
+        ClockEvent::Stepped { direction: StepDirection::Forward, from, to, applies } => {
             let (ahead, from, to) = (to.since(from), from.rfc3339(), to.rfc3339());
             tracing::error!(
                 ?ahead, from, to, day = %applies.day(),
@@ -55,7 +56,7 @@ fn log(event: ClockEvent) {
                  goes on until then"
             );
         }
-        ClockEvent::Stepped { direction: Direction::Backward, from, to, applies } => {
+        ClockEvent::Stepped { direction: StepDirection::Backward, from, to, applies } => {
             let (back, from, to) = (from.since(to), from.rfc3339(), to.rfc3339());
             tracing::error!(
                 ?back, from, to, day = %applies.day(),

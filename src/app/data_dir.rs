@@ -20,9 +20,9 @@ const NO_STORE_YET: &[u8] = b"This directory has held no scoregate store yet.\n"
 /// Another process holds the directory.
 #[derive(Debug, thiserror::Error)]
 #[error("the data directory {} is in use by another scoregate: stop it, or name another one by --data-dir", .0.display())]
-pub struct InUse(PathBuf);
+pub struct DataDirInUse(PathBuf);
 
-impl InUse {
+impl DataDirInUse {
     /// This directory.
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
@@ -50,7 +50,7 @@ impl DataDir {
         let lock = lock.with_context(|| format!("the data directory {shown} cannot be written"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, socket: false }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(InUse::new(path).into()),
+            Err(std::fs::TryLockError::WouldBlock) => Err(DataDirInUse::new(path).into()),
             Err(std::fs::TryLockError::Error(error)) => {
                 Err(error).with_context(|| format!("the data directory {shown} cannot be locked"))
             }

@@ -25,26 +25,26 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::Registrar;
-use crate::admin::{ReloadAsked, Side, SideConfig};
+use crate::admin::{ReloadAsked, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::server::Server;
-use crate::telemetry::metrics::Registry;
+use crate::telemetry::metrics::MetricsRegistry;
 
-use certificates::Keeper;
+use certificates::CertificateReloader;
 pub(crate) use open_files::OpenFiles;
-use reload::Reloading;
+use reload::Reloader;
 
-pub use data_dir::{DOCUMENTS, DataDir, InUse, SOCKET};
-pub use sockets::Sockets;
-use supervisor::{Stage, Supervisor};
+pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
+pub use sockets::InheritedSockets;
+use supervisor::{Supervisor, SupervisorState};
 
 /// How long a stop waits for the access log's last lines. The event log has the same time after it (`cli`).
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// A program that runs.
-pub struct Running {
+pub struct RunningServer {
     /// Where the public port listens.
     pub public: SocketAddr,
     /// Where the side port listens.
@@ -55,7 +55,7 @@ pub struct Running {
     pub gateway: Arc<ArcSwap<Gateway>>,
     /// Who asks for a reload over the side port, for whoever has settings to read.
     pub reloads: mpsc::Receiver<ReloadAsked>,
-    reloading: Reloading,
+    reloading: Reloader,
     clock: Clock,
     ready: Arc<AtomicBool>,
     stop_public: CancellationToken,
@@ -71,21 +71,25 @@ pub struct Running {
 /// How a stop went. Keeps the data directory from others until it is dropped: what was cut off may hold the store for
 /// as long as the runtime lives, and a store that closes removes the log under its name, whoever's it is by then.
 #[derive(Debug)]
-pub struct Stopped {
+pub struct ShutdownReport {
     /// Whether every open request was finished within the grace.
     pub all_finished: bool,
     _held: DataDir,
 }
 
 /// Starts everything on ports of its own. When this returns, requests are answered.
-pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Running> {
-    start_on(Sockets::default(), config, clock).await
+pub async fn start(config: Config, clock: Clock) -> anyhow::Result<RunningServer> {
+    start_on(InheritedSockets::default(), config, clock).await
 }
 
 /// Starts everything, on sockets that were handed over where there are any.
-pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> anyhow::Result<Running> {
+pub async fn start_on(
+    sockets: InheritedSockets,
+    mut config: Config,
+    clock: Clock,
+) -> anyhow::Result<RunningServer> {
     let registry = registry(&clock);
-    let certificates = Keeper::new(&config.certificates, clock.now().wall, &registry)?;
+    let certificates = CertificateReloader::new(&config.certificates, clock.now().wall, &registry)?;
     config.server.connection.tls = certificates.tls();
     reload::limit_connections(&mut config.server, &registry);
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
@@ -95,7 +99,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
 
     let ledger_calls = TaskTracker::new();
-    let build::Built { gateway, registrar, scoring } =
+    let build::BuiltGateway { gateway, registrar, scoring } =
         build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
     let gateway = Arc::new(ArcSwap::from(gateway));
     let (keeper, looks) = scoring.map(|scoring| tasks::keeper(scoring, &clock)).unzip();
@@ -104,7 +108,7 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
     let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
     let (asks, reloads) = mpsc::channel(1);
-    let shown = Side {
+    let shown = SidePort {
         scrape: registry.scrape(),
         registrar: Arc::clone(&registrar),
         gateway: Arc::clone(&gateway),
@@ -123,15 +127,15 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
     tasks::spawn(&background, &gateway, &registrar, keeper, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");
-    supervisor.tell(Stage::Ready);
-    Ok(Running {
+    supervisor.tell(SupervisorState::Ready);
+    Ok(RunningServer {
         public,
         side,
         registrar,
         gateway,
         reloads,
         grace: config.server.grace,
-        reloading: Reloading { config, registry, certificates, manners, in_force },
+        reloading: Reloader { config, registry, certificates, manners, in_force },
         clock,
         ready,
         stop_public,
@@ -145,15 +149,15 @@ pub async fn start_on(sockets: Sockets, mut config: Config, clock: Clock) -> any
 }
 
 /// Where metrics live, with those that say what runs.
-fn registry(clock: &Clock) -> Registry {
-    let registry = Registry::default();
+fn registry(clock: &Clock) -> MetricsRegistry {
+    let registry = MetricsRegistry::default();
     registry.tell_build(env!("CARGO_PKG_VERSION"), clock.now().wall.seconds());
     reload::begin(&registry);
     clock_steps::begin(clock, &registry);
     registry
 }
 
-impl Running {
+impl RunningServer {
     /// The gateway as it is now, for tests that look inside.
     pub fn gateway(&self) -> Arc<Gateway> {
         self.gateway.load_full()
@@ -161,9 +165,9 @@ impl Running {
 
     /// Stops: accepts no more, finishes what runs, gives leased units back. The store closes when all that held
     /// it is gone, with the runtime at the latest.
-    pub async fn stop(mut self) -> Stopped {
+    pub async fn stop(mut self) -> ShutdownReport {
         tracing::info!("stopping");
-        self.supervisor.tell(Stage::Stopping);
+        self.supervisor.tell(SupervisorState::Stopping);
         self.ready.store(false, Ordering::Release);
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
@@ -188,6 +192,6 @@ impl Running {
         drop(tokio::join!(logged, told));
         let all_finished = served && settled;
         tracing::info!(all_finished, "stopped");
-        Stopped { all_finished, _held: self.data_dir }
+        ShutdownReport { all_finished, _held: self.data_dir }
     }
 }

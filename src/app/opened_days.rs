@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::clock::Wall;
-use crate::store::{Store, StoreError, upkeep};
+use crate::store::{Store, StoreError, maintenance};
 
 /// A ledger that was not written for longer than this is unusual enough for a warning.
 const LONG_IDLE_DAYS: u32 = 7;
@@ -15,7 +15,7 @@ const LONG_IDLE_DAYS: u32 = 7;
 pub(super) async fn report(store: &dyn Store, data_dir: &Path, now: Wall) -> Result<(), StoreError> {
     let (Some(newest), today) = (store.newest_day().await?, now.day()) else { return Ok(()) };
     if newest > today {
-        let command = upkeep::close_command(data_dir, today);
+        let command = maintenance::close_command(data_dir, today);
         tracing::error!(
             day = %newest, now = now.rfc3339(), command,
             "the ledger has opened a UTC day that has not begun: requests are charged to it until it is over. If a \

@@ -8,40 +8,40 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::accounts::TermsByTier;
-use crate::admin::{Access, BadToken, InForce, Reloaded};
-use crate::config::{Config, Problem, Problems, read_certificates};
-use crate::server::{Manners, ServerConfig};
+use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
+use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
+use crate::server::{LiveServerConfig, ServerConfig};
 use crate::telemetry::log;
-use crate::telemetry::metrics::{Counter, Family, Label, Registry};
+use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 
-use super::certificates::Keeper;
+use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
-use super::{Running, build};
+use super::{RunningServer, build};
 
 /// What a reload works on.
-pub(super) struct Reloading {
+pub(super) struct Reloader {
     /// The settings in force.
     pub(super) config: Config,
-    pub(super) registry: Registry,
-    pub(super) certificates: Keeper,
-    pub(super) manners: Arc<Manners>,
-    pub(super) in_force: Arc<ArcSwap<InForce>>,
+    pub(super) registry: MetricsRegistry,
+    pub(super) certificates: CertificateReloader,
+    pub(super) manners: Arc<LiveServerConfig>,
+    pub(super) in_force: Arc<ArcSwap<ActiveSettings>>,
 }
 
-impl Running {
+impl RunningServer {
     /// Puts other settings into force. Where anything is wrong, nothing changes.
-    pub async fn reload(&mut self, wanted: Config) -> Result<Reloaded, Problems> {
+    pub async fn reload(&mut self, wanted: Config) -> Result<Reloaded, ConfigProblems> {
         let outcome = self.take_over(wanted).await;
         self.reloading.tell(&outcome);
         outcome
     }
 
     /// Settings could not be read again: that is to be seen as well.
-    pub fn reload_refused(&self, problems: &Problems) {
+    pub fn reload_refused(&self, problems: &ConfigProblems) {
         self.reloading.tell(&Err(problems.clone()));
     }
 
-    async fn take_over(&mut self, wanted: Config) -> Result<Reloaded, Problems> {
+    async fn take_over(&mut self, wanted: Config) -> Result<Reloaded, ConfigProblems> {
         let (before, now) = (&self.reloading.config, self.clock.now().wall);
         let (config, changed) = wanted.in_place_of(before)?;
         // What can fail comes first, and the terms last of it: they are put back if their adoption fails.
@@ -67,10 +67,14 @@ impl Running {
     }
 }
 
-impl Reloading {
-    fn tell(&self, outcome: &Result<Reloaded, Problems>) {
+impl Reloader {
+    fn tell(&self, outcome: &Result<Reloaded, ConfigProblems>) {
         self.registry.gauge("scoregate_settings_refused").set(f64::from(u8::from(outcome.is_err())));
-        count(&self.registry).count(if outcome.is_ok() { CameOf::Done } else { CameOf::Refused });
+        count(&self.registry).count(if outcome.is_ok() {
+            ReloadOutcome::Done
+        } else {
+            ReloadOutcome::Refused
+        });
         match outcome {
             Ok(changed) => tracing::info!(
                 at_once = changed.at_once.join(" "),
@@ -87,19 +91,19 @@ impl Reloading {
 }
 
 /// What the side port goes by.
-pub(super) fn in_force(config: &Config) -> Result<InForce, BadToken> {
-    let access = Arc::new(Access::over_tcp(config.admin_token.clone(), config.admin_hosts.clone())?);
-    Ok(InForce { access, settings: config.shown() })
+pub(super) fn in_force(config: &Config) -> Result<ActiveSettings, BadToken> {
+    let access = Arc::new(AdminAccess::over_tcp(config.admin_token.clone(), config.admin_hosts.clone())?);
+    Ok(ActiveSettings { access, settings: config.shown() })
 }
 
 /// What came of reading settings again.
 #[derive(Clone, Copy)]
-enum CameOf {
+enum ReloadOutcome {
     Done,
     Refused,
 }
 
-impl Label for CameOf {
+impl MetricLabel for ReloadOutcome {
     const NAME: &'static str = "reload";
     fn index(self) -> usize {
         self as usize
@@ -107,22 +111,22 @@ impl Label for CameOf {
 }
 
 /// What is told of reloads begins with the program: an alert cannot see the first of something that was never there.
-pub(super) fn begin(registry: &Registry) {
+pub(super) fn begin(registry: &MetricsRegistry) {
     count(registry);
     registry.gauge("scoregate_settings_refused").set(0.0);
 }
 
 /// Lowers the limit of connections to what the limit of open files allows, and reports it.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; no machine has 2^53 connections")]
-pub(super) fn limit_connections(server: &mut ServerConfig, registry: &Registry) {
+pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
     server.most_connections = OpenFiles::raise().most_connections(server.most_connections);
     registry.gauge("scoregate_connections_limit").set(server.most_connections as f64);
 }
 
-fn count(registry: &Registry) -> Family<Counter, CameOf> {
+fn count(registry: &MetricsRegistry) -> MetricFamily<Counter, ReloadOutcome> {
     registry.counters("scoregate_reloads_total", &["done", "refused"].map(str::to_owned))
 }
 
-fn problem(path: &str, error: &impl ToString) -> Problems {
-    Problems(vec![Problem { path: path.to_owned(), found: None, remedy: error.to_string() }])
+fn problem(path: &str, error: &impl ToString) -> ConfigProblems {
+    ConfigProblems(vec![ConfigProblem { path: path.to_owned(), found: None, remedy: error.to_string() }])
 }

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::server::{self, PublicPort};
 
-use super::data_dir::{DataDir, InUse};
+use super::data_dir::{DataDir, DataDirInUse};
 
 /// So long a process that was handed sockets waits for the one before it, which still answers what it accepted.
 const PREDECESSOR: Duration = Duration::from_mins(1);
@@ -23,12 +23,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Sockets that were handed over.
 #[derive(Debug, Default)]
-pub struct Sockets {
+pub struct InheritedSockets {
     public: Option<TcpListener>,
     side: Option<TcpListener>,
 }
 
-impl Sockets {
+impl InheritedSockets {
     /// Those that `LISTEN_FDS` names. None where it names none, or names them for another process.
     pub fn inherited() -> anyhow::Result<Self> {
         let mut handed = ListenFd::from_env();
@@ -45,7 +45,9 @@ impl Sockets {
         let end = clock.mono().plus(patience);
         loop {
             match DataDir::open(path) {
-                Err(error) if error.is::<InUse>() && clock.mono() < end => clock.sleep(LOOK_EVERY).await,
+                Err(error) if error.is::<DataDirInUse>() && clock.mono() < end => {
+                    clock.sleep(LOOK_EVERY).await
+                }
                 opened => return opened,
             }
         }

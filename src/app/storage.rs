@@ -13,22 +13,22 @@ use rustix::fs::statvfs;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Wall};
-use crate::store::upkeep::last_backup;
-use crate::telemetry::metrics::Registry;
+use crate::store::maintenance::last_backup;
+use crate::telemetry::metrics::MetricsRegistry;
 
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
 
 /// The gauges and what they measure.
-pub(super) struct Storage {
+pub(super) struct StorageGauges {
     directory: PathBuf,
     free: Gauge,
     size: Gauge,
     last_backup: Gauge,
 }
 
-impl Storage {
+impl StorageGauges {
     /// Measures for the first time.
-    pub(super) fn new(directory: &Path, registry: &Registry) -> Self {
+    pub(super) fn new(directory: &Path, registry: &MetricsRegistry) -> Self {
         let storage = Self {
             directory: directory.to_owned(),
             free: registry.gauge("scoregate_data_dir_free_bytes"),

@@ -15,14 +15,14 @@ use crate::admin::Heartbeat;
 
 /// States reported to the service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum SupervisorState {
     Ready,
     Stopping,
 }
 
 /// The way to the thread that sends. It ends when this is dropped.
 pub(super) struct Supervisor {
-    stages: Sender<Stage>,
+    stages: Sender<SupervisorState>,
     /// Disconnected when the thread has sent everything and ended.
     ended: Receiver<()>,
 }
@@ -43,7 +43,7 @@ impl Supervisor {
     }
 
     /// Has the service manager told. Never blocks.
-    pub(super) fn tell(&self, stage: Stage) {
+    pub(super) fn tell(&self, stage: SupervisorState) {
         if self.stages.send(stage).is_err() {
             tracing::warn!(?stage, "the service manager cannot be notified: the thread for it has ended");
         }
@@ -58,15 +58,15 @@ impl Supervisor {
     }
 }
 
-fn serve(stages: &Receiver<Stage>, heartbeat: &Heartbeat, every: Option<Duration>) {
+fn serve(stages: &Receiver<SupervisorState>, heartbeat: &Heartbeat, every: Option<Duration>) {
     loop {
         let next = every.map_or_else(
             || stages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             |every| stages.recv_timeout(every),
         );
         let state = match next {
-            Ok(Stage::Ready) => NotifyState::Ready,
-            Ok(Stage::Stopping) => NotifyState::Stopping,
+            Ok(SupervisorState::Ready) => NotifyState::Ready,
+            Ok(SupervisorState::Stopping) => NotifyState::Stopping,
             Err(RecvTimeoutError::Timeout) => match keep_alive(heartbeat) {
                 Some(state) => state,
                 None => continue,
@@ -98,12 +98,13 @@ fn keep_alive(heartbeat: &Heartbeat) -> Option<NotifyState<'static>> {
 mod tests {
     use super::*;
     use crate::clock::{Clock, Wall};
-    use crate::telemetry::metrics::Registry;
+    use crate::telemetry::metrics::MetricsRegistry;
 
     #[test]
     fn the_watchdog_gets_no_keep_alive_once_the_runtime_has_stalled_for_twenty_seconds() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let heartbeat = Heartbeat::new(clock, Registry::default().gauge("scoregate_heartbeat_age_seconds"));
+        let heartbeat =
+            Heartbeat::new(clock, MetricsRegistry::default().gauge("scoregate_heartbeat_age_seconds"));
         assert!(matches!(keep_alive(&heartbeat), Some(NotifyState::Watchdog)));
         hand.advance(Duration::from_millis(19_999));
         assert!(keep_alive(&heartbeat).is_some());

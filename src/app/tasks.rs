@@ -8,16 +8,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{Leases, Registrar};
-use crate::admin::{self, Heartbeat, Side, SideConfig};
+use crate::admin::{self, Heartbeat, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::documents::Refresher;
 use crate::gateway::Gateway;
-use crate::scoring::{Change, Keeper, Looks, Scoring};
-use crate::telemetry::metrics::Registry;
+use crate::scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
+use crate::telemetry::metrics::MetricsRegistry;
 
 use super::data_dir::DataDir;
-use super::storage::Storage;
+use super::storage::StorageGauges;
 use super::{certificates, clock_steps};
 
 /// How often what is over is swept up.
@@ -33,7 +33,7 @@ pub(super) fn spawn(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
     registrar: &Arc<Registrar>,
-    keeper: Option<Keeper>,
+    keeper: Option<SnapshotUpdater>,
     config: &Config,
     clock: &Clock,
     stop: &CancellationToken,
@@ -59,24 +59,24 @@ pub(super) fn spawn(
 pub(super) fn watch_files(
     background: &TaskTracker,
     data_dir: &DataDir,
-    registry: &Registry,
-    certificates: &certificates::Keeper,
+    registry: &MetricsRegistry,
+    certificates: &certificates::CertificateReloader,
     clock: &Clock,
     stop: &CancellationToken,
 ) {
     background.spawn(certificates.clone().keep(clock.clone(), stop.clone()));
-    background.spawn(Storage::new(data_dir.path(), registry).keep(clock.clone(), stop.clone()));
+    background.spawn(StorageGauges::new(data_dir.path(), registry).keep(clock.clone(), stop.clone()));
 }
 
 /// What keeps the built-in backend current, and where it is asked to look for an import.
-pub(super) fn keeper(scoring: Arc<Scoring>, clock: &Clock) -> (Keeper, Looks) {
+pub(super) fn keeper(scoring: Arc<Scoring>, clock: &Clock) -> (SnapshotUpdater, UpdateRequests) {
     let looking = Arc::clone(&scoring);
-    Keeper::new(scoring, Arc::new(move |now| looking.look(now)), clock.clone())
+    SnapshotUpdater::new(scoring, Arc::new(move |now| looking.look(now)), clock.clone())
 }
 
 /// The built-in backend makes its next snapshot when it is due, and not when somebody asks. After an import, which comes at
 /// no expected time, the documents are refreshed before the import is answered.
-async fn keep_scores(mut keeper: Keeper, refresher: Arc<Refresher>, stop: CancellationToken) {
+async fn keep_scores(mut keeper: SnapshotUpdater, refresher: Arc<Refresher>, stop: CancellationToken) {
     let keep = async {
         loop {
             let (change, asked) = keeper.next().await;
@@ -94,7 +94,7 @@ async fn keep_scores(mut keeper: Keeper, refresher: Arc<Refresher>, stop: Cancel
 
 /// The owner of the tasks beside the requests, with the first of them: the heartbeat of the runtime that this is called on.
 pub(super) fn begin(
-    registry: &Registry,
+    registry: &MetricsRegistry,
     clock: &Clock,
     stop: &CancellationToken,
 ) -> (TaskTracker, Arc<Heartbeat>) {
@@ -107,7 +107,7 @@ pub(super) fn begin(
 
 /// The side port answers when the public one is saturated: a thread and a runtime of its own.
 pub(super) fn side_thread(
-    side: Side,
+    side: SidePort,
     config: SideConfig,
     stop: CancellationToken,
 ) -> anyhow::Result<std::thread::JoinHandle<()>> {

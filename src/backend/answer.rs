@@ -16,8 +16,8 @@ use crate::clock::{Clock, Wall};
 use crate::routes::{DocumentKey, ModelId, Period, decode_query, find};
 use crate::scoring::{ArchiveError, Change, Question, Scoring};
 
-use super::refusal::Refusal;
-use super::sheet::{Parts, Sheet, Sheets};
+use super::refusal::BackendRefusal;
+use super::snapshot_response::{BodyParts, SnapshotResponse, SnapshotResponses};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -29,16 +29,16 @@ const LONGEST_LIFE: Duration = Duration::from_hours(1);
 
 /// The backend, as it answers over HTTP.
 #[derive(Debug)]
-pub struct Backend {
+pub struct BackendServer {
     scoring: Arc<Scoring>,
-    sheets: Sheets,
+    sheets: SnapshotResponses,
     clock: Clock,
 }
 
-impl Backend {
+impl BackendServer {
     /// Answers from `scoring`, by the time of `clock`. `license` is the attribution notice in every answer.
     pub fn new(scoring: Arc<Scoring>, license: String, clock: Clock) -> Self {
-        Self { scoring, sheets: Sheets::new(license), clock }
+        Self { scoring, sheets: SnapshotResponses::new(license), clock }
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -60,14 +60,14 @@ impl Backend {
     }
 
     /// The answer to a request.
-    pub(super) fn answer(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Response<Parts> {
+    pub(super) fn answer(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Response<BodyParts> {
         if *method == Method::OPTIONS {
             let mut response = empty(StatusCode::NO_CONTENT);
             response.headers_mut().insert(ALLOW, METHODS);
             return response;
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
-            let mut response = refused(&Refusal::Method);
+            let mut response = refused(&BackendRefusal::Method);
             response.headers_mut().insert(ALLOW, METHODS);
             return response;
         }
@@ -77,13 +77,13 @@ impl Backend {
         self.document(target, headers).unwrap_or_else(|refusal| refused(&refusal))
     }
 
-    fn document(&self, target: &Uri, headers: &HeaderMap) -> Result<Response<Parts>, Refusal> {
-        let found = find(target.path()).ok_or(Refusal::Path)?;
-        let id = found.raw_id.map(ModelId::from_path).transpose().map_err(Refusal::Param)?;
-        let query = decode_query(target.query(), found.endpoint.takes).map_err(Refusal::Param)?;
+    fn document(&self, target: &Uri, headers: &HeaderMap) -> Result<Response<BodyParts>, BackendRefusal> {
+        let found = find(target.path()).ok_or(BackendRefusal::Path)?;
+        let id = found.raw_id.map(ModelId::from_path).transpose().map_err(BackendRefusal::Param)?;
+        let query = decode_query(target.query(), found.endpoint.takes).map_err(BackendRefusal::Param)?;
         let key = DocumentKey::new(found.endpoint.route, id, query, Period::Latest);
-        let question = Question::of(&key).ok_or(Refusal::Path)?;
-        let answer = self.scoring.answer(&question).ok_or(Refusal::Model)?;
+        let question = Question::of(&key).ok_or(BackendRefusal::Path)?;
+        let answer = self.scoring.answer(&question).ok_or(BackendRefusal::Model)?;
         let sheet = self.sheets.of(key, &answer);
         let mut response = if has_it_already(headers, &sheet) {
             empty(StatusCode::NOT_MODIFIED)
@@ -101,7 +101,7 @@ impl Backend {
 }
 
 /// Whether the caller has this sheet. A date counts only where no tag was sent, as RFC 9110 has it.
-fn has_it_already(headers: &HeaderMap, sheet: &Sheet) -> bool {
+fn has_it_already(headers: &HeaderMap, sheet: &SnapshotResponse) -> bool {
     if headers.contains_key(IF_NONE_MATCH) {
         return is_current(headers, &sheet.etag);
     }
@@ -119,21 +119,21 @@ fn life(next_refresh: Wall, now: Wall) -> HeaderValue {
     HeaderValue::try_from(format!("public, max-age={}", left.max(1))).expect("a number is visible ASCII")
 }
 
-fn refused(refusal: &Refusal) -> Response<Parts> {
+fn refused(refusal: &BackendRefusal) -> Response<BodyParts> {
     whole(refusal.row().status, JSON, refusal.body())
 }
 
 /// An answer that is about this moment, and not to be kept.
-fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Parts> {
-    let mut response = Response::new(Parts::one(body));
+fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<BodyParts> {
+    let mut response = Response::new(BodyParts::one(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     response
 }
 
-fn empty(status: StatusCode) -> Response<Parts> {
-    let mut response = Response::new(Parts::one(Bytes::new()));
+fn empty(status: StatusCode) -> Response<BodyParts> {
+    let mut response = Response::new(BodyParts::one(Bytes::new()));
     *response.status_mut() = status;
     response
 }

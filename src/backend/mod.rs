@@ -9,7 +9,7 @@
 mod answer;
 mod refusal;
 mod serve;
-mod sheet;
+mod snapshot_response;
 
-pub use answer::Backend;
+pub use answer::BackendServer;
 pub use serve::serve;

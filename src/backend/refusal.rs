@@ -5,12 +5,12 @@
 
 use bytes::Bytes;
 
-use crate::routes::codes::{Code, Row};
+use crate::routes::codes::{CodeRow, ErrorCode};
 use crate::routes::{BadParam, ErrorBody};
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum BackendRefusal {
     /// The method is none that this service takes.
     Method,
     /// No endpoint lies there.
@@ -21,14 +21,14 @@ pub(super) enum Refusal {
     Model,
 }
 
-impl Refusal {
+impl BackendRefusal {
     /// The row of its code.
-    pub(super) fn row(&self) -> &'static Row {
+    pub(super) fn row(&self) -> &'static CodeRow {
         let code = match self {
-            Self::Method => Code::MethodNotAllowed,
-            Self::Path => Code::NotFound,
+            Self::Method => ErrorCode::MethodNotAllowed,
+            Self::Path => ErrorCode::NotFound,
             Self::Param(bad) => bad.param.code(),
-            Self::Model => Code::ModelNotFound,
+            Self::Model => ErrorCode::ModelNotFound,
         };
         code.row()
     }

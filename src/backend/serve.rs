@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Mono;
-use crate::scoring::{Keeper, Look};
+use crate::scoring::{SnapshotUpdater, UpdateSnapshot};
 
-use super::answer::Backend;
+use super::answer::BackendServer;
 
 /// So long a head may take from the end of the answer before, or from the beginning: longer than a gateway keeps a
 /// connection that idles, so that the gateway closes first.
@@ -42,15 +42,15 @@ const MOST_HEADERS: usize = 64;
 /// wait in the kernel's queue.
 pub async fn serve(
     listener: TcpListener,
-    backend: Arc<Backend>,
+    backend: Arc<BackendServer>,
     most_connections: usize,
     stop: CancellationToken,
 ) {
     let tasks = TaskTracker::new();
     let keeping = Arc::clone(&backend);
-    let look: Look = Arc::new(move |now| keeping.look(now));
+    let look: UpdateSnapshot = Arc::new(move |now| keeping.look(now));
     // Nobody can tell it of an import, so that it looks for itself.
-    let (keeper, _) = Keeper::new(Arc::clone(backend.scoring()), look, backend.clock().clone());
+    let (keeper, _) = SnapshotUpdater::new(Arc::clone(backend.scoring()), look, backend.clock().clone());
     tasks.spawn(keep_current(keeper, stop.clone()));
     tokio::select! {
         () = stop.cancelled() => {}
@@ -63,14 +63,14 @@ pub async fn serve(
 }
 
 /// Makes every snapshot when it is due.
-async fn keep_current(mut keeper: Keeper, stop: CancellationToken) {
+async fn keep_current(mut keeper: SnapshotUpdater, stop: CancellationToken) {
     while stop.run_until_cancelled(keeper.next()).await.is_some() {}
 }
 
 /// Accepts for ever.
 async fn accept(
     listener: &TcpListener,
-    backend: &Arc<Backend>,
+    backend: &Arc<BackendServer>,
     most_connections: usize,
     tasks: &TaskTracker,
     stop: &CancellationToken,
@@ -95,7 +95,7 @@ async fn accept(
 async fn converse(
     stream: TcpStream,
     place: OwnedSemaphorePermit,
-    backend: Arc<Backend>,
+    backend: Arc<BackendServer>,
     stop: CancellationToken,
 ) {
     let service = service_fn(|request: Request<Incoming>| {

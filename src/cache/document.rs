@@ -13,13 +13,13 @@ use crate::clock::Wall;
 use crate::keys::{PaidRights, Rights};
 use crate::routes::{API_VERSION, DocumentKey, ModelId, Route};
 
-use super::encode::{Encoded, Encoding, Representation};
-use super::listing::Listing;
+use super::encode::{ContentCoding, EncodedBodies, Representation};
+use super::listing::ModelListing;
 use super::paid_field::{BadContent, without_paid_field};
 
 /// What the backend sent, checked and cut free of its envelope.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct DocumentContent {
     /// A JSON array, exactly as the backend wrote it.
     pub data: Bytes,
     /// How many items it has.
@@ -27,19 +27,19 @@ pub struct Content {
     /// The data's instant.
     pub generated_at: Wall,
     /// What the backend knows it by.
-    pub source: Source,
+    pub source: Validators,
 }
 
 /// What the backend knows an answer by: sent back to ask whether it changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct Validators {
     /// Its entity tag.
     pub etag: Option<HeaderValue>,
     /// Its date.
     pub last_modified: Option<HeaderValue>,
 }
 
-impl Source {
+impl Validators {
     /// Whether the backend can be asked if it has changed.
     pub fn can_be_asked_about(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
@@ -48,14 +48,14 @@ impl Source {
 
 /// What the envelope says besides the data.
 #[derive(Clone, Copy, Debug)]
-pub struct Label<'a> {
+pub struct EnvelopeFields<'a> {
     /// Which document it is.
     pub key: &'a DocumentKey,
     /// The attribution notice.
     pub license: &'a str,
 }
 
-impl Label<'_> {
+impl EnvelopeFields<'_> {
     /// The envelope up to its data, which a `}` follows.
     pub fn opening(&self, count: usize, generated_at: Wall) -> String {
         let word =
@@ -73,30 +73,36 @@ impl Label<'_> {
 /// A stored answer in both forms. A copy of it shares them.
 #[derive(Clone, Debug)]
 pub struct Document {
-    full: Arc<Form>,
-    free: Arc<Form>,
-    source: Source,
+    full: Arc<DocumentForm>,
+    free: Arc<DocumentForm>,
+    source: Validators,
     generated_at: Wall,
     items: usize,
     /// Of a list of models.
-    listing: Option<Listing>,
+    listing: Option<ModelListing>,
 }
 
 /// One form of a document, with all that can be ready before anybody asks.
 #[derive(Debug)]
-pub struct Form {
+pub struct DocumentForm {
     data: Bytes,
-    encoded: Encoded,
+    encoded: EncodedBodies,
     generated_at: Wall,
 }
 
 impl Document {
     /// Builds a document. A form whose data is the same as in `before` is kept from there whole, date and all, so
     /// that equal data has equal bytes and tags, and what only paid callers may see moves nothing of the Free form.
-    pub fn build(content: Content, label: &Label<'_>, before: Option<&Self>) -> Result<Self, BadContent> {
+    pub fn build(
+        content: DocumentContent,
+        label: &EnvelopeFields<'_>,
+        before: Option<&Self>,
+    ) -> Result<Self, BadContent> {
         let free_data = free_data(&content.data, label)?;
-        let fresh = |data: &Bytes| Arc::new(Form::new(data, content.count, content.generated_at, label));
-        let kept = |old: Option<&Arc<Form>>, data: &Bytes| old.filter(|old| old.data == *data).cloned();
+        let fresh =
+            |data: &Bytes| Arc::new(DocumentForm::new(data, content.count, content.generated_at, label));
+        let kept =
+            |old: Option<&Arc<DocumentForm>>, data: &Bytes| old.filter(|old| old.data == *data).cloned();
         let full = kept(before.map(|b| &b.full), &content.data).unwrap_or_else(|| fresh(&content.data));
         let free = kept(before.map(|b| &b.free), free_data.as_ref().unwrap_or(&content.data))
             .unwrap_or_else(|| free_data.as_ref().map_or_else(|| Arc::clone(&full), fresh));
@@ -105,12 +111,12 @@ impl Document {
 
     /// Builds a document again whose forms had these dates: the full one and the Free one.
     pub fn again(
-        content: Content,
-        label: &Label<'_>,
+        content: DocumentContent,
+        label: &EnvelopeFields<'_>,
         [full_at, free_at]: [Wall; 2],
     ) -> Result<Self, BadContent> {
         let free_data = free_data(&content.data, label)?;
-        let form = |data: &Bytes, at| Arc::new(Form::new(data, content.count, at, label));
+        let form = |data: &Bytes, at| Arc::new(DocumentForm::new(data, content.count, at, label));
         let full = form(&content.data, full_at);
         let free = match free_data {
             None if full_at == free_at => Arc::clone(&full),
@@ -120,29 +126,34 @@ impl Document {
         Ok(Self::of(full, free, content, label))
     }
 
-    fn of(full: Arc<Form>, free: Arc<Form>, content: Content, label: &Label<'_>) -> Self {
+    fn of(
+        full: Arc<DocumentForm>,
+        free: Arc<DocumentForm>,
+        content: DocumentContent,
+        label: &EnvelopeFields<'_>,
+    ) -> Self {
         // Where there are two forms, a date that only the full one moved would show in what Free callers are told of the
         // next refresh.
         let two_forms = label.key.route == Route::Model;
         let generated_at = if two_forms { free.generated_at } else { content.generated_at };
-        let listing = (label.key.route == Route::Models).then(|| Listing::read(&content.data)).flatten();
+        let listing = (label.key.route == Route::Models).then(|| ModelListing::read(&content.data)).flatten();
         Self { full, free, source: content.source, generated_at, items: content.count, listing }
     }
 
     /// The form that these rights may see.
-    pub fn form(&self, rights: Rights) -> &Form {
+    pub fn form(&self, rights: Rights) -> &DocumentForm {
         match rights {
             Rights::Free => &self.free,
             Rights::Paid(proof) => self.full(proof),
         }
     }
 
-    fn full(&self, _proof: PaidRights) -> &Form {
+    fn full(&self, _proof: PaidRights) -> &DocumentForm {
         &self.full
     }
 
     /// What the backend knows it by.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &Validators {
         &self.source
     }
 
@@ -174,10 +185,10 @@ impl Document {
     }
 }
 
-impl Form {
-    fn new(data: &Bytes, count: usize, generated_at: Wall, label: &Label<'_>) -> Self {
+impl DocumentForm {
+    fn new(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Self {
         let body = envelope(data, count, generated_at, label);
-        let encoded = Encoded::new(&body, generated_at);
+        let encoded = EncodedBodies::new(&body, generated_at);
         // The data is kept as a part of the body, not beside it.
         let from = body.len() - data.len() - 1;
         Self { data: encoded.plain().slice(from..body.len() - 1), encoded, generated_at }
@@ -194,7 +205,7 @@ impl Form {
     }
 
     /// The representation to send to a client that prefers `encoding`.
-    pub fn choose(&self, encoding: Encoding) -> &Representation {
+    pub fn choose(&self, encoding: ContentCoding) -> &Representation {
         self.encoded.choose(encoding)
     }
 
@@ -204,7 +215,7 @@ impl Form {
 }
 
 /// The data of the Free form, if it is another.
-fn free_data(data: &Bytes, label: &Label<'_>) -> Result<Option<Bytes>, BadContent> {
+fn free_data(data: &Bytes, label: &EnvelopeFields<'_>) -> Result<Option<Bytes>, BadContent> {
     match label.key.route {
         Route::Model => without_paid_field(data),
         Route::Models
@@ -222,7 +233,7 @@ fn free_data(data: &Bytes, label: &Label<'_>) -> Result<Option<Bytes>, BadConten
     }
 }
 
-fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &Label<'_>) -> Bytes {
+fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Bytes {
     let head = label.opening(count, generated_at);
     let mut body = Vec::with_capacity(head.len() + data.len() + 1);
     body.extend_from_slice(head.as_bytes());
@@ -242,19 +253,24 @@ mod tests {
         DocumentKey::new(route, ModelId::new("atlas"), Query::default(), Period::Day)
     }
 
-    fn content(data: &str, seconds: u64) -> Content {
+    fn content(data: &str, seconds: u64) -> DocumentContent {
         let data = Bytes::copy_from_slice(data.as_bytes());
-        Content { data, count: 1, generated_at: Wall::from_seconds(seconds), source: Source::default() }
+        DocumentContent {
+            data,
+            count: 1,
+            generated_at: Wall::from_seconds(seconds),
+            source: Validators::default(),
+        }
     }
 
     fn build(route: Route, data: &str, seconds: u64, before: Option<&Document>) -> Document {
         let key = key(route);
-        let label = Label { key: &key, license: "Cite \"us\"." };
+        let label = EnvelopeFields { key: &key, license: "Cite \"us\"." };
         Document::build(content(data, seconds), &label, before).unwrap()
     }
 
     fn body(document: &Document, rights: Rights) -> &str {
-        std::str::from_utf8(&document.form(rights).choose(Encoding::Identity).body).unwrap()
+        std::str::from_utf8(&document.form(rights).choose(ContentCoding::Identity).body).unwrap()
     }
 
     #[test]
@@ -318,7 +334,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_one_way_only_is_refused() {
         let key = key(Route::Model);
-        let label = Label { key: &key, license: "" };
+        let label = EnvelopeFields { key: &key, license: "" };
         let deep = format!("[{}\"latestScore\"{}]", "[".repeat(5_000), "]".repeat(5_000));
         for data in [
             r#"[{"latestScore":1,"latestScore":2}]"#,

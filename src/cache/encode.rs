@@ -19,7 +19,7 @@ const MOST_WISHES: usize = 32;
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Encoding {
+pub enum ContentCoding {
     /// As it is.
     Identity,
     /// gzip.
@@ -46,13 +46,13 @@ pub struct Representation {
 
 /// A body in all its encodings. One that would not be smaller is left out.
 #[derive(Debug)]
-pub(super) struct Encoded {
+pub(super) struct EncodedBodies {
     identity: Representation,
     gzip: Option<Representation>,
     brotli: Option<Representation>,
 }
 
-impl Encoded {
+impl EncodedBodies {
     /// Makes all encodings. Costs CPU: not for the request path.
     pub(super) fn new(body: &[u8], modified_at: Wall) -> Self {
         let (tag, date) = (tag(body), modified_at.http_date());
@@ -61,9 +61,9 @@ impl Encoded {
         let gzip = worth.then(|| gzip(body)).flatten().filter(smaller);
         let brotli = worth.then(|| brotli(body)).flatten().filter(smaller);
         Self {
-            gzip: gzip.map(|bytes| Representation::new(&bytes, &tag, &date, Encoding::Gzip)),
-            brotli: brotli.map(|bytes| Representation::new(&bytes, &tag, &date, Encoding::Brotli)),
-            identity: Representation::new(body, &tag, &date, Encoding::Identity),
+            gzip: gzip.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Gzip)),
+            brotli: brotli.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Brotli)),
+            identity: Representation::new(body, &tag, &date, ContentCoding::Identity),
         }
     }
 
@@ -73,11 +73,11 @@ impl Encoded {
     }
 
     /// The representation to send to a client that prefers `encoding`.
-    pub(super) fn choose(&self, encoding: Encoding) -> &Representation {
+    pub(super) fn choose(&self, encoding: ContentCoding) -> &Representation {
         let encoded = match encoding {
-            Encoding::Identity => None,
-            Encoding::Gzip => self.gzip.as_ref(),
-            Encoding::Brotli => self.brotli.as_ref(),
+            ContentCoding::Identity => None,
+            ContentCoding::Gzip => self.gzip.as_ref(),
+            ContentCoding::Brotli => self.brotli.as_ref(),
         };
         encoded.unwrap_or(&self.identity)
     }
@@ -89,11 +89,11 @@ impl Encoded {
 }
 
 impl Representation {
-    fn new(body: &[u8], tag: &str, date: &str, encoding: Encoding) -> Self {
+    fn new(body: &[u8], tag: &str, date: &str, encoding: ContentCoding) -> Self {
         let (suffix, name) = match encoding {
-            Encoding::Identity => ("", None),
-            Encoding::Gzip => ("-gz", Some(HeaderValue::from_static("gzip"))),
-            Encoding::Brotli => ("-br", Some(HeaderValue::from_static("br"))),
+            ContentCoding::Identity => ("", None),
+            ContentCoding::Gzip => ("-gz", Some(HeaderValue::from_static("gzip"))),
+            ContentCoding::Brotli => ("-br", Some(HeaderValue::from_static("br"))),
         };
         let (etag, length) = (format!("\"{tag}{suffix}\""), body.len().to_string());
         let mut rest = Bytes::from([etag.as_bytes(), length.as_bytes(), date.as_bytes(), body].concat());
@@ -138,12 +138,12 @@ fn brotli(body: &[u8]) -> Option<Vec<u8>> {
 /// The encoding a client likes best of those we have: the highest q-value, brotli before gzip before identity where
 /// they are equal. What is malformed is passed over. Identity is always a possible answer, even where a client says
 /// it is not: an answer it can read beats none; so it is for those who wish for more than anybody needs to say.
-pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> Encoding {
-    let mut wishes = Wishes::default();
+pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCoding {
+    let mut wishes = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));
     for (number, item) in items.enumerate() {
         if number == MOST_WISHES {
-            return Encoding::Identity;
+            return ContentCoding::Identity;
         }
         wishes.hear(item);
     }
@@ -152,14 +152,14 @@ pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> Encoding 
 
 /// Thousandths of q for each encoding; `None` where the client said nothing.
 #[derive(Default)]
-struct Wishes {
+struct AcceptedCodings {
     gzip: Option<u16>,
     brotli: Option<u16>,
     identity: Option<u16>,
     any: Option<u16>,
 }
 
-impl Wishes {
+impl AcceptedCodings {
     fn hear(&mut self, item: &str) {
         let mut parts = item.split(';').map(str::trim);
         let (name, weight, more) = (parts.next().unwrap_or(""), parts.next(), parts.next());
@@ -179,17 +179,17 @@ impl Wishes {
         *place = Some(quality);
     }
 
-    fn best(&self) -> Encoding {
+    fn best(&self) -> ContentCoding {
         let brotli = self.brotli.or(self.any).unwrap_or(0);
         let gzip = self.gzip.or(self.any).unwrap_or(0);
         // Unsaid, identity is acceptable, and less wished for than anything that was said.
         let identity = self.identity.unwrap_or(0);
         if brotli > 0 && brotli >= gzip && brotli >= identity {
-            Encoding::Brotli
+            ContentCoding::Brotli
         } else if gzip > 0 && gzip >= identity {
-            Encoding::Gzip
+            ContentCoding::Gzip
         } else {
-            Encoding::Identity
+            ContentCoding::Identity
         }
     }
 }
@@ -212,39 +212,39 @@ mod tests {
     use super::*;
     use std::io::Read as _;
 
-    fn chosen(header: &str) -> Encoding {
+    fn chosen(header: &str) -> ContentCoding {
         negotiate([HeaderValue::from_bytes(header.as_bytes()).unwrap()].iter())
     }
 
     #[test]
     fn whoever_wishes_for_too_much_gets_it_plain() {
         let wishes = |count: usize| HeaderValue::from_str(&vec!["br"; count].join(",")).unwrap();
-        assert_eq!(negotiate([wishes(MOST_WISHES)].iter()), Encoding::Brotli);
-        assert_eq!(negotiate([wishes(MOST_WISHES + 1)].iter()), Encoding::Identity);
-        assert_eq!(negotiate([wishes(MOST_WISHES), wishes(1)].iter()), Encoding::Identity);
+        assert_eq!(negotiate([wishes(MOST_WISHES)].iter()), ContentCoding::Brotli);
+        assert_eq!(negotiate([wishes(MOST_WISHES + 1)].iter()), ContentCoding::Identity);
+        assert_eq!(negotiate([wishes(MOST_WISHES), wishes(1)].iter()), ContentCoding::Identity);
     }
 
     #[test]
     fn the_highest_quality_wins_and_brotli_wins_a_tie() {
         for (header, expected) in [
-            ("", Encoding::Identity),
-            ("gzip", Encoding::Gzip),
-            ("br", Encoding::Brotli),
-            ("gzip, deflate, br", Encoding::Brotli),
-            ("gzip;q=1.0, br;q=0.9", Encoding::Gzip),
-            ("GZIP;q=0.5,BR;q=0.5", Encoding::Brotli),
-            ("br;q=0, gzip;q=0.001", Encoding::Gzip),
-            ("*", Encoding::Brotli),
-            ("*;q=0", Encoding::Identity),
-            ("br;q=0, *;q=0.3", Encoding::Gzip),
-            ("identity, gzip;q=0.5", Encoding::Identity),
-            ("identity;q=0.5, gzip", Encoding::Gzip),
-            ("identity;q=0", Encoding::Identity),
-            ("gzip;q=2, br;q=x", Encoding::Identity),
-            ("gzip;q=0.1234", Encoding::Identity),
-            (" gzip ; q=1 ", Encoding::Gzip),
-            ("zstd, snappy", Encoding::Identity),
-            ("gzip\u{e9}", Encoding::Identity),
+            ("", ContentCoding::Identity),
+            ("gzip", ContentCoding::Gzip),
+            ("br", ContentCoding::Brotli),
+            ("gzip, deflate, br", ContentCoding::Brotli),
+            ("gzip;q=1.0, br;q=0.9", ContentCoding::Gzip),
+            ("GZIP;q=0.5,BR;q=0.5", ContentCoding::Brotli),
+            ("br;q=0, gzip;q=0.001", ContentCoding::Gzip),
+            ("*", ContentCoding::Brotli),
+            ("*;q=0", ContentCoding::Identity),
+            ("br;q=0, *;q=0.3", ContentCoding::Gzip),
+            ("identity, gzip;q=0.5", ContentCoding::Identity),
+            ("identity;q=0.5, gzip", ContentCoding::Gzip),
+            ("identity;q=0", ContentCoding::Identity),
+            ("gzip;q=2, br;q=x", ContentCoding::Identity),
+            ("gzip;q=0.1234", ContentCoding::Identity),
+            (" gzip ; q=1 ", ContentCoding::Gzip),
+            ("zstd, snappy", ContentCoding::Identity),
+            ("gzip\u{e9}", ContentCoding::Identity),
         ] {
             assert_eq!(chosen(header), expected, "{header}");
         }
@@ -253,33 +253,33 @@ mod tests {
     #[test]
     fn an_encoding_with_more_than_a_quality_is_malformed_and_passed_over() {
         for header in ["br;q=1;q=0", "gzip;q=1;x", "gzip;q=1;"] {
-            assert_eq!(chosen(header), Encoding::Identity, "{header}");
+            assert_eq!(chosen(header), ContentCoding::Identity, "{header}");
         }
-        assert_eq!(chosen("br;q=1;x, gzip"), Encoding::Gzip);
+        assert_eq!(chosen("br;q=1;x, gzip"), ContentCoding::Gzip);
     }
 
     #[test]
     fn every_encoding_holds_the_same_body_under_a_tag_of_its_own() {
         let body = Bytes::from("{\"id\":\"atlas\"},".repeat(200));
-        let encoded = Encoded::new(&body, Wall::from_seconds(0));
+        let encoded = EncodedBodies::new(&body, Wall::from_seconds(0));
         let mut gunzipped = Vec::new();
-        flate2::read::GzDecoder::new(&*encoded.choose(Encoding::Gzip).body)
+        flate2::read::GzDecoder::new(&*encoded.choose(ContentCoding::Gzip).body)
             .read_to_end(&mut gunzipped)
             .unwrap();
         let mut unbrotlied = Vec::new();
-        brotli::BrotliDecompress(&mut &*encoded.choose(Encoding::Brotli).body, &mut unbrotlied).unwrap();
+        brotli::BrotliDecompress(&mut &*encoded.choose(ContentCoding::Brotli).body, &mut unbrotlied).unwrap();
         assert_eq!((&gunzipped[..], &unbrotlied[..]), (&body[..], &body[..]));
-        let tags =
-            [Encoding::Identity, Encoding::Gzip, Encoding::Brotli].map(|e| encoded.choose(e).etag.clone());
+        let tags = [ContentCoding::Identity, ContentCoding::Gzip, ContentCoding::Brotli]
+            .map(|e| encoded.choose(e).etag.clone());
         assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
-        let plain = encoded.choose(Encoding::Identity);
+        let plain = encoded.choose(ContentCoding::Identity);
         assert_eq!((&plain.body, plain.length.to_str().unwrap()), (&body, &*body.len().to_string()));
         assert_eq!(plain.last_modified, "Thu, 01 Jan 1970 00:00:00 GMT");
     }
 
     #[test]
     fn what_is_too_small_to_gain_is_sent_as_it_is() {
-        let encoded = Encoded::new(b"[]", Wall::from_seconds(0));
-        assert_eq!(encoded.choose(Encoding::Brotli).encoding, None);
+        let encoded = EncodedBodies::new(b"[]", Wall::from_seconds(0));
+        assert_eq!(encoded.choose(ContentCoding::Brotli).encoding, None);
     }
 }

@@ -9,7 +9,7 @@ use crate::clock::{Mono, Wall};
 
 /// How long a document is usable after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Windows {
+pub struct StaleWindows {
     /// So long it is served at once while it is refreshed.
     pub while_refreshed: Duration,
     /// So long it is served if the backend fails.
@@ -18,7 +18,7 @@ pub struct Windows {
 
 /// What a stored document is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Freshness {
     /// Serve it.
     Fresh,
     /// Serve it, marked stale, and refresh it meanwhile.
@@ -30,16 +30,16 @@ pub enum Verdict {
 }
 
 /// The verdict on a document whose refresh is due at `due`.
-pub fn verdict(due: Mono, windows: &Windows, now: Mono) -> Verdict {
+pub fn verdict(due: Mono, windows: &StaleWindows, now: Mono) -> Freshness {
     let overdue = now.since(due);
     if now < due {
-        Verdict::Fresh
+        Freshness::Fresh
     } else if overdue <= windows.while_refreshed {
-        Verdict::UsableWhileRefreshed
+        Freshness::UsableWhileRefreshed
     } else if overdue <= windows.on_error {
-        Verdict::UsableOnError
+        Freshness::UsableOnError
     } else {
-        Verdict::Gone
+        Freshness::Gone
     }
 }
 
@@ -48,7 +48,7 @@ const ASK_AGAIN: Duration = Duration::from_mins(1);
 
 /// The dates of a document that was confirmed just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dates {
+pub struct FreshnessDates {
     /// Its next expected refresh: until then it is fresh.
     pub due: Wall,
     /// From when on the backend is asked about it.
@@ -57,7 +57,7 @@ pub struct Dates {
 
 /// What is known of the next refresh when a document is confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownRefresh {
     /// The backend's own word about this document.
     pub stated: Option<Wall>,
     /// When the backend as a whole is expected to refresh next, after the last refresh that was seen.
@@ -67,14 +67,14 @@ pub struct Known {
 /// The dates of a document that was confirmed at `now`: by the backend's own word, else one `cadence` after the data's
 /// instant, else by its next refresh as a whole. If all that has passed its refresh is overdue: it is served, marked
 /// stale, and asked about soon.
-pub fn dates(known: Known, generated_at: Wall, cadence: Duration, now: Wall) -> Dates {
+pub fn dates(known: KnownRefresh, generated_at: Wall, cadence: Duration, now: Wall) -> FreshnessDates {
     let by_cadence = generated_at.plus(cadence);
     // Data dated in the future would be kept for too long.
     let sensible = (by_cadence <= now.plus(cadence)).then_some(by_cadence);
     let due = [known.stated, sensible, known.of_the_backend].into_iter().flatten().find(|due| *due > now);
     match due {
-        Some(due) => Dates { due, ask_again: due },
-        None => Dates { due: now, ask_again: now.plus(ASK_AGAIN.min(cadence)) },
+        Some(due) => FreshnessDates { due, ask_again: due },
+        None => FreshnessDates { due: now, ask_again: now.plus(ASK_AGAIN.min(cadence)) },
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     const HOUR: u64 = 3_600;
-    const WINDOWS: Windows = Windows {
+    const WINDOWS: StaleWindows = StaleWindows {
         while_refreshed: Duration::from_secs(24 * HOUR),
         on_error: Duration::from_secs(7 * 24 * HOUR),
     };
@@ -118,13 +118,13 @@ mod tests {
     #[test]
     fn the_four_verdicts_follow_each_other_in_time() {
         let table = [
-            (0, Verdict::Fresh),
-            (HOUR - 1, Verdict::Fresh),
-            (HOUR, Verdict::UsableWhileRefreshed),
-            (25 * HOUR, Verdict::UsableWhileRefreshed),
-            (25 * HOUR + 1, Verdict::UsableOnError),
-            (HOUR + 7 * 24 * HOUR, Verdict::UsableOnError),
-            (HOUR + 7 * 24 * HOUR + 1, Verdict::Gone),
+            (0, Freshness::Fresh),
+            (HOUR - 1, Freshness::Fresh),
+            (HOUR, Freshness::UsableWhileRefreshed),
+            (25 * HOUR, Freshness::UsableWhileRefreshed),
+            (25 * HOUR + 1, Freshness::UsableOnError),
+            (HOUR + 7 * 24 * HOUR, Freshness::UsableOnError),
+            (HOUR + 7 * 24 * HOUR + 1, Freshness::Gone),
         ];
         for (now, expected) in table {
             assert_eq!(verdict(at(HOUR), &WINDOWS, at(now)), expected, "at {now}");
@@ -144,8 +144,8 @@ mod tests {
             (None, None, 9 * HOUR, 10 * HOUR, 10 * HOUR + 60),
             (None, None, 99 * HOUR, 10 * HOUR, 10 * HOUR + 60),
         ] {
-            let known = Known { stated: stated.map(at), of_the_backend: of_the_backend.map(at) };
-            let wanted = Dates { due: at(due), ask_again: at(ask_again) };
+            let known = KnownRefresh { stated: stated.map(at), of_the_backend: of_the_backend.map(at) };
+            let wanted = FreshnessDates { due: at(due), ask_again: at(ask_again) };
             assert_eq!(dates(known, at(generated), hour, now), wanted);
         }
     }

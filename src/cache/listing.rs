@@ -11,19 +11,19 @@ use crate::routes::ModelId;
 
 /// The identifiers in a list of models, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Listing(Arc<[Box<str>]>);
+pub(super) struct ModelListing(Arc<[Box<str>]>);
 
 #[derive(Deserialize)]
-struct Item<'d> {
+struct ListedModel<'d> {
     #[serde(borrow)]
     id: &'d RawValue,
 }
 
-impl Listing {
+impl ModelListing {
     /// Reads them. `None` if an item has none that can be read, or there is no item: such a list says nothing of who is not
     /// in it.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
-        let items: Vec<Item<'_>> = serde_json::from_slice(data).ok()?;
+        let items: Vec<ListedModel<'_>> = serde_json::from_slice(data).ok()?;
         let mut ids: Vec<Box<str>> = items.iter().map(|item| identifier(item.id)).collect::<Option<_>>()?;
         ids.sort_unstable();
         (!ids.is_empty()).then(|| Self(ids.into()))
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn names(data: &str, id: &str) -> Option<bool> {
-        Some(Listing::read(data.as_bytes())?.names(&ModelId::new(id).unwrap()))
+        Some(ModelListing::read(data.as_bytes())?.names(&ModelId::new(id).unwrap()))
     }
 
     #[test]

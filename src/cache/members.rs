@@ -25,7 +25,7 @@ pub struct Member<'b> {
 
 /// A member stands there twice: readers would disagree about which of the two counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Twice;
+pub struct DuplicateMember;
 
 impl<'b> Members<'b> {
     /// The members of an object's text.
@@ -34,10 +34,10 @@ impl<'b> Members<'b> {
     }
 
     /// The member of this name.
-    pub fn get(&self, name: &str) -> Result<Option<&'b RawValue>, Twice> {
+    pub fn get(&self, name: &str) -> Result<Option<&'b RawValue>, DuplicateMember> {
         let mut called = self.0.iter().filter(|member| member.name == name);
         let first = called.next().map(|member| member.value);
-        if called.next().is_some() { Err(Twice) } else { Ok(first) }
+        if called.next().is_some() { Err(DuplicateMember) } else { Ok(first) }
     }
 
     /// The first member whose name stands there before.
@@ -49,13 +49,13 @@ impl<'b> Members<'b> {
 
 impl<'b> Deserialize<'b> for Members<'b> {
     fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(OrderedMembers)
     }
 }
 
-struct InOrder;
+struct OrderedMembers;
 
-impl<'b> Visitor<'b> for InOrder {
+impl<'b> Visitor<'b> for OrderedMembers {
     type Value = Members<'b>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +66,7 @@ impl<'b> Visitor<'b> for InOrder {
         let mut members = Vec::new();
         while let Some((written, value)) = map.next_entry::<&'b RawValue, &'b RawValue>()? {
             let written = written.get();
-            let Name(name) = serde_json::from_str(written).map_err(A::Error::custom)?;
+            let MemberName(name) = serde_json::from_str(written).map_err(A::Error::custom)?;
             members.push(Member { name, written, value });
         }
         Ok(Members(members))
@@ -76,7 +76,7 @@ impl<'b> Visitor<'b> for InOrder {
 /// A member's name, decoded, borrowed where it can be.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
+struct MemberName<'b>(#[serde(borrow)] Cow<'b, str>);
 
 #[cfg(test)]
 mod tests {
@@ -93,7 +93,7 @@ mod tests {
         );
         assert_eq!(members.get("b/").unwrap().map(RawValue::get), Some("[ 1E+2 ]"));
         assert!(members.get("c").unwrap().is_none());
-        assert_eq!(members.get("a").err(), Some(Twice));
+        assert_eq!(members.get("a").err(), Some(DuplicateMember));
         assert_eq!(members.twice().map(|member| member.value.get()), Some("null"));
         assert!(Members::of(r#"{"a":1,"\u0061a":2}"#).unwrap().twice().is_none());
     }

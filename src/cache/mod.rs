@@ -2,19 +2,19 @@
 //!
 //! They lie in a plain concurrent map, where a hit has one short look. What may stay in it moka decides, which is
 //! used for what it is good at: it knows each document's weight and hears how often it is used, in samples while there is
-//! room for all. When an entry is good is decided by [`freshness`] against our own clock; who fills it by [`Flights`]. Not
+//! room for all. When an entry is good is decided by [`freshness`] against our own clock; who fills it by [`SingleFlight`]. Not
 //! for: upstream calls (`documents` makes them) nor for anything about callers.
 
-mod absences;
 mod copies;
 mod document;
 mod encode;
-mod flight;
 pub mod freshness;
 mod listing;
 mod members;
+mod negative_cache;
 mod paid_field;
-mod rhythm;
+mod refresh_interval;
+mod single_flight;
 mod stored;
 
 use std::sync::Arc;
@@ -27,23 +27,23 @@ use moka::sync::Cache as Moka;
 
 use crate::routes::DocumentKey;
 
-pub use absences::Absences;
 pub use copies::is_current;
-pub use document::{Content, Document, Form, Label, Source};
-pub use encode::{Encoding, Representation, negotiate};
-pub use flight::{Flights, Landed, Seat, Ticket};
-pub use freshness::{Verdict, Windows};
-pub use members::{Member, Members, Twice};
+pub use document::{Document, DocumentContent, DocumentForm, EnvelopeFields, Validators};
+pub use encode::{ContentCoding, Representation, negotiate};
+pub use freshness::{Freshness, StaleWindows};
+pub use members::{DuplicateMember, Member, Members};
+pub use negative_cache::NegativeCache;
 pub use paid_field::BadContent;
-pub use rhythm::Rhythm;
-pub use stored::Stored;
+pub use refresh_interval::RefreshInterval;
+pub use single_flight::{FlightCompletion, FlightLeader, FlightRole, SingleFlight};
+pub use stored::StoredDocument;
 
 /// While there is room for all, of so many uses of a document one is told to whoever decides what may stay: to tell it
 /// takes as long as all else that is done to find a document.
 const TOLD: u32 = 8;
 
 /// Under a keyed hash: names of models are strangers' words.
-type Documents = DashMap<DocumentKey, Arc<Stored>, RandomState>;
+type DocumentMap = DashMap<DocumentKey, Arc<StoredDocument>, RandomState>;
 
 /// The stored documents.
 ///
@@ -52,7 +52,7 @@ type Documents = DashMap<DocumentKey, Arc<Stored>, RandomState>;
 /// without a document, until the next one of that name.
 #[derive(Debug)]
 pub struct Cache {
-    documents: Arc<Documents>,
+    documents: Arc<DocumentMap>,
     /// The weights of all documents.
     room: Moka<DocumentKey, u32, RandomState>,
     most_bytes: u64,
@@ -65,7 +65,7 @@ impl Cache {
     ///
     /// `pushed_out` hears of each document that had to make room, or that was never let in.
     pub fn new(most_bytes: u64, pushed_out: impl Fn(&DocumentKey) + Send + Sync + 'static) -> Self {
-        let documents = Arc::<Documents>::default();
+        let documents = Arc::<DocumentMap>::default();
         let held = Arc::clone(&documents);
         let room = Moka::builder()
             .max_capacity(most_bytes)
@@ -81,7 +81,7 @@ impl Cache {
     }
 
     /// The document of that name, if it is stored.
-    pub fn get(&self, key: &DocumentKey) -> Option<Arc<Stored>> {
+    pub fn get(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
         let stored = self.documents.get(key).map(|there| Arc::clone(&there))?;
         if stored.uses() % TOLD == 1 || self.is_crowded.load(Ordering::Relaxed) {
             self.room.get(key);
@@ -95,7 +95,7 @@ impl Cache {
     }
 
     /// Stores a document, if the table of endpoints says that such documents are stored.
-    pub fn put(&self, key: DocumentKey, stored: Arc<Stored>) {
+    pub fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         if key.route.endpoint().stored {
             let weight = weight(&stored);
             self.documents.insert(key.clone(), stored);
@@ -104,14 +104,14 @@ impl Cache {
     }
 
     /// Puts the same document with other dates in the place of one, if nobody has done that meanwhile.
-    pub fn replace(&self, key: &DocumentKey, before: &Arc<Stored>, after: Stored) {
+    pub fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: StoredDocument) {
         if let Some(mut there) = self.documents.get_mut(key).filter(|there| Arc::ptr_eq(there, before)) {
             *there = Arc::new(after);
         }
     }
 
     /// All that is stored.
-    pub fn all(&self) -> Vec<(DocumentKey, Arc<Stored>)> {
+    pub fn all(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         self.documents.iter().map(|there| (there.key().clone(), Arc::clone(there.value()))).collect()
     }
 
@@ -121,14 +121,14 @@ impl Cache {
     }
 
     /// Drops what is gone, and says what that was. Looks at everything.
-    pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &Stored) -> bool) -> Vec<DocumentKey> {
+    pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &StoredDocument) -> bool) -> Vec<DocumentKey> {
         let all = self.documents.iter().filter(|there| is_gone(there.key(), there.value()));
         let mut gone: Vec<DocumentKey> = all.map(|there| there.key().clone()).collect();
         gone.retain(|key| self.remove_if(key, |stored| is_gone(key, stored)));
         gone
     }
 
-    fn remove_if(&self, key: &DocumentKey, may_go: impl Fn(&Stored) -> bool) -> bool {
+    fn remove_if(&self, key: &DocumentKey, may_go: impl Fn(&StoredDocument) -> bool) -> bool {
         let is_removed = self.documents.remove_if(key, |_, stored| may_go(stored)).is_some();
         if is_removed {
             self.leave_room(key);
@@ -154,7 +154,7 @@ impl Cache {
     }
 }
 
-fn weight(stored: &Stored) -> u32 {
+fn weight(stored: &StoredDocument) -> u32 {
     u32::try_from(stored.document.bytes()).unwrap_or(u32::MAX)
 }
 
@@ -171,12 +171,12 @@ mod tests {
         DocumentKey::new(Route::Model, id, Query::default(), Period::Day)
     }
 
-    fn stored(key: &DocumentKey) -> Arc<Stored> {
+    fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
         let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
-        let (generated_at, source) = (Wall::from_seconds(1), Source::default());
-        let content = Content { data, count: 1, generated_at, source };
-        let document = Document::build(content, &Label { key, license: "Cite us." }, None).unwrap();
-        Arc::new(Stored::confirmed(document, [Mono::default(); 2], Mono::default(), None))
+        let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
+        let content = DocumentContent { data, count: 1, generated_at, source };
+        let document = Document::build(content, &EnvelopeFields { key, license: "Cite us." }, None).unwrap();
+        Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
     }
 
     #[test]

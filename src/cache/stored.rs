@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::clock::Mono;
 
-use super::document::{Content, Document};
+use super::document::{Document, DocumentContent};
 
 /// A document with its dates. Replaced as a whole; only its uses are counted on.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredDocument {
     /// The document.
     pub document: Document,
     /// The next expected refresh, in running time: until then it is fresh, as far as was known when it was stored.
@@ -26,7 +26,7 @@ pub struct Stored {
     uses: AtomicU32,
 }
 
-impl Stored {
+impl StoredDocument {
     /// A document that the backend has confirmed, asked at `asked`, after what was stored `before`.
     pub fn confirmed(
         document: Document,
@@ -62,7 +62,7 @@ impl Stored {
 
     /// Whether what the backend sends now is more likely its mistake than the truth: nothing at all, where there was
     /// something. Said for the second time in a row it is believed.
-    pub fn is_doubtfully_followed_by(&self, content: &Content) -> bool {
+    pub fn is_doubtfully_followed_by(&self, content: &DocumentContent) -> bool {
         content.count == 0 && self.document.items() > 0 && !self.doubted
     }
 
@@ -85,7 +85,7 @@ impl Stored {
     }
 }
 
-impl Clone for Stored {
+impl Clone for StoredDocument {
     fn clone(&self) -> Self {
         let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
         let Self { due, ask_again, confirmed, kept, doubted, .. } = *self;

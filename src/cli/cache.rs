@@ -22,7 +22,7 @@ DIR is the running server's data directory; --config FILE finds it there.";
 #[derive(Debug, Args)]
 pub(super) struct CacheArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: CacheCommand,
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON in place of a table.
@@ -31,7 +31,7 @@ pub(super) struct CacheArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum CacheCommand {
     /// List the stored documents.
     #[command(after_help = "Example:\n  scoregate cache list --data-dir DIR --json")]
     List,
@@ -61,10 +61,10 @@ pub(super) fn run(args: CacheArgs) -> Exit {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
     };
-    let lists = matches!(args.verb, Verb::List);
+    let lists = matches!(args.verb, CacheCommand::List);
     let asked = match args.verb {
-        Verb::List => (Method::GET, CACHE.into(), Vec::new()),
-        Verb::Purge { documents, hard } => {
+        CacheCommand::List => (Method::GET, CACHE.into(), Vec::new()),
+        CacheCommand::Purge { documents, hard } => {
             let body = serde_json::to_vec(&PurgeBody { documents, hard });
             (Method::POST, PURGE.into(), body.expect("a text and a flag make JSON"))
         }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::clock::Clock;
 use crate::config::{
-    Written, certificate_files, read_certificates, read_environment, read_file, read_secrets, resolve, sample,
+    ConfigValues, certificate_files, read_certificates, read_environment, read_file, read_secrets, resolve,
+    sample,
 };
 
 use super::exit::Exit;
@@ -19,7 +20,7 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
     let mut problems = Vec::new();
     let mut written = read_file(path).unwrap_or_else(|found| {
         problems.extend(found.0);
-        Written::default()
+        ConfigValues::default()
     });
     let readable = problems.is_empty();
     // The environment is part of what `serve` would use, so it is part of what is checked.

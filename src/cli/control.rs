@@ -18,15 +18,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use crate::accounts::{Registrar, TermsByTier};
-use crate::admin::{self, Command, Problem, perform};
-use crate::app::{DataDir, InUse, SOCKET};
+use crate::admin::{self, AdminCommand, CommandProblem, perform};
+use crate::app::{DataDir, DataDirInUse, SOCKET};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::keys::KeyForm;
 use crate::store::Embedded;
-use crate::store::upkeep::is_used;
-use crate::telemetry::metrics::Registry;
+use crate::store::maintenance::is_used;
+use crate::telemetry::metrics::MetricsRegistry;
 
 use super::exit::Exit;
 use super::printer;
@@ -39,14 +39,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Why a command gave nothing.
 #[derive(Debug)]
-pub(super) enum Undone {
+pub(super) enum CommandError {
     /// The operator can mend it.
     Input(String),
     /// We or the machine failed.
     Fault(anyhow::Error),
 }
 
-impl fmt::Display for Undone {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(problem) => f.write_str(problem),
@@ -55,14 +55,14 @@ impl fmt::Display for Undone {
     }
 }
 
-impl From<anyhow::Error> for Undone {
+impl From<anyhow::Error> for CommandError {
     fn from(error: anyhow::Error) -> Self {
         Self::Fault(error)
     }
 }
 
-impl From<Problem> for Undone {
-    fn from(problem: Problem) -> Self {
+impl From<CommandProblem> for CommandError {
+    fn from(problem: CommandProblem) -> Self {
         if problem.is_input() {
             Self::Input(problem.error)
         } else {
@@ -72,7 +72,7 @@ impl From<Problem> for Undone {
 }
 
 /// Where commands are carried out.
-pub(super) enum Place {
+pub(super) enum CommandTarget {
     /// On a running server, through this socket.
     Running(PathBuf),
     /// On the store of a stopped one.
@@ -86,29 +86,29 @@ pub(super) enum Place {
 
 /// What becomes of a data directory without a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingStore {
     /// One is created: the first applications may come before the first start.
     IsMade,
     /// It is most likely not the directory that was meant.
     IsRefused,
 }
 
-impl Place {
+impl CommandTarget {
     /// Finds out whether the server runs. While this lives, a stopped one does not start. Waits for one that is about to
     /// start, and for another command.
-    pub(super) async fn find(config: &Config, missing: Missing) -> Result<Self, Undone> {
+    pub(super) async fn find(config: &Config, missing: MissingStore) -> Result<Self, CommandError> {
         let data_dir = &config.data_dir;
         let refused = |what: &str| {
             let shown = data_dir.display();
-            Err(Undone::Input(format!(
+            Err(CommandError::Input(format!(
                 "there is no {what} {shown}: name the server's by --data-dir or --config"
             )))
         };
-        if missing == Missing::IsRefused && !data_dir.is_dir() {
+        if missing == MissingStore::IsRefused && !data_dir.is_dir() {
             return refused("data directory");
         }
         let is_new = !is_used(data_dir);
-        if missing == Missing::IsRefused && is_new {
+        if missing == MissingStore::IsRefused && is_new {
             return refused("store in");
         }
         let clock = Clock::system();
@@ -121,12 +121,12 @@ impl Place {
             }
             clock.sleep(BETWEEN_LOOKS).await;
         }
-        let held = InUse::new(data_dir);
-        Err(Undone::Input(format!("{held}; it does not answer")))
+        let held = DataDirInUse::new(data_dir);
+        Err(CommandError::Input(format!("{held}; it does not answer")))
     }
 
     /// One look; `None` if somebody holds the directory and cannot be asked.
-    async fn look(config: &Config) -> Result<Option<Self>, Undone> {
+    async fn look(config: &Config) -> Result<Option<Self>, CommandError> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
             Ok(_) => Ok(Some(Self::Running(socket))),
@@ -138,7 +138,7 @@ impl Place {
                 ) =>
             {
                 match DataDir::open(&config.data_dir) {
-                    Err(error) if error.is::<InUse>() => Ok(None),
+                    Err(error) if error.is::<DataDirInUse>() => Ok(None),
                     held => Ok(Some(stopped(config, held?).await?)),
                 }
             }
@@ -146,13 +146,13 @@ impl Place {
                 let shown = socket.display();
                 let what =
                     format!("the server's socket {shown} cannot be opened: only the user it runs as may");
-                Err(Undone::Fault(anyhow::Error::new(error).context(what)))
+                Err(CommandError::Fault(anyhow::Error::new(error).context(what)))
             }
         }
     }
 
     /// Carries a command out.
-    pub(super) async fn carry_out(&self, command: Command) -> Result<Value, Undone> {
+    pub(super) async fn carry_out(&self, command: AdminCommand) -> Result<Value, CommandError> {
         match self {
             Self::Running(socket) => {
                 let stream = UnixStream::connect(socket).await.context("the server has stopped meanwhile")?;
@@ -169,45 +169,52 @@ pub(super) fn operator() -> String {
 }
 
 /// Asks a running server for what it alone can do; `without` says what that means where none runs.
-pub(super) async fn ask_running(config: &Config, asked: Asked, without: &str) -> Result<Value, Undone> {
+pub(super) async fn ask_running(
+    config: &Config,
+    asked: ControlRequest,
+    without: &str,
+) -> Result<Value, CommandError> {
     let socket = config.data_dir.join(SOCKET);
     match UnixStream::connect(&socket).await {
         Ok(stream) => ask(stream, asked).await,
         Err(error) => {
             let shown = config.data_dir.display();
-            Err(Undone::Input(format!("no server answers in {shown} ({error}): {without}")))
+            Err(CommandError::Input(format!("no server answers in {shown} ({error}): {without}")))
         }
     }
 }
 
 /// Asks the server of a data directory for what it alone can do; `None` where none runs.
-pub(super) async fn ask_if_running(data_dir: &Path, asked: Asked) -> Option<Result<Value, Undone>> {
+pub(super) async fn ask_if_running(
+    data_dir: &Path,
+    asked: ControlRequest,
+) -> Option<Result<Value, CommandError>> {
     match UnixStream::connect(data_dir.join(SOCKET)).await {
         Ok(stream) => Some(ask(stream, asked).await),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Some(Err(Undone::Input("only the user it runs as may open its socket".into())))
+            Some(Err(CommandError::Input("only the user it runs as may open its socket".into())))
         }
         Err(_) => None,
     }
 }
 
 /// A request: method, target, body.
-pub(super) type Asked = (Method, String, Vec<u8>);
+pub(super) type ControlRequest = (Method, String, Vec<u8>);
 
 /// Asks a running server.
-async fn ask(stream: UnixStream, asked: Asked) -> Result<Value, Undone> {
+async fn ask(stream: UnixStream, asked: ControlRequest) -> Result<Value, CommandError> {
     let (status, body) = converse(stream, asked).await?;
     if status.is_success() {
         return Ok(serde_json::from_slice(&body).context("the server's answer is no JSON")?);
     }
-    let problem: Problem = serde_json::from_slice(&body).context("the server's answer is no JSON")?;
+    let problem: CommandProblem = serde_json::from_slice(&body).context("the server's answer is no JSON")?;
     Err(problem.into())
 }
 
 /// One question and its answer, and the end of the connection.
 pub(super) async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    (method, target, body): Asked,
+    (method, target, body): ControlRequest,
 ) -> anyhow::Result<(StatusCode, Bytes)> {
     let request = Request::builder()
         .method(method)
@@ -228,7 +235,7 @@ pub(super) async fn converse(
 }
 
 /// Opens the store of a stopped server.
-async fn stopped(config: &Config, held: DataDir) -> Result<Place, Undone> {
+async fn stopped(config: &Config, held: DataDir) -> Result<CommandTarget, CommandError> {
     let directory = held.path().to_owned();
     let store =
         tokio::task::spawn_blocking(move || Embedded::open(&directory)).await.context("the store failed")?;
@@ -239,20 +246,20 @@ async fn stopped(config: &Config, held: DataDir) -> Result<Place, Undone> {
         TermsByTier::new(&config.tiers, config.guard_per_minute),
         KeyForm::new(&config.key_prefix, config.accept_imported),
         Clock::system(),
-        Arc::new(Instruments::new(&Registry::default(), &names)),
+        Arc::new(Instruments::new(&MetricsRegistry::default(), &names)),
     );
-    Ok(Place::Stopped { registrar: Box::new(registrar), _held: held })
+    Ok(CommandTarget::Stopped { registrar: Box::new(registrar), _held: held })
 }
 
 /// Does the work of a command to its end.
-pub(super) fn wait_for<T>(work: impl Future<Output = Result<T, Undone>>) -> Result<T, Undone> {
+pub(super) fn wait_for<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     runtime(Some(1))?.block_on(work)
 }
 
 /// Says why a command gave nothing.
-pub(super) fn said(undone: Undone) -> Exit {
+pub(super) fn said(undone: CommandError) -> Exit {
     match undone {
-        Undone::Input(problem) => printer::input(&problem),
-        Undone::Fault(error) => printer::fault(&error),
+        CommandError::Input(problem) => printer::input(&problem),
+        CommandError::Fault(error) => printer::fault(&error),
     }
 }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tokio::sync::oneshot;
 
 use crate::accounts::NewApplication;
-use crate::app::{self, Running, Stopped};
+use crate::app::{self, RunningServer, ShutdownReport};
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig, resolve};
 use crate::keys::standard_tiers;
@@ -18,13 +18,13 @@ use crate::telemetry::log;
 
 use super::exit::Exit;
 use super::serve::{StopSignals, runtime, start_log};
-use super::{Where, printer};
+use super::{LocationArgs, printer};
 
 const WHO: &str = "demo";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
     service is required wherever the data is displayed.";
 
-pub(super) fn run(place: &Where, seed: u64) -> Exit {
+pub(super) fn run(place: &LocationArgs, seed: u64) -> Exit {
     let served = scratch(place).and_then(|scratch| {
         let mut written = place.written();
         written.set("upstream", "built-in");
@@ -47,7 +47,7 @@ pub(super) fn run(place: &Where, seed: u64) -> Exit {
     printer::served(served.map(|(exit, _stopped)| exit))
 }
 
-async fn demonstrate(config: Config) -> anyhow::Result<(Exit, Stopped)> {
+async fn demonstrate(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
     let mut signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
     let mut running = app::start(config, Clock::system()).await?;
@@ -83,7 +83,7 @@ async fn show(text: String) -> anyhow::Result<Exit> {
 }
 
 /// A line for each tier with its key, and what to do with it.
-async fn tell(running: &Running, data_dir: &Path) -> anyhow::Result<String> {
+async fn tell(running: &RunningServer, data_dir: &Path) -> anyhow::Result<String> {
     let (mut text, mut pro) = (String::new(), String::new());
     let known = running.registrar.list(None, 10_000).await?.applications;
     for tier in standard_tiers() {
@@ -105,7 +105,7 @@ async fn tell(running: &Running, data_dir: &Path) -> anyhow::Result<String> {
 
 /// A fresh key for the demo's application of a tier. Keys are stored as digests only, so an application that is there
 /// from an earlier run gets a new key, and keeps its quota.
-async fn key_of(running: &Running, known: &[StoredApplication], tier: &str) -> anyhow::Result<String> {
+async fn key_of(running: &RunningServer, known: &[StoredApplication], tier: &str) -> anyhow::Result<String> {
     let name = format!("demo-{tier}");
     let there = known.iter().find(|application| application.name == name && application.tier == tier);
     let issued = if let Some(there) = there {
@@ -125,10 +125,10 @@ async fn key_of(running: &Running, known: &[StoredApplication], tier: &str) -> a
 }
 
 /// A temporary directory, removed by drop.
-struct Scratch(PathBuf);
+struct TemporaryDirectory(PathBuf);
 
 /// A temporary directory, unless one is named.
-fn scratch(place: &Where) -> anyhow::Result<Option<Scratch>> {
+fn scratch(place: &LocationArgs) -> anyhow::Result<Option<TemporaryDirectory>> {
     if place.data_dir.is_some() {
         return Ok(None);
     }
@@ -136,10 +136,10 @@ fn scratch(place: &Where) -> anyhow::Result<Option<Scratch>> {
     let path = std::env::temp_dir().join(format!("scoregate-demo-{number:016x}"));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
     made.with_context(|| format!("the temporary directory {} cannot be made", path.display()))?;
-    Ok(Some(Scratch(path)))
+    Ok(Some(TemporaryDirectory(path)))
 }
 
-impl Drop for Scratch {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             tracing::warn!(%error, path = %self.0.display(), "the temporary directory stays behind");

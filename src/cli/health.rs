@@ -17,9 +17,9 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::app::SOCKET;
 use crate::clock::Clock;
-use crate::config::{Problems, read_environment, read_file, side_port};
+use crate::config::{ConfigProblems, read_environment, read_file, side_port};
 
-use super::control::{Undone, converse, wait_for};
+use super::control::{CommandError, converse, wait_for};
 use super::exit::Exit;
 use super::printer;
 use super::serve::environment;
@@ -46,12 +46,12 @@ pub(super) struct HealthArgs {
 }
 
 /// Where a server is asked.
-enum Door {
+enum HealthTarget {
     SidePort(SocketAddr),
     Socket(PathBuf),
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for HealthTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SidePort(address) => write!(f, "the side port {address}"),
@@ -61,14 +61,14 @@ impl fmt::Display for Door {
 }
 
 impl HealthArgs {
-    fn door(&self) -> Result<Door, Problems> {
+    fn door(&self) -> Result<HealthTarget, ConfigProblems> {
         if let Some(directory) = &self.data_dir {
-            return Ok(Door::Socket(directory.join(SOCKET)));
+            return Ok(HealthTarget::Socket(directory.join(SOCKET)));
         }
-        let Some(file) = &self.config else { return Ok(Door::SidePort(reachable(self.admin))) };
+        let Some(file) = &self.config else { return Ok(HealthTarget::SidePort(reachable(self.admin))) };
         let mut written = read_file(file)?;
         written.overlay(read_environment(environment())?);
-        Ok(Door::SidePort(reachable(side_port(&written)?)))
+        Ok(HealthTarget::SidePort(reachable(side_port(&written)?)))
     }
 }
 
@@ -79,8 +79,8 @@ pub(super) fn run(args: &HealthArgs) -> Exit {
     };
     match wait_for(ask(&door)) {
         Ok(word) => printer::data(&word),
-        Err(Undone::Input(problem)) => printer::input(&problem),
-        Err(Undone::Fault(error)) => printer::input(&format!("{door} gave no answer: {error:#}")),
+        Err(CommandError::Input(problem)) => printer::input(&problem),
+        Err(CommandError::Fault(error)) => printer::input(&format!("{door} gave no answer: {error:#}")),
     }
 }
 
@@ -95,15 +95,15 @@ fn reachable(listens: SocketAddr) -> SocketAddr {
 }
 
 /// Its word, if it is ready.
-async fn ask(door: &Door) -> Result<String, Undone> {
+async fn ask(door: &HealthTarget) -> Result<String, CommandError> {
     let question = (Method::GET, "/readyz".into(), Vec::new());
     let unreachable = "it cannot be connected to";
     let conversation = async {
         match door {
-            Door::SidePort(address) => {
+            HealthTarget::SidePort(address) => {
                 converse(TcpStream::connect(address).await.context(unreachable)?, question).await
             }
-            Door::Socket(path) => {
+            HealthTarget::Socket(path) => {
                 converse(UnixStream::connect(path).await.context(unreachable)?, question).await
             }
         }
@@ -111,7 +111,7 @@ async fn ask(door: &Door) -> Result<String, Undone> {
     let answered = Clock::system().within(PATIENCE, conversation).await;
     let (status, body) = answered.map_err(|_| anyhow::anyhow!("{PATIENCE:?} have passed"))??;
     let word = String::from_utf8_lossy(&body).into_owned();
-    if status.is_success() { Ok(word) } else { Err(Undone::Input(word.trim_end().to_owned())) }
+    if status.is_success() { Ok(word) } else { Err(CommandError::Input(word.trim_end().to_owned())) }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ mod control;
 mod demo;
 mod exit;
 mod health;
+mod input_lines;
 mod keys;
-mod lines;
 mod printer;
 mod reload;
 mod scoring;
@@ -34,11 +34,11 @@ Exit codes: 0 done, 1 something in your input, 2 our fault.";
 #[command(name = "scoregate", version, propagate_version = true, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run everything at once with made-up data: the gateway, its built-in backend, and a key for each tier.
     #[command(
         after_help = "Examples:\n  scoregate demo\n  scoregate demo --data-dir demo-data --listen 127.0.0.1:8081\n\n\
@@ -47,7 +47,7 @@ enum Command {
     )]
     Demo {
         #[command(flatten)]
-        place: Where,
+        place: LocationArgs,
         /// Which made-up data: the same seed gives the same.
         #[arg(long, value_name = "NUMBER", default_value_t = 42)]
         seed: u64,
@@ -62,7 +62,7 @@ enum Command {
         #[arg(long, env = "SCOREGATE_CONFIG")]
         config: Option<PathBuf>,
         #[command(flatten)]
-        place: Where,
+        place: LocationArgs,
     },
     /// Name everything that is wrong with a configuration, at once.
     #[command(after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
@@ -108,7 +108,7 @@ enum Command {
 
 /// Where it runs. Each wins over the configuration file.
 #[derive(Clone, Debug, Default, Args)]
-struct Where {
+struct LocationArgs {
     /// Where the public port listens, such as 127.0.0.1:8080.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
@@ -132,17 +132,17 @@ pub fn main() -> Exit {
         }
     };
     match cli.command {
-        Command::Demo { place, seed } => demo::run(&place, seed),
-        Command::Serve { config, place } => serve::run(config.as_deref(), &place),
-        Command::Check { config, sample } => check::run(config.as_deref(), sample),
-        Command::Keys(args) => keys::run(args),
-        Command::Store(args) => store::run(&args),
-        Command::Scoring(args) => scoring::run(args),
-        Command::Cache(args) => cache::run(args),
-        Command::Reload(args) => reload::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Health(args) => health::run(&args),
-        Command::Completions { shell } => {
+        CliCommand::Demo { place, seed } => demo::run(&place, seed),
+        CliCommand::Serve { config, place } => serve::run(config.as_deref(), &place),
+        CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
+        CliCommand::Keys(args) => keys::run(args),
+        CliCommand::Store(args) => store::run(&args),
+        CliCommand::Scoring(args) => scoring::run(args),
+        CliCommand::Cache(args) => cache::run(args),
+        CliCommand::Reload(args) => reload::run(&args),
+        CliCommand::Top(args) => top::run(&args),
+        CliCommand::Health(args) => health::run(&args),
+        CliCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);
             printer::data(&String::from_utf8_lossy(&script))

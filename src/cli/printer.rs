@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use crate::store::upkeep::way_back;
+use crate::store::maintenance::way_back;
 use crate::telemetry::log;
 
 use super::exit::Exit;

@@ -7,16 +7,18 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::app::{self, Sockets, Stopped};
+use crate::app::{self, InheritedSockets, ShutdownReport};
 use crate::clock::Clock;
-use crate::config::{Config, Problems, Written, read_environment, read_file, read_secrets, resolve};
+use crate::config::{
+    Config, ConfigProblems, ConfigValues, read_environment, read_file, read_secrets, resolve,
+};
+use crate::telemetry::access_log_writer;
 use crate::telemetry::log::{self, LogConfig};
-use crate::telemetry::requests;
 
 use super::exit::Exit;
-use super::{Where, printer};
+use super::{LocationArgs, printer};
 
-pub(super) fn run(path: Option<&Path>, place: &Where) -> Exit {
+pub(super) fn run(path: Option<&Path>, place: &LocationArgs) -> Exit {
     let config = match settings(path, place) {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
@@ -24,7 +26,7 @@ pub(super) fn run(path: Option<&Path>, place: &Where) -> Exit {
     if let Err(error) = start_log(&config.log) {
         return printer::fault(&error);
     }
-    requests::hear();
+    access_log_writer::hear();
     let read_again = || settings(path, place);
     let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_again)));
     // The runtime is gone, and so the store is closed: only now may somebody else have the directory.
@@ -42,9 +44,12 @@ pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
 }
 
 /// Serves until a stop signal. Settings are read again whenever that is asked for.
-async fn serve(config: Config, read_again: impl Fn() -> Result<Config, Problems>) -> anyhow::Result<Stopped> {
+async fn serve(
+    config: Config,
+    read_again: impl Fn() -> Result<Config, ConfigProblems>,
+) -> anyhow::Result<ShutdownReport> {
     let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
-    let mut running = app::start_on(Sockets::inherited()?, config, Clock::system()).await?;
+    let mut running = app::start_on(InheritedSockets::inherited()?, config, Clock::system()).await?;
     loop {
         let answer = tokio::select! {
             () = stop.wait() => return Ok(running.stop().await),
@@ -66,7 +71,7 @@ async fn serve(config: Config, read_again: impl Fn() -> Result<Config, Problems>
 }
 
 /// The file, then the environment, then the flags.
-fn settings(file: Option<&Path>, place: &Where) -> Result<Config, Problems> {
+fn settings(file: Option<&Path>, place: &LocationArgs) -> Result<Config, ConfigProblems> {
     let mut written = file.map(read_file).transpose()?.unwrap_or_default();
     written.overlay(read_environment(environment())?);
     written.overlay(place.written());
@@ -87,7 +92,7 @@ pub(super) struct ServerArgs {
 
 impl ServerArgs {
     /// Its settings, as `serve` would find them: which backend it has does not matter.
-    pub(super) fn settings(&self) -> Result<Config, Problems> {
+    pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
         let mut written = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
         written.overlay(read_environment(environment())?);
         if let Some(directory) = &self.data_dir {
@@ -106,10 +111,10 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-impl Where {
+impl LocationArgs {
     /// The flags as settings.
-    pub(super) fn written(&self) -> Written {
-        let mut written = Written::default();
+    pub(super) fn written(&self) -> ConfigValues {
+        let mut written = ConfigValues::default();
         if let Some(address) = self.listen {
             written.set("listen", address.to_string());
         }

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
-use crate::store::upkeep::{
-    self, Closed, Exported, ImportAsk, Imported, Report, UpkeepError, back_up, begin_anew, check,
-    close_command, close_future_days, export, file_in, import, record_backup,
+use crate::store::maintenance::{
+    self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, MaintenanceError,
+    back_up, begin_anew, check, close_command, close_future_days, export, file_in, import, record_backup,
 };
 
 use super::control::operator;
@@ -33,13 +33,13 @@ A backup and an export hold no key, only SHA-256s of keys; still, they are for t
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: StoreCommand,
     #[command(flatten)]
     server: ServerArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum StoreCommand {
     /// Say what the store holds and everything that is wrong with it.
     #[command(after_help = "Example:\n  scoregate store check --data-dir DIR --json\n\n\
         Exit codes: 0 sound, 1 something has to be mended, 2 it cannot be read. Nothing is written.")]
@@ -110,7 +110,7 @@ enum Verb {
 
 pub(super) fn run(args: &StoreArgs) -> Exit {
     let now = Clock::system().now().wall;
-    if let Verb::Export { file, damaged: Some(damaged), force } = &args.verb {
+    if let StoreCommand::Export { file, damaged: Some(damaged), force } = &args.verb {
         return write_export(damaged, true, file, *force, now);
     }
     let directory = match args.server.settings() {
@@ -118,32 +118,32 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
         Err(problems) => return printer::input(&problems.to_string()),
     };
     match &args.verb {
-        Verb::Check { json } => match check(&directory, now) {
+        StoreCommand::Check { json } => match check(&directory, now) {
             Ok(report) => judge(&report, *json, now.day()),
             Err(error) => failed(error),
         },
-        Verb::Backup { file, force } => match back_up(&directory, file, *force) {
+        StoreCommand::Backup { file, force } => match back_up(&directory, file, *force) {
             Ok(report) => {
                 record(&directory, now);
                 hold(&report)
             }
             Err(error) => failed(error),
         },
-        Verb::Export { file, force, .. } => {
+        StoreCommand::Export { file, force, .. } => {
             let exit = write_export(&file_in(&directory), false, file, *force, now);
             if exit == Exit::Done {
                 record(&directory, now);
             }
             exit
         }
-        Verb::CloseFutureDays { today } => match DataDir::open(&directory) {
+        StoreCommand::CloseFutureDays { today } => match DataDir::open(&directory) {
             Err(error) => printer::input(&format!("{error:#}")),
             Ok(held) => match close_future_days(held.path(), &operator(), *today, now) {
                 Ok(closed) => report_closed(&closed, *today),
                 Err(error) => failed(error),
             },
         },
-        Verb::New => match DataDir::open(&directory) {
+        StoreCommand::New => match DataDir::open(&directory) {
             Err(error) => printer::input(&format!("{error:#}")),
             Ok(held) => match begin_anew(held.path(), now) {
                 Ok(()) => {
@@ -153,8 +153,8 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
                 Err(error) => failed(error),
             },
         },
-        Verb::Import { file, replace, forfeit_today } => {
-            let ask = ImportAsk { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
+        StoreCommand::Import { file, replace, forfeit_today } => {
+            let ask = ImportOptions { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
             // Holding it says that no server runs, and keeps one from starting meanwhile.
             match DataDir::open(&directory) {
                 Err(error) => printer::input(&format!("{error:#}")),
@@ -178,23 +178,23 @@ fn record(directory: &Path, now: Wall) {
     }
 }
 
-fn failed(error: UpkeepError) -> Exit {
+fn failed(error: MaintenanceError) -> Exit {
     let is_input = error.is_input();
     // The store's own error by itself, so that the way back is found.
     let error = match error {
-        UpkeepError::Store(error) => error.into(),
-        error @ (UpkeepError::NoStore(_)
-        | UpkeepError::IsThere(_)
-        | UpkeepError::Exists(_)
-        | UpkeepError::InUse { .. }
-        | UpkeepError::Unfit { .. }
-        | UpkeepError::OtherDay { .. }
-        | UpkeepError::Unwritable { .. }) => anyhow::Error::from(error),
+        MaintenanceError::Store(error) => error.into(),
+        error @ (MaintenanceError::NoStore(_)
+        | MaintenanceError::IsThere(_)
+        | MaintenanceError::Exists(_)
+        | MaintenanceError::InUse { .. }
+        | MaintenanceError::Unfit { .. }
+        | MaintenanceError::OtherDay { .. }
+        | MaintenanceError::Unwritable { .. }) => anyhow::Error::from(error),
     };
     if is_input { printer::input(&error.to_string()) } else { printer::fault(&error) }
 }
 
-fn judge(report: &Report, as_json: bool, today: Day) -> Exit {
+fn judge(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
     let printed = if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { hold(report) };
     for fault in &report.faults {
         printer::say(&format!("damaged: {fault}"));
@@ -214,7 +214,7 @@ fn judge(report: &Report, as_json: bool, today: Day) -> Exit {
     if let Some(reason) = report.faults.first() {
         let (path, reason) = (report.path.display().to_string(), reason.clone());
         let damaged = crate::store::StoreError::Damaged { path, reason };
-        printer::say(&upkeep::way_back(&damaged).unwrap_or_default());
+        printer::say(&maintenance::way_back(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {
         printer::say(
             "The gateway passes these records over. Limits are mended by `scoregate keys set-limits` with both of them, \
@@ -225,7 +225,7 @@ fn judge(report: &Report, as_json: bool, today: Day) -> Exit {
 }
 
 /// What a store holds, in words.
-fn hold(report: &Report) -> Exit {
+fn hold(report: &InspectionReport) -> Exit {
     let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
     let facts = [
         ("file", report.path.display().to_string()),
@@ -243,7 +243,7 @@ fn hold(report: &Report) -> Exit {
     printer::data(&format!("{}\n", lines.join("\n")))
 }
 
-fn as_value(report: &Report) -> serde_json::Value {
+fn as_value(report: &InspectionReport) -> serde_json::Value {
     json!({
         "file": report.path.display().to_string(),
         "sound": report.is_sound(),
@@ -272,11 +272,11 @@ fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -
         };
     }
     if to.exists() && !force {
-        return failed(UpkeepError::Exists(to.to_owned()));
+        return failed(MaintenanceError::Exists(to.to_owned()));
     }
     let mut half = to.as_os_str().to_owned();
     half.push(format!(".{}.half", std::process::id()));
-    let unwritable = |source| UpkeepError::Unwritable { path: to.to_owned(), source };
+    let unwritable = |source| MaintenanceError::Unwritable { path: to.to_owned(), source };
     // Left by one of this number that was killed.
     drop(fs::remove_file(&half));
     let exported = into_file(from, damaged, Path::new(&half), now).and_then(|exported| {
@@ -292,8 +292,8 @@ fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -
     }
 }
 
-fn into_file(from: &Path, damaged: bool, half: &Path, now: Wall) -> Result<Exported, UpkeepError> {
-    let unwritable = |source| UpkeepError::Unwritable { path: half.to_owned(), source };
+fn into_file(from: &Path, damaged: bool, half: &Path, now: Wall) -> Result<ExportSummary, MaintenanceError> {
+    let unwritable = |source| MaintenanceError::Unwritable { path: half.to_owned(), source };
     // Nobody else's file, nor one that leads elsewhere, is ever written to.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(half);
     let mut out = BufWriter::new(file.map_err(unwritable)?);
@@ -302,7 +302,7 @@ fn into_file(from: &Path, damaged: bool, half: &Path, now: Wall) -> Result<Expor
     Ok(exported)
 }
 
-fn written(exported: &Exported, damaged: bool) -> Exit {
+fn written(exported: &ExportSummary, damaged: bool) -> Exit {
     for left_out in &exported.left_out {
         printer::say(&format!("left out: {left_out}"));
     }
@@ -314,7 +314,7 @@ fn written(exported: &Exported, damaged: bool) -> Exit {
     if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
 }
 
-fn report_closed(closed: &Closed, today: Day) -> Exit {
+fn report_closed(closed: &ClosedDays, today: Day) -> Exit {
     if closed.days.is_empty() {
         printer::say(&format!("The ledger has opened no day after {today}: nothing was changed."));
         return Exit::Done;
@@ -333,7 +333,7 @@ fn day(text: &str) -> Result<Day, String> {
     Day::parse(text).ok_or_else(|| "write a date such as 2026-11-22".into())
 }
 
-fn told(imported: &Imported, ask: &ImportAsk) -> Exit {
+fn told(imported: &ImportSummary, ask: &ImportOptions) -> Exit {
     for record in &imported.report.unreadable {
         printer::say(&format!("cannot be read, and is passed over: {record}"));
     }

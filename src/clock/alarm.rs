@@ -6,16 +6,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::{Clock, Mono, Source};
+use super::{Clock, ClockSource, Mono};
 
 /// The wait.
 pub struct Alarm {
     clock: Clock,
     end: Option<Mono>,
-    ringing: Option<Ringing>,
+    ringing: Option<AlarmState>,
 }
 
-enum Ringing {
+enum AlarmState {
     System(Pin<Box<tokio::time::Sleep>>),
     Hand(Pin<Box<dyn Future<Output = ()> + Send>>),
 }
@@ -36,19 +36,19 @@ impl Alarm {
         }
         self.end = Some(end);
         match (&mut self.ringing, &self.clock.source) {
-            (Some(Ringing::System(sleep)), Source::System { .. }) => {
+            (Some(AlarmState::System(sleep)), ClockSource::System { .. }) => {
                 let left = end.since(self.clock.mono());
                 sleep.as_mut().reset(tokio::time::Instant::now() + left);
             }
-            (_, Source::System { .. }) => {
+            (_, ClockSource::System { .. }) => {
                 let left = end.since(self.clock.mono());
                 #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
                 let sleep = tokio::time::sleep(left);
-                self.ringing = Some(Ringing::System(Box::pin(sleep)));
+                self.ringing = Some(AlarmState::System(Box::pin(sleep)));
             }
-            (_, Source::Hand(_)) => {
+            (_, ClockSource::Hand(_)) => {
                 let clock = self.clock.clone();
-                self.ringing = Some(Ringing::Hand(Box::pin(async move { clock.sleep_until(end).await })));
+                self.ringing = Some(AlarmState::Hand(Box::pin(async move { clock.sleep_until(end).await })));
             }
         }
     }
@@ -57,8 +57,8 @@ impl Alarm {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let rung = match &mut self.ringing {
             Some(_) if self.end.is_none() => Poll::Pending,
-            Some(Ringing::System(sleep)) => sleep.as_mut().poll(cx),
-            Some(Ringing::Hand(wait)) => wait.as_mut().poll(cx),
+            Some(AlarmState::System(sleep)) => sleep.as_mut().poll(cx),
+            Some(AlarmState::Hand(wait)) => wait.as_mut().poll(cx),
             None => Poll::Pending,
         };
         if rung.is_ready() {

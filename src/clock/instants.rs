@@ -26,7 +26,7 @@ pub(super) struct Boot(pub(super) u64);
 
 /// What the machine's clocks show together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct ClockReading {
     pub(super) wall: Wall,
     pub(super) mono: Mono,
     pub(super) boot: Boot,
@@ -152,7 +152,7 @@ impl Boot {
     }
 }
 
-impl Reading {
+impl ClockReading {
     pub(super) const fn now(self) -> Now {
         Now { wall: self.wall, mono: self.mono }
     }

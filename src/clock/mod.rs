@@ -17,10 +17,10 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
 pub use alarm::Alarm;
-use instants::{Boot, NANOS, Reading, START};
+use instants::{Boot, ClockReading, NANOS, START};
 pub use instants::{Day, Mono, Now, Wall};
-use steps::Steps;
-pub use steps::{ClockEvent, Direction};
+use steps::SharedTimeline;
+pub use steps::{ClockEvent, StepDirection};
 
 /// Nanoseconds of one of the machine's clocks: read as a number, since each request reads some of them.
 #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
@@ -33,27 +33,27 @@ fn shown_by(clock: ClockId) -> u64 {
 /// The deadline passed before the work was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline passed")]
-pub struct Late;
+pub struct DeadlineExceeded;
 
 /// Where time comes from. Cheap to clone; all clones show the same time.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    source: Source,
-    steps: Arc<Steps>,
+    source: ClockSource,
+    steps: Arc<SharedTimeline>,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     /// The machine's clocks, and what the one that only runs forward showed at the start.
     System {
         started: u64,
     },
-    Hand(Arc<watch::Sender<Reading>>),
+    Hand(Arc<watch::Sender<ClockReading>>),
 }
 
 /// The hand that moves a hand-driven clock.
 #[derive(Clone, Debug)]
-pub struct Hand(Arc<watch::Sender<Reading>>);
+pub struct ManualClock(Arc<watch::Sender<ClockReading>>);
 
 /// In so short a time no clock is set that would matter to one request.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -63,7 +63,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 const TOGETHER: Duration = Duration::from_millis(100);
 const READINGS: usize = 5;
 
-impl Source {
+impl ClockSource {
     /// What two of the clocks show: all that a request needs.
     fn now(&self) -> Now {
         match self {
@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// What all of them show at one instant.
-    fn reading(&self) -> Reading {
+    fn reading(&self) -> ClockReading {
         let started = match self {
             Self::System { started } => *started,
             Self::Hand(hand) => return *hand.borrow(),
@@ -82,7 +82,7 @@ impl Source {
             let before = shown_by(ClockId::Boottime);
             let wall = Wall(shown_by(ClockId::Realtime));
             let (mono, boot) = (mono(started), Boot(shown_by(ClockId::Boottime)));
-            (Reading { wall, mono, boot }, boot.since(Boot(before)))
+            (ClockReading { wall, mono, boot }, boot.since(Boot(before)))
         };
         let mut best = read();
         for _ in 1..READINGS {
@@ -103,18 +103,18 @@ fn mono(started: u64) -> Mono {
 impl Clock {
     /// The machine's clocks.
     pub fn system() -> Self {
-        Self::new(Source::System { started: shown_by(ClockId::Monotonic) })
+        Self::new(ClockSource::System { started: shown_by(ClockId::Monotonic) })
     }
 
     /// A clock that stands still at `start` until its hand is moved.
-    pub fn hand_driven(start: Wall) -> (Self, Hand) {
-        let shown = Reading { wall: start, mono: START, boot: Boot(START.0) };
+    pub fn hand_driven(start: Wall) -> (Self, ManualClock) {
+        let shown = ClockReading { wall: start, mono: START, boot: Boot(START.0) };
         let hand = Arc::new(watch::Sender::new(shown));
-        (Self::new(Source::Hand(Arc::clone(&hand))), Hand(hand))
+        (Self::new(ClockSource::Hand(Arc::clone(&hand))), ManualClock(hand))
     }
 
-    fn new(source: Source) -> Self {
-        let steps = Arc::new(Steps::new(source.reading()));
+    fn new(source: ClockSource) -> Self {
+        let steps = Arc::new(SharedTimeline::new(source.reading()));
         Self { source, steps }
     }
 
@@ -148,20 +148,20 @@ impl Clock {
     /// The running time alone, which costs half of both.
     pub fn mono(&self) -> Mono {
         match &self.source {
-            Source::System { started } => mono(*started),
-            Source::Hand(hand) => hand.borrow().mono,
+            ClockSource::System { started } => mono(*started),
+            ClockSource::Hand(hand) => hand.borrow().mono,
         }
     }
 
     /// Waits until the running time reaches `deadline`.
     pub async fn sleep_until(&self, deadline: Mono) {
         match &self.source {
-            Source::System { .. } => {
+            ClockSource::System { .. } => {
                 let left = deadline.since(self.mono());
                 #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
                 tokio::time::sleep(left).await;
             }
-            Source::Hand(hand) => {
+            ClockSource::Hand(hand) => {
                 let mut moved = hand.subscribe();
                 // The sender lives in `self`, so the channel cannot close while we wait.
                 moved
@@ -180,22 +180,22 @@ impl Clock {
     }
 
     /// Runs `work` until `deadline` at the latest. Work that is already done is never late.
-    pub async fn until<F: Future>(&self, deadline: Mono, work: F) -> Result<F::Output, Late> {
+    pub async fn until<F: Future>(&self, deadline: Mono, work: F) -> Result<F::Output, DeadlineExceeded> {
         let mut work = pin!(work);
         tokio::select! {
             biased;
             done = &mut work => Ok(done),
-            () = self.sleep_until(deadline) => Err(Late),
+            () = self.sleep_until(deadline) => Err(DeadlineExceeded),
         }
     }
 
     /// Runs `work` for that long at the most.
-    pub async fn within<F: Future>(&self, time: Duration, work: F) -> Result<F::Output, Late> {
+    pub async fn within<F: Future>(&self, time: Duration, work: F) -> Result<F::Output, DeadlineExceeded> {
         self.until(self.mono().plus(time), work).await
     }
 }
 
-impl Hand {
+impl ManualClock {
     /// Lets that much time pass, on all clocks.
     pub fn advance(&self, by: Duration) {
         self.0.send_modify(|shown| *shown = shown.later(by));
@@ -203,7 +203,7 @@ impl Hand {
 
     /// Suspends the machine for that long: the wall clock and the boot-time clock go on, running time does not.
     pub fn suspend(&self, by: Duration) {
-        self.0.send_modify(|shown| *shown = Reading { mono: shown.mono, ..shown.later(by) });
+        self.0.send_modify(|shown| *shown = ClockReading { mono: shown.mono, ..shown.later(by) });
     }
 
     /// Steps the wall clock, as an operator or a time server does. Running time does not move.
@@ -228,7 +228,7 @@ mod tests {
         hand.advance(Duration::ZERO);
         let moved = async { hand.advance(Duration::from_secs(61)) };
         let (late, ()) = tokio::join!(waiting, moved);
-        assert_eq!(late, Err(Late));
+        assert_eq!(late, Err(DeadlineExceeded));
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@
 //! more than a minute is followed once the clock has stayed there for a minute; until then the time is extrapolated from
 //! before the step. A shorter excursion therefore opens no day and ends no key. A step backward is followed at once.
 //!
-//! [`Timeline`] is the decision, and pure. [`Steps`] shares it between the clones of a clock. Not for: what a day that
+//! [`Timeline`] is the decision, and pure. [`SharedTimeline`] shares it between the clones of a clock. Not for: what a day that
 //! goes back means to quotas (`limits`).
 
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::instants::{Boot, NANOS, Reading};
+use super::instants::{Boot, ClockReading, NANOS};
 use super::{Now, Wall};
 
 /// A smaller difference is an ordinary correction and is followed at once.
@@ -26,7 +26,7 @@ const UNDECIDED: u64 = 1 << 63;
 
 /// The direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum StepDirection {
     /// The clock was set ahead.
     Forward,
     /// The clock was set back.
@@ -39,7 +39,7 @@ pub enum ClockEvent {
     /// The clock was set.
     Stepped {
         /// In which direction.
-        direction: Direction,
+        direction: StepDirection,
         /// What the clock would show without the step.
         from: Wall,
         /// What it shows.
@@ -62,11 +62,11 @@ pub(super) struct Timeline {
     /// The wall clock minus the boot-time clock, as it applies.
     offset: i128,
     /// A step forward that is not followed yet.
-    ahead: Option<Ahead>,
+    ahead: Option<PendingStep>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Ahead {
+struct PendingStep {
     offset: i128,
     since: Boot,
 }
@@ -82,25 +82,25 @@ impl Timeline {
         let (shown, noticed) = (offset(wall, boot), i128::from(NOTICED));
         let (difference, extrapolated) = (shown - self.offset, at(self.offset, boot));
         let follow = Self { offset: shown, ahead: None };
-        let hold = |since| Self { ahead: Some(Ahead { offset: shown, since }), ..self };
+        let hold = |since| Self { ahead: Some(PendingStep { offset: shown, since }), ..self };
         let stepped =
             |direction, from, applies| Some(ClockEvent::Stepped { direction, from, to: wall, applies });
         let Some(ahead) = self.ahead else {
             return if difference > noticed {
-                (hold(boot), extrapolated, stepped(Direction::Forward, extrapolated, extrapolated))
+                (hold(boot), extrapolated, stepped(StepDirection::Forward, extrapolated, extrapolated))
             } else if difference < -noticed {
-                (follow, wall, stepped(Direction::Backward, extrapolated, wall))
+                (follow, wall, stepped(StepDirection::Backward, extrapolated, wall))
             } else {
                 (follow, wall, None)
             };
         };
         let (further, from) = (shown - ahead.offset, at(ahead.offset, boot));
         if difference <= noticed {
-            (follow, wall, stepped(Direction::Backward, from, wall))
+            (follow, wall, stepped(StepDirection::Backward, from, wall))
         } else if further > noticed {
-            (hold(boot), extrapolated, stepped(Direction::Forward, from, extrapolated))
+            (hold(boot), extrapolated, stepped(StepDirection::Forward, from, extrapolated))
         } else if further < -noticed {
-            (hold(boot), extrapolated, stepped(Direction::Backward, from, extrapolated))
+            (hold(boot), extrapolated, stepped(StepDirection::Backward, from, extrapolated))
         } else if boot.since(ahead.since) >= HELD {
             (follow, wall, Some(ClockEvent::Followed { from: extrapolated, to: wall }))
         } else {
@@ -121,15 +121,15 @@ fn at(offset: i128, boot: Boot) -> Wall {
 type Listener = Arc<dyn Fn(ClockEvent) + Send + Sync>;
 
 /// The timeline that the clones of a clock share.
-pub(super) struct Steps {
+pub(super) struct SharedTimeline {
     /// The wall clock minus the running time, while nothing is held; else [`UNDECIDED`]. It spares a request the lock.
     agreed: AtomicU64,
     timeline: Mutex<Timeline>,
     listener: Mutex<Option<Listener>>,
 }
 
-impl Steps {
-    pub(super) fn new(shown: Reading) -> Self {
+impl SharedTimeline {
+    pub(super) fn new(shown: ClockReading) -> Self {
         Self {
             agreed: AtomicU64::new(apart(shown.now())),
             timeline: Mutex::new(Timeline::new(shown.wall, shown.boot)),
@@ -144,7 +144,7 @@ impl Steps {
     }
 
     /// Decides on a reading. It is taken under the lock, so that readings are decided in their order.
-    pub(super) fn decide(&self, read: impl FnOnce() -> Reading) -> Now {
+    pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
         let mut timeline = lock(&self.timeline);
         let shown = read();
         let (next, wall, event) = timeline.read(shown.wall, shown.boot);
@@ -167,7 +167,7 @@ impl Steps {
     }
 }
 
-impl fmt::Debug for Steps {
+impl fmt::Debug for SharedTimeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Steps").field("timeline", &self.timeline).finish_non_exhaustive()
     }
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    fn direction(event: Option<ClockEvent>) -> Option<Direction> {
+    fn direction(event: Option<ClockEvent>) -> Option<StepDirection> {
         match event {
             Some(ClockEvent::Stepped { direction, .. }) => Some(direction),
             Some(ClockEvent::Followed { .. }) | None => None,
@@ -248,7 +248,7 @@ mod tests {
         let mut machine = Machine::new();
         let (applies, event) = machine.set(DAY);
         let (from, to) = (noon(), machine.shown());
-        let stepped = ClockEvent::Stepped { direction: Direction::Forward, from, to, applies: from };
+        let stepped = ClockEvent::Stepped { direction: StepDirection::Forward, from, to, applies: from };
         assert_eq!((applies, event), (noon(), Some(stepped)));
         assert_eq!(machine.after(30), (machine.unset(), None));
         assert_eq!(machine.after(29), (machine.unset(), None));
@@ -264,7 +264,7 @@ mod tests {
         machine.set(DAY);
         machine.after(59);
         let (applies, event) = machine.set(0);
-        assert_eq!((applies, direction(event)), (machine.unset(), Some(Direction::Backward)));
+        assert_eq!((applies, direction(event)), (machine.unset(), Some(StepDirection::Backward)));
         // The minute begins anew with the next step.
         machine.set(DAY);
         assert_eq!(machine.after(59), (machine.unset(), None));
@@ -273,8 +273,8 @@ mod tests {
     #[test]
     fn a_step_backward_applies_at_once_and_one_of_a_minute_is_a_correction() {
         for (off, noticed) in [
-            (-DAY, Some(Direction::Backward)),
-            (-61, Some(Direction::Backward)),
+            (-DAY, Some(StepDirection::Backward)),
+            (-61, Some(StepDirection::Backward)),
             (-60, None),
             (-1, None),
             (1, None),
@@ -285,22 +285,22 @@ mod tests {
             assert_eq!((applies, direction(event)), (machine.shown(), noticed), "{off}");
         }
         let (applies, event) = Machine::new().set(61);
-        assert_eq!((applies, direction(event)), (noon(), Some(Direction::Forward)));
+        assert_eq!((applies, direction(event)), (noon(), Some(StepDirection::Forward)));
     }
 
     #[test]
     fn a_clock_that_goes_on_stepping_is_followed_only_from_where_it_stays() {
         let mut machine = Machine::new();
         for (off, stay, noticed) in [
-            (HOUR, 40, Direction::Forward),
-            (DAY, 40, Direction::Forward),
-            (2 * HOUR, 40, Direction::Backward),
+            (HOUR, 40, StepDirection::Forward),
+            (DAY, 40, StepDirection::Forward),
+            (2 * HOUR, 40, StepDirection::Backward),
         ] {
             assert_eq!(direction(machine.set(off).1), Some(noticed), "{off}");
             assert_eq!(machine.after(stay), (machine.unset(), None), "{off}");
         }
         assert_eq!(machine.after(20).0, machine.shown());
-        assert_eq!(direction(machine.set(-HOUR).1), Some(Direction::Backward));
+        assert_eq!(direction(machine.set(-HOUR).1), Some(StepDirection::Backward));
         assert_eq!(machine.after(1), (machine.shown(), None));
     }
 

@@ -2,20 +2,20 @@
 //!
 //! Not for: comparing them with what is sent (`admin::Access`).
 
-use crate::admin::Access;
+use crate::admin::AdminAccess;
 use crate::secret::Secret;
 
-use super::reading::Reading;
+use super::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
 /// The most names: each request is compared with all.
 const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     pub(super) fn token(&mut self) -> Option<Secret> {
         let token = self.secret("admin.token")?;
-        if let Err(error) = Access::over_tcp(Some(token.clone()), Vec::new()) {
+        if let Err(error) = AdminAccess::over_tcp(Some(token.clone()), Vec::new()) {
             self.problem("admin.token", None, error.to_string());
         }
         Some(token)

@@ -4,17 +4,17 @@
 use http::HeaderValue;
 use toml::Value;
 
-use crate::gateway::Cors;
+use crate::gateway::CorsPolicy;
 
-use super::reading::Reading;
+use super::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
 /// The most origins: each request that names one is compared with all.
 const MOST_ORIGINS: usize = 64;
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     /// Nothing where no origin is listed.
-    pub(super) fn cors(&mut self) -> Option<Cors> {
+    pub(super) fn cors(&mut self) -> Option<CorsPolicy> {
         let max_age = self.duration("cors.max_age");
         let written = self.texts(PATH);
         if written.iter().any(|origin| origin == "*") {
@@ -22,7 +22,7 @@ impl Reading<'_> {
                 let value = self.maybe(PATH);
                 self.problem(PATH, value, "write [\"*\"] alone, for any origin, or list them without it");
             }
-            return Some(Cors::any(max_age));
+            return Some(CorsPolicy::any(max_age));
         }
         if written.len() > MOST_ORIGINS {
             self.problem(PATH, None, format!("there are {}; {MOST_ORIGINS} are the most", written.len()));
@@ -35,7 +35,7 @@ impl Reading<'_> {
                 (wrong, _) => self.problem(PATH, Some(&text.into()), wrong.unwrap_or(EXAMPLE)),
             }
         }
-        (!origins.is_empty()).then(|| Cors::listed(origins, max_age))
+        (!origins.is_empty()).then(|| CorsPolicy::listed(origins, max_age))
     }
 
     /// The texts of a list; of the environment, which knows no lists, what stands between commas.
@@ -122,9 +122,9 @@ fn is_host(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Problems, read_environment, read_text, resolve};
+    use super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
 
-    fn config(text: &str) -> Result<Config, Problems> {
+    fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
     }
 

@@ -8,19 +8,19 @@ use std::path::Path;
 use toml::Value;
 
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
-use super::{Problem, Problems};
+use super::{ConfigProblem, ConfigProblems};
 
 /// What was written, by path. Later sources win over earlier ones.
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub struct ConfigValues {
     pub(super) values: BTreeMap<String, Value>,
     /// Where those were said that do not stand in the file.
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, SettingOrigin>,
 }
 
 /// Where a setting was said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SettingOrigin {
     /// In the file.
     #[default]
     File,
@@ -30,7 +30,7 @@ pub(super) enum Origin {
     Flag,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => f.write_str("file"),
@@ -40,28 +40,28 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Written {
+impl ConfigValues {
     /// Sets a value, as a flag of the command line does.
     pub fn set(&mut self, path: &str, value: impl Into<Value>) {
-        self.put(path, value.into(), Origin::Flag);
+        self.put(path, value.into(), SettingOrigin::Flag);
     }
 
     /// Sets a value that was said there.
-    pub(super) fn put(&mut self, path: &str, value: Value, origin: Origin) {
+    pub(super) fn put(&mut self, path: &str, value: Value, origin: SettingOrigin) {
         self.values.insert(path.to_owned(), value);
         self.origins.insert(path.to_owned(), origin);
     }
 
     /// Where a value was said.
-    pub(super) fn origin(&self, path: &str) -> Origin {
+    pub(super) fn origin(&self, path: &str) -> SettingOrigin {
         self.origins.get(path).cloned().unwrap_or_default()
     }
 
     /// The variable of the environment by which it was.
     pub(super) fn variable(&self, path: &str) -> Option<&str> {
         match self.origins.get(path)? {
-            Origin::Environment(variable) => Some(variable),
-            Origin::File | Origin::Flag => None,
+            SettingOrigin::Environment(variable) => Some(variable),
+            SettingOrigin::File | SettingOrigin::Flag => None,
         }
     }
 
@@ -93,9 +93,10 @@ impl Written {
 }
 
 /// Reads a file.
-pub fn read_file(path: &Path) -> Result<Written, Problems> {
-    let whole =
-        |remedy: String| Problems(vec![Problem { path: path.display().to_string(), found: None, remedy }]);
+pub fn read_file(path: &Path) -> Result<ConfigValues, ConfigProblems> {
+    let whole = |remedy: String| {
+        ConfigProblems(vec![ConfigProblem { path: path.display().to_string(), found: None, remedy }])
+    };
     let bytes = std::fs::read(path).map_err(|error| whole(format!("the file cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| whole("the file is not UTF-8 text".into()))?;
     read_text(&text)
@@ -103,11 +104,15 @@ pub fn read_file(path: &Path) -> Result<Written, Problems> {
 }
 
 /// Reads TOML.
-pub fn read_text(text: &str) -> Result<Written, Problems> {
+pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
     let table: toml::Table = toml::from_str(text).map_err(|error| {
-        Problems(vec![Problem { path: "(file)".into(), found: None, remedy: malformed(text, &error) }])
+        ConfigProblems(vec![ConfigProblem {
+            path: "(file)".into(),
+            found: None,
+            remedy: malformed(text, &error),
+        }])
     })?;
-    let mut written = Written::default();
+    let mut written = ConfigValues::default();
     flatten("", Value::Table(table), &mut written.values);
     Ok(written)
 }
@@ -152,14 +157,16 @@ fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
 const NOT_SETTINGS: [&str; 3] = ["SCOREGATE_CONFIG", "SCOREGATE_FULL", "SCOREGATE_WRITE"];
 
 /// Reads the environment: what begins with `SCOREGATE_` has to be a setting.
-pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Result<Written, Problems> {
-    let (mut written, mut problems) = (Written::default(), Vec::new());
+pub fn read_environment(
+    variables: impl Iterator<Item = (String, String)>,
+) -> Result<ConfigValues, ConfigProblems> {
+    let (mut written, mut problems) = (ConfigValues::default(), Vec::new());
     for (name, text) in variables.filter(|(name, _)| name.starts_with("SCOREGATE_")) {
         if NOT_SETTINGS.contains(&name.as_str()) {
             continue;
         }
         let Some(setting) = SETTINGS.iter().find(|setting| variable(setting.path) == name) else {
-            problems.push(Problem {
+            problems.push(ConfigProblem {
                 path: name,
                 found: None,
                 remedy:
@@ -168,9 +175,9 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Re
             });
             continue;
         };
-        written.put(setting.path, value_of(setting.kind, text), Origin::Environment(name));
+        written.put(setting.path, value_of(setting.kind, text), SettingOrigin::Environment(name));
     }
-    if problems.is_empty() { Ok(written) } else { Err(Problems(problems)) }
+    if problems.is_empty() { Ok(written) } else { Err(ConfigProblems(problems)) }
 }
 
 /// A list has commas; a number or a flag in the environment is one in the file; everything else is text.

@@ -4,16 +4,16 @@
 
 use std::time::Duration;
 
-use crate::cache::Windows;
+use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
 use crate::routes::{ENDPOINTS, Endpoint};
 
-use super::reading::Reading;
+use super::config_reader::ConfigReader;
 use super::words::duration;
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     pub(super) fn retention(&mut self) -> Retention {
-        let windows = Windows {
+        let windows = StaleWindows {
             while_refreshed: self.duration("freshness.while_refreshed"),
             on_error: self.duration("freshness.on_error"),
         };
@@ -35,7 +35,7 @@ impl Reading<'_> {
     fn lifetime_of(&mut self, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
         let table = table_of(endpoint);
         let mut said = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
-        let windows = Windows {
+        let windows = StaleWindows {
             while_refreshed: said("while_refreshed").unwrap_or(of_all.windows.while_refreshed),
             on_error: said("on_error").unwrap_or(of_all.windows.on_error),
         };
@@ -44,7 +44,7 @@ impl Reading<'_> {
         Lifetime { windows, ttl }
     }
 
-    fn windows_in_order(&mut self, table: &str, windows: Windows) {
+    fn windows_in_order(&mut self, table: &str, windows: StaleWindows) {
         if windows.on_error < windows.while_refreshed {
             let path = format!("{table}.on_error");
             let value = self.maybe(&path);
@@ -68,11 +68,11 @@ fn table_of(endpoint: &Endpoint) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Problems, read_text, resolve};
+    use super::super::{ConfigProblems, read_text, resolve};
     use super::*;
     use crate::routes::Route;
 
-    fn retention(text: &str) -> Result<Retention, Problems> {
+    fn retention(text: &str) -> Result<Retention, ConfigProblems> {
         let text = format!("upstream = \"built-in\"\n{text}");
         resolve(&read_text(&text).unwrap()).map(|config| config.retention)
     }

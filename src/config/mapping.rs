@@ -6,22 +6,22 @@
 use toml::Value;
 
 use crate::routes::{ENDPOINTS, Endpoint, Param, Route};
-use crate::upstream::{EndpointMapping, Mapping, NotFound, Pointer, Shape, Template};
+use crate::upstream::{DataShape, EndpointMapping, JsonPointer, Mapping, NotFound, PathTemplate};
 
-use super::reading::Reading;
+use super::config_reader::ConfigReader;
 
 /// What can be said of an endpoint.
 const FIELDS: [&str; 8] = ["path", "without", "data", "is", "key_as", "not_found", "instant", "complete"];
 /// What the data can be.
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     /// All that is said of how the backend is fitted.
     pub(super) fn mapping(&mut self) -> Mapping {
         self.unknown_mappings();
         let mut mapping = Mapping::default();
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
-            mapping.endpoints.insert(endpoint.route, Table { reading: self, endpoint }.read());
+            mapping.endpoints.insert(endpoint.route, MappingTable { reading: self, endpoint }.read());
         }
         let path = "mapping.models.complete";
         if let Some(value) = self.maybe(path) {
@@ -59,12 +59,12 @@ impl Reading<'_> {
 }
 
 /// One endpoint's table.
-struct Table<'r, 'w> {
-    reading: &'r mut Reading<'w>,
+struct MappingTable<'r, 'w> {
+    reading: &'r mut ConfigReader<'w>,
     endpoint: &'static Endpoint,
 }
 
-impl<'w> Table<'_, 'w> {
+impl<'w> MappingTable<'_, 'w> {
     fn read(mut self) -> EndpointMapping {
         let mut mapped = EndpointMapping::canonical(self.endpoint);
         mapped.template = self.template();
@@ -84,11 +84,11 @@ impl<'w> Table<'_, 'w> {
         mapped
     }
 
-    fn template(&mut self) -> Template {
+    fn template(&mut self) -> PathTemplate {
         let (endpoint, without) = (self.endpoint, self.without());
-        let canonical = Template::canonical(endpoint, &without);
+        let canonical = PathTemplate::canonical(endpoint, &without);
         let Some(text) = self.text("path") else { return canonical };
-        Template::parse(endpoint, text, &without).unwrap_or_else(|bad| {
+        PathTemplate::parse(endpoint, text, &without).unwrap_or_else(|bad| {
             for bad in bad {
                 self.problem("path", bad.to_string());
             }
@@ -103,17 +103,17 @@ impl<'w> Table<'_, 'w> {
         self.words("without", &all, understood).unwrap_or_default()
     }
 
-    fn pointer(&mut self, field: &str) -> Option<Pointer> {
-        let pointer = Pointer::parse(self.text(field)?);
+    fn pointer(&mut self, field: &str) -> Option<JsonPointer> {
+        let pointer = JsonPointer::parse(self.text(field)?);
         pointer.map_err(|bad| self.problem(field, bad.to_string())).ok()
     }
 
-    fn shape(&mut self) -> Shape {
+    fn shape(&mut self) -> DataShape {
         let is = self.text("is");
         let key_as = self.text("key_as");
         match (is, key_as) {
             (Some("map"), Some(key)) if !key.is_empty() && !key.contains(char::is_control) => {
-                return Shape::Map { key_as: key.to_owned() };
+                return DataShape::Map { key_as: key.to_owned() };
             }
             (Some("map"), None) if self.value("key_as").is_some() => {} // it is no text, and that was said
             (Some("map"), _) => self.problem(
@@ -124,14 +124,14 @@ impl<'w> Table<'_, 'w> {
                 self.problem("is", format!("write one of \"{}\"", SHAPES.join("\", \"")));
             }
             (_, Some(_)) => self.problem("key_as", "only a map has keys: write is = \"map\", or take it out"),
-            (Some("array"), None) => return Shape::Array,
-            (Some("object"), None) => return Shape::Object,
+            (Some("array"), None) => return DataShape::Array,
+            (Some("object"), None) => return DataShape::Object,
             (_, None) => {}
         }
-        Shape::default()
+        DataShape::default()
     }
 
-    fn not_found(&mut self, shape: &Shape) -> Option<Vec<NotFound>> {
+    fn not_found(&mut self, shape: &DataShape) -> Option<Vec<NotFound>> {
         self.value("not_found")?;
         if !self.endpoint.route.names_a_model() {
             self.problem("not_found", "this endpoint names no model: take it out");
@@ -140,7 +140,7 @@ impl<'w> Table<'_, 'w> {
         let all = NotFound::ALL.map(NotFound::word);
         let understood = |word: &str| NotFound::ALL.into_iter().find(|way| way.word() == word);
         let ways = self.words("not_found", &all, understood)?;
-        if *shape == Shape::Object && ways.contains(&NotFound::Empty) {
+        if *shape == DataShape::Object && ways.contains(&NotFound::Empty) {
             self.problem("not_found", "what is an object is never an empty list: take \"empty\" out");
         }
         Some(ways)
@@ -211,7 +211,7 @@ mod tests {
         let said = mapping("[mapping.index]\ndata = \"\"").unwrap();
         let index = said.endpoints.get(&Route::Index).unwrap();
         let expected = EndpointMapping {
-            data: Some(Pointer::default()),
+            data: Some(JsonPointer::default()),
             ..EndpointMapping::canonical(Route::Index.endpoint())
         };
         assert_eq!(*index, expected);
@@ -229,17 +229,17 @@ mod tests {
         assert!(said.lists_all_models);
         let of = |route| said.endpoints.get(&route).unwrap();
         let models = of(Route::Models);
-        let template = Template::parse(Route::Models.endpoint(), "/s?p={period}", &[Param::SortBy]);
+        let template = PathTemplate::parse(Route::Models.endpoint(), "/s?p={period}", &[Param::SortBy]);
         assert_eq!(models.template, template.unwrap());
-        assert_eq!(models.data, Pointer::parse("/a~1b").ok());
+        assert_eq!(models.data, JsonPointer::parse("/a~1b").ok());
         assert_eq!(
             (&models.instant, &models.shape),
-            (&Pointer::parse("/meta/at").unwrap(), &Shape::Map { key_as: "id".into() })
+            (&JsonPointer::parse("/meta/at").unwrap(), &DataShape::Map { key_as: "id".into() })
         );
         let history = of(Route::History);
-        assert_eq!(history.template, Template::canonical(Route::History.endpoint(), &[Param::Period]));
-        assert_eq!((&history.shape, &history.not_found[..]), (&Shape::Array, &NotFound::ALL[..]));
-        assert_eq!((&of(Route::Drift).shape, of(Route::Drift).not_found.len()), (&Shape::Object, 0));
+        assert_eq!(history.template, PathTemplate::canonical(Route::History.endpoint(), &[Param::Period]));
+        assert_eq!((&history.shape, &history.not_found[..]), (&DataShape::Array, &NotFound::ALL[..]));
+        assert_eq!((&of(Route::Drift).shape, of(Route::Drift).not_found.len()), (&DataShape::Object, 0));
     }
 
     #[test]

@@ -4,16 +4,16 @@
 //! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
 
 mod admin;
+mod config_reader;
 mod cors;
+mod deprecation;
 mod file;
 mod freshness;
 mod mapping;
 mod overload;
 mod proxies;
-mod reading;
 mod reload;
 mod resolve;
-mod retirement;
 mod sample;
 mod secrets;
 mod server;
@@ -32,14 +32,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::address::Proxies;
 use crate::documents::Retention;
-use crate::gateway::{CapacityConfig, Cors, Retirement, Sampling};
+use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
 use crate::telemetry::log::LogConfig;
-use crate::upstream::{HttpConfig, Protection};
+use crate::upstream::{HttpConfig, ProtectionConfig};
 
-pub use file::{Written, read_environment, read_file, read_text};
+pub use file::{ConfigValues, read_environment, read_file, read_text};
 pub use resolve::resolve;
 pub use sample::sample;
 pub use secrets::read_secrets;
@@ -67,9 +67,9 @@ pub struct Config {
     /// The public base address, if it is known, for the documents.
     pub base_url: Option<String>,
     /// Which pages of other sites may read answers, if any.
-    pub cors: Option<Cors>,
+    pub cors: Option<CorsPolicy>,
     /// What is said of the API's own end.
-    pub retirement: Retirement,
+    pub retirement: Deprecation,
     /// What keys begin with.
     pub key_prefix: String,
     /// Whether keys of another form may be known.
@@ -83,7 +83,7 @@ pub struct Config {
     /// Where benchmark runs are kept, whether the built-in backend is asked or not.
     pub archive: PathBuf,
     /// How it is protected.
-    pub protection: Protection,
+    pub protection: ProtectionConfig,
     /// How documents are kept.
     pub retention: Retention,
     /// Room for documents.
@@ -99,15 +99,15 @@ pub struct Config {
     /// Threads that serve.
     pub workers: Option<usize>,
     /// How much runs at once.
-    pub capacity: CapacityConfig,
+    pub capacity: ConcurrencyConfig,
     /// Whether requests are told on standard output.
     pub tells_requests: bool,
     /// Which of them.
-    pub sampling: Sampling,
+    pub sampling: LogSampling,
     /// The log.
     pub log: LogConfig,
     /// All of it as it was written.
-    pub written: Written,
+    pub written: ConfigValues,
 }
 
 /// Which backend.
@@ -144,7 +144,7 @@ impl UpstreamConfig {
 
 /// Something wrong with the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// The setting's path, such as `upstream.timeout`.
     pub path: String,
     /// What was found; never a secret.
@@ -155,9 +155,9 @@ pub struct Problem {
 
 /// Everything wrong with the settings, at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.found {
             Some(found) => write!(f, "{}: found {found}; {}", self.path, self.remedy),
@@ -166,7 +166,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, problem) in self.0.iter().enumerate() {
             if number > 0 {
@@ -178,4 +178,4 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigProblems {}

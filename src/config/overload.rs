@@ -1,13 +1,13 @@
 //! `overload.*` as read. Not for: what is done about it (`gateway::Capacity`).
 
-use crate::gateway::CapacityConfig;
+use crate::gateway::ConcurrencyConfig;
 
-use super::reading::Reading;
+use super::config_reader::ConfigReader;
 
-impl Reading<'_> {
-    pub(super) fn capacity(&mut self) -> CapacityConfig {
+impl ConfigReader<'_> {
+    pub(super) fn capacity(&mut self) -> ConcurrencyConfig {
         let mut number = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
-        CapacityConfig {
+        ConcurrencyConfig {
             at_hand: number("overload.at_once"),
             waiting: number("overload.waiting"),
             queue: number("overload.queue"),

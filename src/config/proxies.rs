@@ -4,11 +4,11 @@
 
 use toml::Value;
 
-use crate::address::{Believed, Network, Networks, Proxies};
+use crate::address::{ClientHeader, Network, Networks, Proxies};
 
-use super::reading::Reading;
+use super::config_reader::ConfigReader;
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     pub(super) fn proxies(&mut self) -> Proxies {
         let trusted = self.networks("proxies.trusted");
         if trusted.hold_everybody() {
@@ -17,9 +17,9 @@ impl Reading<'_> {
             self.problem("proxies.trusted", value, remedy);
         }
         let header = match self.word("proxies.header").as_str() {
-            "forwarded" => Believed::Forwarded,
-            "none" => Believed::Nothing,
-            _ => Believed::XForwardedFor,
+            "forwarded" => ClientHeader::Forwarded,
+            "none" => ClientHeader::Nothing,
+            _ => ClientHeader::XForwardedFor,
         };
         Proxies { trusted, header }
     }
@@ -42,10 +42,10 @@ impl Reading<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Problems, read_environment, read_text, resolve};
+    use super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
     use super::*;
 
-    fn config(text: &str) -> Result<Config, Problems> {
+    fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
     }
 
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn nobody_is_believed_unless_it_is_said() {
         let config = config("").unwrap();
-        assert_eq!(config.proxies.header, Believed::XForwardedFor);
+        assert_eq!(config.proxies.header, ClientHeader::XForwardedFor);
         assert_eq!(config.proxies.trusted, Networks::default());
         assert_eq!(config.server.connection.proxy_protocol, Networks::default());
     }
@@ -67,7 +67,7 @@ mod tests {
             "[proxies]\ntrusted = [\"10.0.0.0/8\", \"2001:db8::1\"]\nheader = \"forwarded\"\nprotocol = [\"192.0.2.1\"]",
         )
         .unwrap();
-        assert_eq!(config.proxies.header, Believed::Forwarded);
+        assert_eq!(config.proxies.header, ClientHeader::Forwarded);
         assert!(lists(&config.proxies.trusted, "10.1.2.3") && lists(&config.proxies.trusted, "2001:db8::1"));
         assert!(!lists(&config.proxies.trusted, "192.0.2.1"));
         assert!(lists(&config.server.connection.proxy_protocol, "192.0.2.1"));

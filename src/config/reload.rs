@@ -4,8 +4,8 @@
 
 use crate::admin::Reloaded;
 
-use super::file::Written;
-use super::{Config, Problems, resolve};
+use super::file::ConfigValues;
+use super::{Config, ConfigProblems, resolve};
 
 /// What is built once, at the start: ports, threads, the store, the backend and what is kept of its answers. Each is a
 /// setting or a whole table.
@@ -28,13 +28,13 @@ pub(super) static AT_NEXT_START: &[&str] = &[
 impl Config {
     /// These settings in place of `before`: what can hold at once is taken from here, the rest from there. Says what
     /// differs. The whole has to fit together.
-    pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), Problems> {
+    pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), ConfigProblems> {
         let (from, to) = (&before.written, &self.written);
         let mut paths: Vec<&String> = from.values.keys().chain(to.values.keys()).collect();
         paths.sort_unstable();
         paths.dedup();
         let mut changed = Reloaded::default();
-        let mut written = Written::default();
+        let mut written = ConfigValues::default();
         // To begin to speak TLS, or to stop, is another port to everybody who knows this one.
         let tls_comes_or_goes = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {

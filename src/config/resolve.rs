@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-use crate::gateway::Sampling;
+use crate::gateway::LogSampling;
 use crate::telemetry::log::{LEVELS, LogConfig, is_level};
-use crate::upstream::{HttpConfig, Protection};
+use crate::upstream::{HttpConfig, ProtectionConfig};
 
-use super::file::Written;
-use super::reading::Reading;
-use super::{Config, Problems, UpstreamConfig};
+use super::config_reader::ConfigReader;
+use super::file::ConfigValues;
+use super::{Config, ConfigProblems, UpstreamConfig};
 
 /// The archive's name in the data directory.
 const ARCHIVE: &str = "runs.db";
 
 /// Makes the settings that the program uses.
-pub fn resolve(written: &Written) -> Result<Config, Problems> {
-    let mut reading = Reading::of(written);
+pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
+    let mut reading = ConfigReader::of(written);
     reading.unknown_paths();
     let tiers = reading.tiers();
     let upstream = reading.upstream();
@@ -50,14 +50,14 @@ pub fn resolve(written: &Written) -> Result<Config, Problems> {
         capacity: reading.capacity(),
         log: reading.log(),
         tells_requests: reading.flag("log.requests"),
-        sampling: Sampling { slow: reading.duration("log.slow"), one_in: reading.number("log.one_in") },
+        sampling: LogSampling { slow: reading.duration("log.slow"), one_in: reading.number("log.one_in") },
         written: written.clone(),
     };
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());
     reading.done(config)
 }
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     fn base_url(&mut self) -> Option<String> {
         let value = self.maybe("service.base_url")?;
         let text = self.text("service.base_url");
@@ -82,9 +82,9 @@ impl Reading<'_> {
         prefix
     }
 
-    fn protection(&mut self) -> Protection {
+    fn protection(&mut self) -> ProtectionConfig {
         let at_once = usize::try_from(self.number("upstream.at_once")).unwrap_or(usize::MAX);
-        Protection { at_once, patience: self.duration("freshness.patience") }
+        ProtectionConfig { at_once, patience: self.duration("freshness.patience") }
     }
 
     fn log(&mut self) -> LogConfig {

@@ -8,21 +8,21 @@ use std::path::Path;
 
 use toml::Value;
 
-use super::file::Written;
+use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
-use super::{Problem, Problems};
+use super::{ConfigProblem, ConfigProblems};
 
 /// More than any token is long.
 const LARGEST: u64 = 16 * 1024;
 
 /// Puts what stands in the files where it would have been written. A secret that is said both ways is a problem.
-pub fn read_secrets(written: &mut Written) -> Result<(), Problems> {
+pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
     let mut problems = Vec::new();
     for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
         let path = format!("{}{IN_A_FILE}", secret.path);
         let Some(file) = written.values.get(&path).cloned() else { continue };
         let mut problem = |remedy: String| {
-            problems.push(Problem { path: path.clone(), found: Some(file.to_string()), remedy });
+            problems.push(ConfigProblem { path: path.clone(), found: Some(file.to_string()), remedy });
         };
         if written.values.contains_key(secret.path) {
             problem(format!("write either this or {}, not both", secret.path));
@@ -34,7 +34,7 @@ pub fn read_secrets(written: &mut Written) -> Result<(), Problems> {
             None => problem(ValueKind::Path.remedy()),
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigProblems(problems)) }
 }
 
 /// One line of text; the line's end is none of it.
@@ -64,7 +64,7 @@ mod tests {
         file
     }
 
-    fn written(text: &str) -> Written {
+    fn written(text: &str) -> ConfigValues {
         read_text(&format!("upstream.url = \"http://localhost:1\"\n{text}")).unwrap()
     }
 

@@ -7,18 +7,18 @@ use std::net::SocketAddr;
 use crate::address::Networks;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 
-use super::Problems;
-use super::file::Written;
-use super::reading::Reading;
+use super::ConfigProblems;
+use super::config_reader::ConfigReader;
+use super::file::ConfigValues;
 
 /// Where the side port listens, whatever else is wrong with the settings.
-pub fn side_port(written: &Written) -> Result<SocketAddr, Problems> {
-    let mut reading = Reading::of(written);
+pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
+    let mut reading = ConfigReader::of(written);
     let address = reading.address("admin.listen");
     reading.done(address)
 }
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     /// `many` are the peers that speak for many.
     pub(super) fn server(&mut self, many: &Networks) -> ServerConfig {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);

@@ -8,7 +8,7 @@ use crate::admin::SettingView;
 use crate::keys::Tier;
 
 use super::Config;
-use super::file::Written;
+use super::file::ConfigValues;
 use super::settings::{SETTINGS, ValueKind, setting_of};
 
 /// What stands for a secret, however long it is.
@@ -44,7 +44,7 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
     }
 }
 
-fn said(written: &Written, path: &str, value: &Value) -> SettingView {
+fn said(written: &ConfigValues, path: &str, value: &Value) -> SettingView {
     let from = written.origin(path).to_string();
     SettingView { path: path.to_owned(), value: json(&showable(path, value)), from }
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::super::{read_environment, read_text, resolve};
     use super::*;
 
-    fn shown(written: &Written) -> Vec<SettingView> {
+    fn shown(written: &ConfigValues) -> Vec<SettingView> {
         resolve(written).unwrap_or_else(|problems| panic!("{problems}")).shown()
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let variables = [("SCOREGATE_LISTEN", "127.0.0.1:2"), ("SCOREGATE_DATA_DIR", "b")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         written.overlay(read_environment(variables.into_iter()).unwrap());
-        let mut flags = Written::default();
+        let mut flags = ConfigValues::default();
         flags.set("data_dir", "c");
         written.overlay(flags);
         let shown = shown(&written);

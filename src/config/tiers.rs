@@ -4,12 +4,12 @@ use toml::Value;
 
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 
-use super::reading::Reading;
+use super::config_reader::ConfigReader;
 
 /// The most tiers: each is a label in the metrics.
 const MOST_TIERS: usize = 8;
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     /// The tiers; without any table the standard ones.
     pub(super) fn tiers(&mut self) -> Vec<Tier> {
         let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| tier_of(path)).collect();

@@ -10,11 +10,11 @@ use toml::Value;
 use crate::clock::Wall;
 use crate::server::{CertificateFiles, Certificates};
 
-use super::file::Written;
-use super::reading::Reading;
-use super::{Problem, Problems};
+use super::config_reader::ConfigReader;
+use super::file::ConfigValues;
+use super::{ConfigProblem, ConfigProblems};
 
-impl Reading<'_> {
+impl ConfigReader<'_> {
     pub(super) fn certificates(&mut self) -> Vec<CertificateFiles> {
         let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| name_of(path)).collect();
         names.dedup();
@@ -53,8 +53,8 @@ impl Reading<'_> {
 }
 
 /// The files of the certificates that the settings name, whatever else is wrong with the settings.
-pub fn certificate_files(written: &Written) -> Vec<CertificateFiles> {
-    let files = Reading::of(written).certificates();
+pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
+    let files = ConfigReader::of(written).certificates();
     let is_named = |file: &CertificateFiles| {
         !file.certificate.as_os_str().is_empty() && !file.key.as_os_str().is_empty()
     };
@@ -62,14 +62,17 @@ pub fn certificate_files(written: &Written) -> Vec<CertificateFiles> {
 }
 
 /// Reads certificates, or says everything that is wrong with them.
-pub fn read_certificates(files: &[CertificateFiles], now: Wall) -> Result<Option<Certificates>, Problems> {
+pub fn read_certificates(
+    files: &[CertificateFiles],
+    now: Wall,
+) -> Result<Option<Certificates>, ConfigProblems> {
     Certificates::load(files, now).map_err(|bad| {
-        let problem = |bad: crate::server::BadCertificate| Problem {
+        let problem = |bad: crate::server::BadCertificate| ConfigProblem {
             path: format!("tls.{}", bad.name),
             found: Some(bad.file.display().to_string()),
             remedy: bad.reason,
         };
-        Problems(bad.into_iter().map(problem).collect())
+        ConfigProblems(bad.into_iter().map(problem).collect())
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::clock::Wall;
 use crate::routes::DocumentKey;
-use crate::upstream::{Condition, Failure};
+use crate::upstream::{ProtectionStatus, UpstreamFailure};
 
 /// Some failures quote the response, which can be long.
 const MAX_REASON_CHARACTERS: usize = 500;
@@ -18,7 +18,7 @@ pub struct BackendStatus {
     /// Its address, without credentials.
     pub address: String,
     /// Its queue and circuit breaker.
-    pub condition: Condition,
+    pub condition: ProtectionStatus,
     /// The last fetch that failed.
     pub last_failure: Option<FetchFailure>,
     /// The last fetch that succeeded.
@@ -51,7 +51,7 @@ impl LastFetches {
     }
 
     /// A fetch failed.
-    pub(super) fn failed(&self, key: &DocumentKey, failure: &Failure, at: Wall) {
+    pub(super) fn failed(&self, key: &DocumentKey, failure: &UpstreamFailure, at: Wall) {
         let reason = failure.to_string().chars().take(MAX_REASON_CHARACTERS).collect();
         self.lock().1 = Some(FetchFailure { at, document: key.to_string(), reason });
     }

@@ -8,21 +8,21 @@ use std::thread;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::Rhythm;
+use crate::cache::RefreshInterval;
 use crate::clock::Clock;
 use crate::instruments::Instruments;
 use crate::routes::DocumentKey;
-use crate::store::{Jar, Shelf, ShelfError};
+use crate::store::{Mirror, MirrorError, MirrorRecord};
 
-use super::cached::Documents;
 use super::changed_keys::ChangedKeys;
+use super::documents::Documents;
 use super::mirror_record::{self, RestoredDocument};
 
 /// The copies of one backend's documents.
 #[derive(Debug)]
-pub struct MirrorDisk {
+pub struct MirrorWorker {
     /// The files.
-    pub shelf: Shelf,
+    pub shelf: Mirror,
     /// The backend. Records of another one are removed.
     pub backend: String,
 }
@@ -30,7 +30,7 @@ pub struct MirrorDisk {
 /// Writes changed documents to disk, and reads them back at start.
 pub struct DiskMirror {
     /// None where documents are not kept on disk.
-    disk: Option<MirrorDisk>,
+    disk: Option<MirrorWorker>,
     documents: Arc<Documents>,
     changed: Arc<ChangedKeys>,
     /// Held while writing; whether the last write failed.
@@ -42,7 +42,7 @@ pub struct DiskMirror {
 impl DiskMirror {
     /// Mirrors `documents`, whose changes arrive by `changed`.
     pub(super) fn new(
-        disk: Option<MirrorDisk>,
+        disk: Option<MirrorWorker>,
         documents: Arc<Documents>,
         changed: Arc<ChangedKeys>,
         clock: Clock,
@@ -89,7 +89,7 @@ impl DiskMirror {
         self.instruments.shelf(bytes);
     }
 
-    fn write(&self, disk: &MirrorDisk, key: &DocumentKey) -> Result<(), ShelfError> {
+    fn write(&self, disk: &MirrorWorker, key: &DocumentKey) -> Result<(), MirrorError> {
         match self.documents.get(key) {
             Some(stored) => {
                 let (now, seen_at) = (self.clock.now(), self.documents.schedule().seen_at());
@@ -118,7 +118,7 @@ impl DiskMirror {
         }
     }
 
-    fn read(&self, disk: &MirrorDisk, jar: &Jar) -> Option<RestoredDocument> {
+    fn read(&self, disk: &MirrorWorker, jar: &MirrorRecord) -> Option<RestoredDocument> {
         let license = &self.documents.retention().license;
         match mirror_record::read(jar, &disk.backend, license, self.clock.now()) {
             Ok(restored) => Some(restored),
@@ -145,7 +145,7 @@ impl DiskMirror {
         }
         if let Some(newest) = newest {
             schedule.state(now.wall_at(newest.stored.due));
-            schedule.begin(Rhythm::new(retention.cadence, newest.stored.due, now.mono));
+            schedule.begin(RefreshInterval::new(retention.cadence, newest.stored.due, now.mono));
         }
         for RestoredDocument { key, stored, .. } in restored {
             self.documents.put(key, Arc::new(stored));

@@ -4,16 +4,16 @@
 //! priority, but do not change its trace. Not for: the order of the queue (`upstream`).
 
 use crate::keys::ApplicationId;
-use crate::telemetry::trace::Trace;
-use crate::upstream::{Urgency, Urgent};
+use crate::telemetry::trace::TraceContext;
+use crate::upstream::{CurrentPriority, PriorityClass};
 
 /// The priority with which a request, or a background task, wants a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FetchPriority {
     /// Its place in the queue.
-    pub(super) urgency: Urgency,
+    pub(super) urgency: PriorityClass,
     /// The trace of the request.
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<TraceContext>,
     /// The application that sent the request.
     pub(super) caller: Option<ApplicationId>,
 }
@@ -22,28 +22,28 @@ pub(crate) struct FetchPriority {
 #[derive(Clone, Debug)]
 pub(super) struct FetchContext {
     /// The current priority.
-    pub(super) urgent: Urgent,
+    pub(super) urgent: CurrentPriority,
     /// The trace.
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl FetchPriority {
     /// For a background refresh.
-    pub(crate) const BACKGROUND: Self = Self { urgency: Urgency::Refresh, trace: None, caller: None };
+    pub(crate) const BACKGROUND: Self = Self { urgency: PriorityClass::Refresh, trace: None, caller: None };
 
     /// For a caller's request.
-    pub(crate) fn caller(application: ApplicationId, is_paid: bool, trace: Option<Trace>) -> Self {
-        let urgency = if is_paid { Urgency::Paid } else { Urgency::Free };
+    pub(crate) fn caller(application: ApplicationId, is_paid: bool, trace: Option<TraceContext>) -> Self {
+        let urgency = if is_paid { PriorityClass::Paid } else { PriorityClass::Free };
         Self { urgency, trace, caller: Some(application) }
     }
 
     /// For a refresh that a request triggers and does not wait for.
     pub(super) fn without_waiting(self) -> Self {
-        Self { urgency: Urgency::Refresh, ..self }
+        Self { urgency: PriorityClass::Refresh, ..self }
     }
 
     /// The context of a fetch that this starts.
     pub(super) fn context(self) -> FetchContext {
-        FetchContext { urgent: Urgent::new(self.urgency), trace: self.trace }
+        FetchContext { urgent: CurrentPriority::new(self.urgency), trace: self.trace }
     }
 }

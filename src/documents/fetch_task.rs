@@ -10,14 +10,14 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 
-use crate::cache::{Absences, Content, Document, Label, Stored, Ticket};
+use crate::cache::{Document, DocumentContent, EnvelopeFields, FlightLeader, NegativeCache, StoredDocument};
 use crate::clock::{Clock, Now};
 use crate::instruments::{FetchEnd, Instruments};
 use crate::routes::DocumentKey;
-use crate::upstream::{Failure, Fetched, Protected, Question};
+use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
 use super::backend_status::LastFetches;
-use super::cached::{Confirmation, Documents};
+use super::documents::{Confirmation, Documents};
 use super::fetch_priority::FetchContext;
 use super::known_models::KnownModels;
 
@@ -34,21 +34,21 @@ pub(crate) enum FetchError {
     /// The model is not listed, and it is another caller's turn to ask about unlisted models.
     Unlisted,
     /// The backend failed.
-    Backend(Failure),
+    Backend(UpstreamFailure),
 }
 
 /// The result of a fetch.
-pub(super) type FetchResult = Result<Arc<Stored>, FetchError>;
+pub(super) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
 
 /// The right to make one fetch, shared with the requests that wait for it.
-pub(super) type FetchTicket = Ticket<FetchResult, FetchContext>;
+pub(super) type FetchLeader = FlightLeader<FetchResult, FetchContext>;
 
 /// What fetches need: the backend, the documents, and what is known of earlier fetches.
 pub(super) struct FetchWorker {
     documents: Arc<Documents>,
-    upstream: Protected,
+    upstream: ProtectedUpstream,
     /// Fetches that failed of late, by key.
-    negative: Absences<FetchError>,
+    negative: NegativeCache<FetchError>,
     last: LastFetches,
     /// Permits to build documents: half of the cores, since a build keeps a core busy and takes megabytes.
     builders: Semaphore,
@@ -60,7 +60,7 @@ impl FetchWorker {
     /// Fetches from `upstream` into `documents`.
     pub(super) fn new(
         documents: Arc<Documents>,
-        upstream: Protected,
+        upstream: ProtectedUpstream,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
@@ -70,12 +70,12 @@ impl FetchWorker {
     }
 
     /// The backend with its queue and circuit breaker.
-    pub(super) fn upstream(&self) -> &Protected {
+    pub(super) fn upstream(&self) -> &ProtectedUpstream {
         &self.upstream
     }
 
     /// Documents that cannot be had for now.
-    pub(super) fn negative(&self) -> &Absences<FetchError> {
+    pub(super) fn negative(&self) -> &NegativeCache<FetchError> {
         &self.negative
     }
 
@@ -85,23 +85,23 @@ impl FetchWorker {
     }
 
     /// Makes one fetch. A panic is a failure: it wakes the waiting requests, and is remembered.
-    pub(super) async fn run(&self, ticket: FetchTicket) {
+    pub(super) async fn run(&self, ticket: FetchLeader) {
         let key = ticket.key().clone();
         if AssertUnwindSafe(self.fetch(ticket)).catch_unwind().await.is_err() {
             self.instruments.panicked();
             tracing::error!(document = %key, "a fetch panicked");
-            let (failure, now) = (Failure::Invalid("reading it panicked".into()), self.clock.now());
+            let (failure, now) = (UpstreamFailure::Invalid("reading it panicked".into()), self.clock.now());
             self.last.failed(&key, &failure, now.wall);
             self.negative.remember(key, FetchError::Backend(failure), now.mono.plus(FAILURE_TTL));
         }
     }
 
-    async fn fetch(&self, ticket: FetchTicket) {
+    async fn fetch(&self, ticket: FetchLeader) {
         let before = self.documents.get(ticket.key());
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
         let FetchContext { urgent, trace } = ticket.note();
-        let question = Question { key: ticket.key(), known, trace: trace.as_ref() };
+        let question = UpstreamRequest { key: ticket.key(), known, trace: trace.as_ref() };
         let fetched = self.upstream.fetch(question, urgent).await;
         let now = self.clock.now();
         let confirmation = Confirmation { before, asked: started.mono, answered: now, next_refresh: None };
@@ -122,29 +122,29 @@ impl FetchWorker {
     /// Stores what the backend answered, or removes the document that it no longer has.
     async fn settle(
         &self,
-        ticket: &FetchTicket,
-        fetched: Result<Fetched, Failure>,
+        ticket: &FetchLeader,
+        fetched: Result<UpstreamResponse, UpstreamFailure>,
         mut confirmation: Confirmation,
     ) -> FetchResult {
         let key = ticket.key();
         match fetched {
-            Ok(Fetched::Content { content, next_refresh }) => {
+            Ok(UpstreamResponse::Content { content, next_refresh }) => {
                 confirmation.next_refresh = next_refresh;
                 self.store(ticket, content, confirmation).await
             }
-            Ok(Fetched::Unchanged { next_refresh }) => {
+            Ok(UpstreamResponse::Unchanged { next_refresh }) => {
                 confirmation.next_refresh = next_refresh;
                 let unasked = || invalid("it answered 304 to a request without validators");
                 let document = confirmation.before.as_ref().ok_or_else(unasked)?.document.clone();
                 Ok(self.documents.confirm(ticket, document, &confirmation))
             }
-            Ok(Fetched::Nothing { content, next_refresh })
+            Ok(UpstreamResponse::Nothing { content, next_refresh })
                 if self.model_exists(key, confirmation.before.is_some()) =>
             {
                 confirmation.next_refresh = next_refresh;
                 self.store(ticket, content, confirmation).await
             }
-            Ok(Fetched::NoSuchModel | Fetched::Nothing { .. }) => {
+            Ok(UpstreamResponse::NoSuchModel | UpstreamResponse::Nothing { .. }) => {
                 // That a model is gone is an answer, not a failure: the stored document is removed.
                 ticket.while_current(|| self.documents.remove(key));
                 self.documents.note_change(key);
@@ -163,14 +163,15 @@ impl FetchWorker {
 
     /// Remembers a failure. A fetch that was never sent is not remembered: it may be repeated as soon as the backend may be
     /// asked.
-    fn remember(&self, ticket: &FetchTicket, error: &FetchError, now: Now) {
+    fn remember(&self, ticket: &FetchLeader, error: &FetchError, now: Now) {
         let key = ticket.key();
         let ttl = match error {
             FetchError::NoSuchModel => {
                 self.last.succeeded(now.wall);
                 UNKNOWN_MODEL_TTL
             }
-            FetchError::Unlisted | FetchError::Backend(Failure::Resting(_) | Failure::Crowded) => return,
+            FetchError::Unlisted
+            | FetchError::Backend(UpstreamFailure::Resting(_) | UpstreamFailure::Crowded) => return,
             FetchError::Backend(failure) => {
                 let endpoint = key.route.endpoint().name;
                 tracing::warn!(endpoint, document = %key, %failure, "a fetch failed");
@@ -184,7 +185,12 @@ impl FetchWorker {
 
     /// Builds a document from a response and stores it. Compression takes time, so it runs on a blocking thread, in few
     /// places at once.
-    async fn store(&self, ticket: &FetchTicket, content: Content, confirmation: Confirmation) -> FetchResult {
+    async fn store(
+        &self,
+        ticket: &FetchLeader,
+        content: DocumentContent,
+        confirmation: Confirmation,
+    ) -> FetchResult {
         let before = confirmation.before.clone();
         if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
             let doubted = || self.documents.put(ticket.key().clone(), Arc::new(before.doubted()));
@@ -194,7 +200,7 @@ impl FetchWorker {
         let (label_key, license) = (ticket.key().clone(), self.documents.retention().license.clone());
         let permit = self.builders.acquire().await.map_err(|error| invalid(&error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
-            let label = Label { key: &label_key, license: &license };
+            let label = EnvelopeFields { key: &label_key, license: &license };
             Document::build(content, &label, before.as_deref().map(|stored| &stored.document))
         });
         let built = built.await.map_err(|error| invalid(&error.to_string()))?;
@@ -205,5 +211,5 @@ impl FetchWorker {
 }
 
 fn invalid(reason: &str) -> FetchError {
-    FetchError::Backend(Failure::Invalid(reason.into()))
+    FetchError::Backend(UpstreamFailure::Invalid(reason.into()))
 }

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
-use crate::cache::{Flights, Landed, Seat, Stored};
+use crate::cache::{FlightCompletion, FlightRole, SingleFlight, StoredDocument};
 use crate::clock::{Clock, Mono};
-use crate::instruments::{Instruments, Outcome};
+use crate::instruments::{CacheOutcome, Instruments};
 use crate::keys::ApplicationId;
 use crate::routes::{DocumentKey, Selection};
-use crate::upstream::Protected;
+use crate::upstream::ProtectedUpstream;
 
 use super::backend_status::BackendStatus;
-use super::cached::Documents;
+use super::documents::Documents;
 use super::fetch_priority::{FetchContext, FetchPriority};
 use super::fetch_task::{FetchError, FetchResult, FetchWorker};
 use super::known_models::KnownModels;
@@ -35,8 +35,8 @@ pub(crate) enum WaitError {
 
 /// A fetch that was joined or started.
 struct JoinedFetch {
-    result: Landed<FetchResult>,
-    outcome: Outcome,
+    result: FlightCompletion<FetchResult>,
+    outcome: CacheOutcome,
 }
 
 /// Which stored document makes a fetch unnecessary.
@@ -52,7 +52,7 @@ enum Need {
 pub struct Fetcher {
     documents: Arc<Documents>,
     worker: FetchWorker,
-    flights: Flights<FetchResult, FetchContext>,
+    flights: SingleFlight<FetchResult, FetchContext>,
     turns: ProbeTurns,
     tasks: TaskTracker,
     clock: Clock,
@@ -63,7 +63,7 @@ impl Fetcher {
     /// Fetches from `upstream` into `documents`.
     pub(super) fn new(
         documents: Arc<Documents>,
-        upstream: Protected,
+        upstream: ProtectedUpstream,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
@@ -78,7 +78,7 @@ impl Fetcher {
     pub(crate) fn refresh(
         self: &Arc<Self>,
         key: &DocumentKey,
-        stored: &Stored,
+        stored: &StoredDocument,
         priority: FetchPriority,
         now: Mono,
     ) {
@@ -88,7 +88,7 @@ impl Fetcher {
     }
 
     /// Asks the backend about a document, current or not. Returns what is stored after that.
-    pub(super) async fn revalidate(self: &Arc<Self>, key: &DocumentKey) -> Option<Arc<Stored>> {
+    pub(super) async fn revalidate(self: &Arc<Self>, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
         self.join_or_start(key, FetchPriority::BACKGROUND, Need::Confirmation).result.result().await?.ok()
     }
 
@@ -98,7 +98,7 @@ impl Fetcher {
         self: &Arc<Self>,
         key: &DocumentKey,
         priority: FetchPriority,
-    ) -> Result<(Arc<Stored>, Outcome), WaitError> {
+    ) -> Result<(Arc<StoredDocument>, CacheOutcome), WaitError> {
         let deadline = self.clock.now().mono.plus(self.documents.retention().fetch_timeout);
         let fetch =
             |key: DocumentKey| self.join_or_start(&key, priority, Need::Current).by(deadline, &self.clock);
@@ -131,14 +131,14 @@ impl Fetcher {
         need: Need,
     ) -> JoinedFetch {
         let (ticket, result) = match self.flights.board(key, priority.context()) {
-            Seat::Shared(result, context) => {
+            FlightRole::Shared(result, context) => {
                 context.urgent.raise(priority.urgency);
-                return JoinedFetch { result, outcome: Outcome::Shared };
+                return JoinedFetch { result, outcome: CacheOutcome::Shared };
             }
-            Seat::First(ticket, result) => (ticket, result),
+            FlightRole::First(ticket, result) => (ticket, result),
         };
         let now = self.clock.now().mono;
-        let is_enough = |stored: &Stored| match need {
+        let is_enough = |stored: &StoredDocument| match need {
             Need::Current => now < self.documents.due(key, stored),
             Need::Confirmation => false,
         };
@@ -149,11 +149,11 @@ impl Fetcher {
         });
         if let Some(known) = known {
             ticket.land(known);
-            return JoinedFetch { result, outcome: Outcome::Shared };
+            return JoinedFetch { result, outcome: CacheOutcome::Shared };
         }
         let fetcher = Arc::clone(self);
         self.tasks.spawn(async move { fetcher.worker.run(ticket).await });
-        JoinedFetch { result, outcome: Outcome::Miss }
+        JoinedFetch { result, outcome: CacheOutcome::Miss }
     }
 
     /// Why the backend is not asked about a document that was never stored, if its model is not listed.
@@ -220,7 +220,11 @@ impl Fetcher {
 
 impl JoinedFetch {
     /// Waits for the result until `deadline`.
-    async fn by(self, deadline: Mono, clock: &Clock) -> Result<(Arc<Stored>, Outcome), WaitError> {
+    async fn by(
+        self,
+        deadline: Mono,
+        clock: &Clock,
+    ) -> Result<(Arc<StoredDocument>, CacheOutcome), WaitError> {
         let Self { result, outcome } = self;
         let result = clock.until(deadline, result.result()).await.map_err(|_| WaitError::TimedOut)?;
         Ok((result.ok_or(WaitError::Aborted)?.map_err(WaitError::Fetch)?, outcome))

@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
-use crate::cache::Stored;
+use crate::cache::StoredDocument;
 use crate::routes::{DocumentKey, ModelId};
 
-use super::cached::Documents;
+use super::documents::Documents;
 
 /// The newest stored list of models.
 pub(super) struct KnownModels {
     /// Which list. They are sorted differently and name the same models.
     pub(super) key: DocumentKey,
     /// The list.
-    pub(super) stored: Arc<Stored>,
+    pub(super) stored: Arc<StoredDocument>,
 }
 
 impl KnownModels {

@@ -5,16 +5,16 @@
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::{BadContent, Content, Document, Label, Source, Stored};
+use crate::cache::{BadContent, Document, DocumentContent, EnvelopeFields, StoredDocument, Validators};
 use crate::clock::{Mono, Now, Wall};
 use crate::keys::Rights;
 use crate::routes::DocumentKey;
-use crate::store::Jar;
+use crate::store::MirrorRecord;
 
 /// What stands on the label. Instants are milliseconds of the wall.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Writing {
+struct RecordLabel {
     /// Which backend it is from.
     backend: String,
     items: usize,
@@ -36,14 +36,14 @@ struct Writing {
 #[derive(Debug)]
 pub(super) struct RestoredDocument {
     pub(super) key: DocumentKey,
-    pub(crate) stored: Stored,
+    pub(crate) stored: StoredDocument,
     /// When the backend was last seen to have refreshed.
     pub(super) refreshed_at: Mono,
 }
 
 /// Why a jar is of no use.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Useless {
+pub(super) enum UnusableRecord {
     #[error("its name is no document's")]
     Name,
     #[error("its label cannot be read: {0}")]
@@ -55,13 +55,19 @@ pub(super) enum Useless {
 }
 
 /// Puts a document into a jar. The label alone tells of a document that was only confirmed.
-pub(super) fn write(key: &DocumentKey, stored: &Stored, refreshed_at: Mono, backend: &str, now: Now) -> Jar {
+pub(super) fn write(
+    key: &DocumentKey,
+    stored: &StoredDocument,
+    refreshed_at: Mono,
+    backend: &str,
+    now: Now,
+) -> MirrorRecord {
     let document = &stored.document;
     let (full, free) = (document.form(Rights::paid()), document.form(Rights::Free));
     let text = |value: &Option<HeaderValue>| Some(value.as_ref()?.to_str().ok()?.to_owned());
     let at = |mono: Mono| now.wall_at(mono).millis();
-    let Source { etag, last_modified } = document.source();
-    let writing = Writing {
+    let Validators { etag, last_modified } = document.source();
+    let writing = RecordLabel {
         backend: backend.to_owned(),
         items: document.items(),
         generated_at: document.generated_at().millis(),
@@ -74,24 +80,29 @@ pub(super) fn write(key: &DocumentKey, stored: &Stored, refreshed_at: Mono, back
         uses: stored.uses(),
     };
     let label = serde_json::to_string(&writing).expect("texts and numbers always make JSON");
-    Jar { name: key.address(), label, content: full.data().clone() }
+    MirrorRecord { name: key.address(), label, content: full.data().clone() }
 }
 
 /// Takes a document out of its jar.
-pub(super) fn read(jar: &Jar, backend: &str, license: &str, now: Now) -> Result<RestoredDocument, Useless> {
-    let key = DocumentKey::at(&jar.name).ok_or(Useless::Name)?;
-    let writing: Writing = serde_json::from_str(&jar.label)?;
+pub(super) fn read(
+    jar: &MirrorRecord,
+    backend: &str,
+    license: &str,
+    now: Now,
+) -> Result<RestoredDocument, UnusableRecord> {
+    let key = DocumentKey::at(&jar.name).ok_or(UnusableRecord::Name)?;
+    let writing: RecordLabel = serde_json::from_str(&jar.label)?;
     if writing.backend != backend {
-        return Err(Useless::Backend);
+        return Err(UnusableRecord::Backend);
     }
     let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
-    let content = Content {
+    let content = DocumentContent {
         data: jar.content.clone(),
         count: writing.items,
         generated_at: Wall::from_millis(writing.generated_at),
-        source: Source { etag: value(writing.etag), last_modified: value(writing.last_modified) },
+        source: Validators { etag: value(writing.etag), last_modified: value(writing.last_modified) },
     };
-    let label = Label { key: &key, license };
+    let label = EnvelopeFields { key: &key, license };
     let document = Document::again(content, &label, writing.forms.map(Wall::from_millis))?;
     let [due, confirmed, refreshed] =
         [writing.due, writing.confirmed, writing.refreshed].map(Wall::from_millis);
@@ -100,7 +111,7 @@ pub(super) fn read(jar: &Jar, backend: &str, license: &str, now: Now) -> Result<
     let confirmed = confirmed.min(now.wall);
     let [due, confirmed, refreshed_at] =
         [due, confirmed, refreshed.min(now.wall)].map(|wall| now.mono_at(wall));
-    let stored = Stored::again(document, [due, due, confirmed], writing.uses);
+    let stored = StoredDocument::again(document, [due, due, confirmed], writing.uses);
     Ok(RestoredDocument { key, stored, refreshed_at })
 }
 
@@ -109,7 +120,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cache::Encoding;
+    use crate::cache::ContentCoding;
     use crate::routes::{ModelId, Period, Query, Route};
 
     const NOON: u64 = 1_795_262_400;
@@ -119,14 +130,14 @@ mod tests {
         Now { wall: Wall::from_seconds(NOON + seconds), mono: Mono::from_nanos(running * 1_000_000_000) }
     }
 
-    fn stored(key: &DocumentKey, now: Now) -> Stored {
-        let source = Source { etag: Some(HeaderValue::from_static("\"v1\"")), last_modified: None };
+    fn stored(key: &DocumentKey, now: Now) -> StoredDocument {
+        let source = Validators { etag: Some(HeaderValue::from_static("\"v1\"")), last_modified: None };
         let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
-        let content = Content { data, count: 1, generated_at: now.wall, source };
+        let content = DocumentContent { data, count: 1, generated_at: now.wall, source };
         let dates = [now.wall, Wall::from_seconds(NOON - 60)];
-        let document = Document::again(content, &Label { key, license: "Cite us." }, dates).unwrap();
+        let document = Document::again(content, &EnvelopeFields { key, license: "Cite us." }, dates).unwrap();
         let due = now.mono.plus(HOUR);
-        Stored::again(document, [due, due, now.mono], 7)
+        StoredDocument::again(document, [due, due, now.mono], 7)
     }
 
     fn key() -> DocumentKey {
@@ -144,7 +155,7 @@ mod tests {
         assert_eq!(opened.key, key());
         for rights in [Rights::Free, Rights::paid()] {
             let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
-            let [old_body, new_body] = [old, new].map(|form| form.choose(Encoding::Identity));
+            let [old_body, new_body] = [old, new].map(|form| form.choose(ContentCoding::Identity));
             assert_eq!((&old_body.body, &old_body.etag), (&new_body.body, &new_body.etag));
             assert_eq!(old_body.last_modified, new_body.last_modified);
         }
@@ -169,19 +180,26 @@ mod tests {
     #[test]
     fn a_jar_that_makes_no_sense_is_of_no_use() {
         let good = || write(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
-        let refused =
-            |jar: Jar, backend: &str| read(&jar, backend, "", at(0, 50_000)).unwrap_err().to_string();
+        let refused = |jar: MirrorRecord, backend: &str| {
+            read(&jar, backend, "", at(0, 50_000)).unwrap_err().to_string()
+        };
         assert!(read(&good(), "b", "", at(0, 50_000)).is_ok());
         assert!(refused(good(), "c").contains("another backend"));
         for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
-            assert!(refused(Jar { name: name.into(), ..good() }, "b").contains("no document"), "{name}");
+            assert!(
+                refused(MirrorRecord { name: name.into(), ..good() }, "b").contains("no document"),
+                "{name}"
+            );
         }
         for label in ["", "{}", "[]", r#"{"backend":"b","due":-1}"#] {
-            assert!(refused(Jar { label: label.into(), ..good() }, "b").contains("label"), "{label}");
+            assert!(
+                refused(MirrorRecord { label: label.into(), ..good() }, "b").contains("label"),
+                "{label}"
+            );
         }
         for content in ["", "[", r#"[{"a":1,"a":2}]"#] {
             assert!(
-                read(&Jar { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
+                read(&MirrorRecord { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
                 "{content}"
             );
         }

@@ -19,10 +19,10 @@ const MAX_WAITING: usize = 64;
 
 /// The turns of callers, in the order in which they were refused.
 #[derive(Debug, Default)]
-pub(super) struct ProbeTurns(Mutex<Turns>);
+pub(super) struct ProbeTurns(Mutex<CallerTurns>);
 
 #[derive(Debug, Default)]
-struct Turns {
+struct CallerTurns {
     free_from: Mono,
     /// The caller that took the last turn.
     last: Option<ApplicationId>,
@@ -37,7 +37,7 @@ impl ProbeTurns {
     }
 }
 
-impl Turns {
+impl CallerTurns {
     fn take(&mut self, caller: Option<ApplicationId>, now: Mono) -> bool {
         self.waiting.retain(|(_, asked)| now.since(*asked) <= TURN_TTL);
         let place = self.waiting.iter().position(|(waiting, _)| Some(*waiting) == caller);

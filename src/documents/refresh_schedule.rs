@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::cache::{Rhythm, Stored};
+use crate::cache::{RefreshInterval, StoredDocument};
 use crate::clock::{Mono, Now, Wall};
 use crate::routes::DocumentKey;
 
@@ -19,7 +19,7 @@ pub(super) struct RefreshSchedule {
     /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
     stated: AtomicU64,
     /// None before a document is stored.
-    rhythm: Mutex<Option<Rhythm>>,
+    rhythm: Mutex<Option<RefreshInterval>>,
     begins: Notify,
     /// The newest refresh that a request's fetch has seen, until the refresher takes it.
     seen: Mutex<Option<RefreshSeen>>,
@@ -32,7 +32,7 @@ pub(super) struct RefreshSeen {
     /// The document that has changed.
     pub(super) document: DocumentKey,
     /// The new document.
-    pub(super) stored: Arc<Stored>,
+    pub(super) stored: Arc<StoredDocument>,
     /// When it was received.
     pub(super) at: Mono,
 }
@@ -95,7 +95,7 @@ impl RefreshSchedule {
     }
 
     /// Begins the rhythm, if it has not begun.
-    pub(super) fn begin(&self, rhythm: Rhythm) {
+    pub(super) fn begin(&self, rhythm: RefreshInterval) {
         let mut known = lock(&self.rhythm);
         if known.is_none() {
             *known = Some(rhythm);
@@ -104,7 +104,7 @@ impl RefreshSchedule {
     }
 
     /// The rhythm. Waits for its beginning.
-    pub(super) async fn begun(&self) -> Rhythm {
+    pub(super) async fn begun(&self) -> RefreshInterval {
         loop {
             match self.rhythm() {
                 Some(rhythm) => return rhythm,
@@ -114,12 +114,12 @@ impl RefreshSchedule {
     }
 
     /// Takes the rhythm a step further.
-    pub(super) fn step(&self, step: impl Fn(Rhythm) -> Rhythm) {
+    pub(super) fn step(&self, step: impl Fn(RefreshInterval) -> RefreshInterval) {
         let mut rhythm = lock(&self.rhythm);
         *rhythm = rhythm.map(step);
     }
 
-    fn rhythm(&self) -> Option<Rhythm> {
+    fn rhythm(&self) -> Option<RefreshInterval> {
         *lock(&self.rhythm)
     }
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::stream::{self, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::Stored;
+use crate::cache::StoredDocument;
 use crate::clock::{Clock, Mono};
 use crate::routes::DocumentKey;
 
-use super::cached::Documents;
+use super::documents::Documents;
 use super::fetcher::Fetcher;
 use super::refresh_schedule::RefreshSeen;
 
@@ -31,7 +31,7 @@ pub struct Refresher {
 }
 
 /// The refresher is active until this is dropped.
-struct Active<'r>(&'r AtomicBool);
+struct ActiveRefresher<'r>(&'r AtomicBool);
 
 impl Refresher {
     /// Refreshes `documents` by `fetcher`.
@@ -63,9 +63,9 @@ impl Refresher {
         }
     }
 
-    fn activate(&self) -> Active<'_> {
+    fn activate(&self) -> ActiveRefresher<'_> {
         self.is_active.store(true, Ordering::Release);
-        Active(&self.is_active)
+        ActiveRefresher(&self.is_active)
     }
 
     /// Whether it is asking the backend or refreshing documents. For tests.
@@ -123,7 +123,7 @@ impl Refresher {
         });
         let in_use = in_use.await.unwrap_or_default().into_iter();
         let outdated = in_use.filter(|(_, stored)| stored.confirmed < refreshed_at);
-        let refresh = |(key, _): (DocumentKey, Arc<Stored>)| async move {
+        let refresh = |(key, _): (DocumentKey, Arc<StoredDocument>)| async move {
             drop(self.fetcher.revalidate(&key).await);
         };
         stream::iter(outdated).for_each_concurrent(CONCURRENT_REFRESHES, refresh).await;
@@ -140,7 +140,7 @@ impl Refresher {
     }
 }
 
-impl Drop for Active<'_> {
+impl Drop for ActiveRefresher<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

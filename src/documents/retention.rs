@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use crate::cache::freshness::{Dates, Known, dates};
-use crate::cache::{Stored, Windows};
+use crate::cache::freshness::{FreshnessDates, KnownRefresh, dates};
+use crate::cache::{StaleWindows, StoredDocument};
 use crate::clock::{Mono, Wall};
 use crate::routes::Route;
 
@@ -30,7 +30,7 @@ pub struct Retention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     /// How long it may be served after its refresh was due.
-    pub windows: Windows,
+    pub windows: StaleWindows,
     /// If set, its refresh is due this long after it was confirmed, whenever the backend refreshes.
     pub ttl: Option<Duration>,
 }
@@ -42,9 +42,15 @@ impl Retention {
     }
 
     /// The dates of an endpoint's document that was confirmed at `now`.
-    pub(super) fn dates(&self, route: Route, known: Known, generated_at: Wall, now: Wall) -> Dates {
+    pub(super) fn dates(
+        &self,
+        route: Route,
+        known: KnownRefresh,
+        generated_at: Wall,
+        now: Wall,
+    ) -> FreshnessDates {
         match self.lifetime(route).ttl.map(|ttl| now.plus(ttl)) {
-            Some(due) => Dates { due, ask_again: due },
+            Some(due) => FreshnessDates { due, ask_again: due },
             None => dates(known, generated_at, self.cadence, now),
         }
     }
@@ -57,12 +63,12 @@ impl Lifetime {
     }
 
     /// Whether the backend has refreshed since a document was confirmed.
-    pub(super) fn is_outdated(&self, stored: &Stored, refreshed_at: Mono) -> bool {
+    pub(super) fn is_outdated(&self, stored: &StoredDocument, refreshed_at: Mono) -> bool {
         self.follows_the_backend() && stored.confirmed < refreshed_at
     }
 
     /// When a document's refresh is due, or was. An outdated document's was due at the refresh.
-    pub(super) fn due(&self, stored: &Stored, refreshed_at: Mono) -> Mono {
+    pub(super) fn due(&self, stored: &StoredDocument, refreshed_at: Mono) -> Mono {
         if self.is_outdated(stored, refreshed_at) { stored.due.min(refreshed_at) } else { stored.due }
     }
 }

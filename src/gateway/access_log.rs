@@ -13,20 +13,20 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::clock::Wall;
-use crate::instruments::Outcome;
+use crate::instruments::CacheOutcome;
 use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
-use crate::routes::codes::Code;
-use crate::telemetry::requests::{Fields, Lines};
-use crate::telemetry::stripes::Stripes;
-use crate::telemetry::trace::Trace;
+use crate::routes::codes::ErrorCode;
+use crate::telemetry::access_log_writer::{AccessLogWriter, LineFields};
+use crate::telemetry::per_thread::PerThread;
+use crate::telemetry::trace::TraceContext;
 
-use super::refusal::Fault;
+use super::refusal::Responsibility;
 use super::request_id::RequestId;
 
 /// Which requests are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampling {
+pub struct LogSampling {
     /// From this on a request is slow.
     pub slow: Duration,
     /// Of all that are well and quick, one in so many; none if it is 0.
@@ -35,50 +35,50 @@ pub struct Sampling {
 
 /// Where requests are told.
 #[derive(Debug, Default)]
-pub struct RequestLog {
+pub struct AccessLog {
     /// Where lines go, and which requests; nobody hears of any without.
-    heard: Option<(Arc<Lines>, Sampling)>,
+    heard: Option<(Arc<AccessLogWriter>, LogSampling)>,
     /// Each thread tells of one in so many of its own.
-    count: Arc<Stripes<AtomicU64>>,
+    count: Arc<PerThread<AtomicU64>>,
 }
 
 /// What a line says.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct AccessRecord {
     pub(super) started: Wall,
     pub(super) id: RequestId,
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<TraceContext>,
     pub(super) client: IpAddr,
     pub(super) application: Option<ApplicationId>,
     pub(super) endpoint: &'static str,
     pub(super) document: Option<DocumentKey>,
     /// None where the client left before there was one.
     pub(crate) status: Option<StatusCode>,
-    pub(super) code: Option<Code>,
-    pub(crate) outcome: Option<Outcome>,
+    pub(super) code: Option<ErrorCode>,
+    pub(crate) outcome: Option<CacheOutcome>,
     pub(crate) age: Option<Duration>,
     pub(crate) took: Duration,
 }
 
-impl Sampling {
+impl LogSampling {
     /// Whether a request is told: the how-manieth it is decides about those that are well and quick.
-    fn tells(self, fault: Option<Fault>, took: Duration, number: u64) -> bool {
+    fn tells(self, fault: Option<Responsibility>, took: Duration, number: u64) -> bool {
         let is_ours = match fault {
-            Some(Fault::Us | Fault::Upstream) => true,
-            Some(Fault::Caller) | None => false,
+            Some(Responsibility::Us | Responsibility::Upstream) => true,
+            Some(Responsibility::Caller) | None => false,
         };
         is_ours || took >= self.slow || (self.one_in > 0 && number.is_multiple_of(self.one_in))
     }
 }
 
-impl RequestLog {
+impl AccessLog {
     /// Tells to `lines`.
-    pub fn new(lines: Arc<Lines>, sampling: Sampling) -> Self {
+    pub fn new(lines: Arc<AccessLogWriter>, sampling: LogSampling) -> Self {
         Self { heard: Some((lines, sampling)), count: Arc::default() }
     }
 
     /// The same with other sampling.
-    pub fn resampled(&self, sampling: Sampling) -> Self {
+    pub fn resampled(&self, sampling: LogSampling) -> Self {
         let heard = self.heard.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
         Self { heard, count: Arc::clone(&self.count) }
     }
@@ -91,7 +91,12 @@ impl RequestLog {
     }
 
     /// A request is over. What is told of it is made only if it is told.
-    pub(super) fn over(&self, fault: Option<Fault>, took: Duration, told: impl FnOnce() -> Told) {
+    pub(super) fn over(
+        &self,
+        fault: Option<Responsibility>,
+        took: Duration,
+        told: impl FnOnce() -> AccessRecord,
+    ) {
         let Some((lines, sampling)) = &self.heard else { return };
         // The first that is counted is 1: a server that was asked once has not told of a sample of one.
         let number = self.count.mine().fetch_add(1, Ordering::Relaxed) + 1;
@@ -102,8 +107,8 @@ impl RequestLog {
     }
 }
 
-impl Told {
-    fn fields(&self) -> Fields {
+impl AccessRecord {
+    fn fields(&self) -> LineFields {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         vec![
             ("at", json!(self.started.rfc3339())),
@@ -111,14 +116,14 @@ impl Told {
             ("left", json!(self.status.is_none().then_some(true))),
             ("endpoint", json!(self.endpoint)),
             ("document", json!(self.document.as_ref().map(DocumentKey::address))),
-            ("outcome", json!(self.outcome.map(Outcome::word))),
+            ("outcome", json!(self.outcome.map(CacheOutcome::word))),
             ("code", json!(self.code.map(|code| code.row().word))),
             ("took_us", json!(u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX))),
             ("age_ms", json!(self.age.map(milliseconds))),
             ("application", json!(self.application.map(|id| id.to_string()))),
             ("client", json!(self.client.to_string())),
             ("request_id", json!(self.id.as_str())),
-            ("trace_id", json!(self.trace.as_ref().map(Trace::id))),
+            ("trace_id", json!(self.trace.as_ref().map(TraceContext::id))),
         ]
     }
 }
@@ -129,17 +134,17 @@ mod tests {
 
     #[test]
     fn what_is_our_fault_or_slow_is_told_and_one_in_so_many_of_the_rest() {
-        let sampling = Sampling { slow: Duration::from_secs(1), one_in: 100 };
+        let sampling = LogSampling { slow: Duration::from_secs(1), one_in: 100 };
         let quick = Duration::from_millis(3);
-        for fault in [Fault::Us, Fault::Upstream] {
+        for fault in [Responsibility::Us, Responsibility::Upstream] {
             assert!(sampling.tells(Some(fault), quick, 7));
         }
         assert!(sampling.tells(None, Duration::from_secs(1), 7));
-        for fault in [None, Some(Fault::Caller)] {
+        for fault in [None, Some(Responsibility::Caller)] {
             let told = (1..=1_000).filter(|number| sampling.tells(fault, quick, *number)).count();
             assert_eq!(told, 10);
         }
-        let none = Sampling { one_in: 0, ..sampling };
+        let none = LogSampling { one_in: 0, ..sampling };
         assert!((1..=1_000).all(|number| !none.tells(None, quick, number)));
     }
 }

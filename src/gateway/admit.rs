@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::accounts::{Account, Leases};
 use crate::clock::{Day, Now};
-use crate::limits::{Ledger, Verdict};
+use crate::limits::{AdmissionVerdict, LeaseAvailability};
 
 use super::authenticate::Caller;
 use super::exchange::Peer;
@@ -16,16 +16,16 @@ use super::refusal::Refusal;
 
 /// What admission gives.
 #[derive(Debug)]
-pub(super) enum Admitted<'a> {
+pub(super) enum Admission<'a> {
     /// A unit of the day is held: the request may fetch.
-    ToFetch(Hold<'a>),
+    ToFetch(HeldUnit<'a>),
     /// The day is spent: the request may only look whether its copy is still current.
-    ToLook(Token<'a>),
+    ToLook(TakenToken<'a>),
 }
 
 /// A unit of an application's day, held by a request.
 #[derive(Debug)]
-pub(super) struct Hold<'a> {
+pub(super) struct HeldUnit<'a> {
     account: &'a Account,
     pub(super) day: Day,
     kept: bool,
@@ -33,11 +33,11 @@ pub(super) struct Hold<'a> {
 
 /// A minute token that was taken, and can be given back.
 #[derive(Debug)]
-pub(super) struct Token<'a> {
+pub(super) struct TakenToken<'a> {
     account: &'a Account,
 }
 
-impl Hold<'_> {
+impl HeldUnit<'_> {
     /// Data is delivered: the unit is spent.
     pub(super) fn keep(mut self) {
         self.kept = true;
@@ -50,14 +50,14 @@ impl Hold<'_> {
     }
 }
 
-impl Drop for Hold<'_> {
+impl Drop for HeldUnit<'_> {
     fn drop(&mut self) {
         let mut books = self.account.books();
         books.balance.day = books.balance.day.settle(self.day, self.kept);
     }
 }
 
-impl Token<'_> {
+impl TakenToken<'_> {
     /// The work was not done after all.
     pub(super) fn give_back(self) {
         let mut books = self.account.books();
@@ -71,32 +71,32 @@ pub(super) async fn admit<'a>(
     caller: &'a Caller,
     conditional: bool,
     now: Now,
-) -> Result<Admitted<'a>, Refusal> {
-    let hold = |day| Ok(Admitted::ToFetch(Hold { account: &caller.account, day, kept: false }));
-    let mut ledger = Ledger::Near;
+) -> Result<Admission<'a>, Refusal> {
+    let hold = |day| Ok(Admission::ToFetch(HeldUnit { account: &caller.account, day, kept: false }));
+    let mut ledger = LeaseAvailability::Near;
     loop {
         match decide(caller, conditional, now, ledger) {
-            Verdict::Admitted { day, runs_low } => {
+            AdmissionVerdict::Admitted { day, runs_low } => {
                 if runs_low {
                     leases.lease_ahead(&caller.account);
                 }
                 return hold(day);
             }
-            Verdict::OnGrace { day } => {
+            AdmissionVerdict::OnGrace { day } => {
                 leases.owes(&caller.account);
                 return hold(day);
             }
-            Verdict::MayLook => {
-                return Ok(Admitted::ToLook(Token { account: &caller.account }));
+            AdmissionVerdict::MayLook => {
+                return Ok(Admission::ToLook(TakenToken { account: &caller.account }));
             }
-            Verdict::Refused(rule) => return Err(Refusal::Limited(rule)),
+            AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
             // Every round trip leaves the ledger with fewer units or shows that it has none. The next turn decides by
             // the terms of that moment, as the ledger was asked by them: so this ends.
-            Verdict::LeaseFirst => {
+            AdmissionVerdict::LeaseFirst => {
                 let answered = leases.lease(&caller.account).await.is_ok();
-                ledger = if answered { Ledger::Near } else { Ledger::Away };
+                ledger = if answered { LeaseAvailability::Near } else { LeaseAvailability::Away };
             }
-            Verdict::NoUnits => {
+            AdmissionVerdict::NoUnits => {
                 leases.refused();
                 return Err(Refusal::LedgerUnavailable);
             }
@@ -104,7 +104,7 @@ pub(super) async fn admit<'a>(
     }
 }
 
-fn decide(caller: &Caller, conditional: bool, now: Now, ledger: Ledger) -> Verdict {
+fn decide(caller: &Caller, conditional: bool, now: Now, ledger: LeaseAvailability) -> AdmissionVerdict {
     let limits = caller.account.terms().limits;
     let mut books = caller.account.books();
     let (balance, verdict) = books.balance.admit(&limits, now, conditional, ledger);

@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, Roster};
+use crate::accounts::{Account, KeyDirectory};
 use crate::clock::{Now, Wall};
 use crate::keys::{Digest, KeyForm, Rights, TierIndex};
 use crate::routes::query_names;
 
-use super::parse::Ask;
-use super::refusal::{Misplaced, Refusal};
+use super::parse::ParsedRequest;
+use super::refusal::{MisplacedKey, Refusal};
 
 /// Names of query parameters in which other APIs take keys, in any case.
 const KEY_PARAMETERS: [&str; 8] =
@@ -33,9 +33,9 @@ pub(super) struct Caller {
 
 /// Finds the caller.
 pub(super) fn authenticate(
-    ask: &Ask<'_>,
+    ask: &ParsedRequest<'_>,
     form: &KeyForm,
-    roster: &Roster,
+    roster: &KeyDirectory,
     now: Now,
 ) -> Result<Caller, Refusal> {
     let key = ask.credentials.key()?.ok_or_else(|| Refusal::KeyMissing(misplaced(ask)))?;
@@ -53,11 +53,11 @@ pub(super) fn authenticate(
 }
 
 /// Where a request without a key may have sent it. Of the query only the names of its parameters are read.
-fn misplaced(ask: &Ask<'_>) -> Misplaced {
+fn misplaced(ask: &ParsedRequest<'_>) -> MisplacedKey {
     let names = ask.query.into_iter().flat_map(query_names);
     let is_for_keys = |name: &str| KEY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known));
     if names.into_iter().any(|name| is_for_keys(&name)) {
-        return Misplaced::Query;
+        return MisplacedKey::Query;
     }
     ask.credentials.misplaced()
 }

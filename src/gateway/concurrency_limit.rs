@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::clock::{Clock, Mono};
-use crate::instruments::{Instruments, Room};
+use crate::instruments::{Instruments, PoolLabel};
 
 use super::refusal::Refusal;
 
@@ -20,7 +20,7 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// How large the rooms are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CapacityConfig {
+pub struct ConcurrencyConfig {
     /// Places for requests whose document is at hand.
     pub at_hand: usize,
     /// Places for requests that will wait for the backend.
@@ -32,9 +32,9 @@ pub struct CapacityConfig {
 }
 
 /// The two rooms.
-pub struct Capacity {
-    at_hand: Space,
-    waiting: Space,
+pub struct ConcurrencyLimit {
+    at_hand: SlotPool,
+    waiting: SlotPool,
     patience: Duration,
     instruments: Arc<Instruments>,
     /// When the log was told last, in nanoseconds of running time; 0 for never.
@@ -43,7 +43,7 @@ pub struct Capacity {
 
 /// The places of a room, and those of its queue. Whoever queues is served in order, and nobody new before them.
 #[derive(Debug)]
-struct Space {
+struct SlotPool {
     size: usize,
     places: Semaphore,
     queue: Semaphore,
@@ -51,18 +51,18 @@ struct Space {
 
 /// A place that is taken, for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Place<'c> {
+pub(super) struct ConcurrencySlot<'c> {
     _permit: SemaphorePermit<'c>,
 }
 
-impl Capacity {
+impl ConcurrencyLimit {
     /// Empty rooms of these sizes.
-    pub fn new(config: CapacityConfig, instruments: Arc<Instruments>) -> Self {
-        instruments.places_limit(Room::AtHand, config.at_hand);
-        instruments.places_limit(Room::Waiting, config.waiting);
+    pub fn new(config: ConcurrencyConfig, instruments: Arc<Instruments>) -> Self {
+        instruments.places_limit(PoolLabel::AtHand, config.at_hand);
+        instruments.places_limit(PoolLabel::Waiting, config.waiting);
         Self {
-            at_hand: Space::new(config.at_hand, config.queue),
-            waiting: Space::new(config.waiting, config.queue),
+            at_hand: SlotPool::new(config.at_hand, config.queue),
+            waiting: SlotPool::new(config.waiting, config.queue),
             patience: config.patience,
             instruments,
             told: AtomicU64::new(0),
@@ -71,11 +71,11 @@ impl Capacity {
 
     /// A place in the room of those whose document is at hand, or of those who will wait. Where none is free one is
     /// queued for, as long as patience lasts; where the queue is full nobody waits.
-    pub(super) async fn enter(&self, at_hand: bool, clock: &Clock) -> Result<Place<'_>, Refusal> {
+    pub(super) async fn enter(&self, at_hand: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
         let (room, space) =
-            if at_hand { (Room::AtHand, &self.at_hand) } else { (Room::Waiting, &self.waiting) };
+            if at_hand { (PoolLabel::AtHand, &self.at_hand) } else { (PoolLabel::Waiting, &self.waiting) };
         if let Ok(permit) = space.places.try_acquire() {
-            return Ok(Place { _permit: permit });
+            return Ok(ConcurrencySlot { _permit: permit });
         }
         self.queue(room, space, clock).await.ok_or_else(|| {
             self.instruments.overloaded(room);
@@ -84,21 +84,26 @@ impl Capacity {
         })
     }
 
-    async fn queue<'c>(&'c self, room: Room, space: &'c Space, clock: &Clock) -> Option<Place<'c>> {
+    async fn queue<'c>(
+        &'c self,
+        room: PoolLabel,
+        space: &'c SlotPool,
+        clock: &Clock,
+    ) -> Option<ConcurrencySlot<'c>> {
         let _queued = space.queue.try_acquire().ok()?;
         self.instruments.queued(room);
         let permit = clock.within(self.patience, space.places.acquire()).await.ok()?;
-        Some(Place { _permit: permit.ok()? })
+        Some(ConcurrencySlot { _permit: permit.ok()? })
     }
 
     /// Says how many places are taken. To be called every few seconds: a count for each request would cost as much as the
     /// place.
     pub(super) fn show(&self) {
-        self.instruments.places(Room::AtHand, self.at_hand.taken());
-        self.instruments.places(Room::Waiting, self.waiting.taken());
+        self.instruments.places(PoolLabel::AtHand, self.at_hand.taken());
+        self.instruments.places(PoolLabel::Waiting, self.waiting.taken());
     }
 
-    fn tell(&self, room: Room, now: Mono) {
+    fn tell(&self, room: PoolLabel, now: Mono) {
         let told = self.told.load(Ordering::Relaxed);
         let is_due = told == 0 || now.since(Mono::from_nanos(told)) >= TELL_EVERY;
         // Of those who come at once one tells.
@@ -109,15 +114,15 @@ impl Capacity {
         }
     }
 
-    fn space(&self, room: Room) -> &Space {
+    fn space(&self, room: PoolLabel) -> &SlotPool {
         match room {
-            Room::AtHand => &self.at_hand,
-            Room::Waiting => &self.waiting,
+            PoolLabel::AtHand => &self.at_hand,
+            PoolLabel::Waiting => &self.waiting,
         }
     }
 }
 
-impl Space {
+impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
         let most = Semaphore::MAX_PERMITS;
         Self { size, places: Semaphore::new(size.min(most)), queue: Semaphore::new(queue.min(most)) }
@@ -131,30 +136,30 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Hand, Wall};
-    use crate::telemetry::metrics::Registry;
+    use crate::clock::{ManualClock, Wall};
+    use crate::telemetry::metrics::MetricsRegistry;
     use futures_util::FutureExt as _;
 
     const PATIENCE: Duration = Duration::from_millis(10);
 
     struct Scene {
-        capacity: Capacity,
-        registry: Registry,
+        capacity: ConcurrencyLimit,
+        registry: MetricsRegistry,
         clock: Clock,
-        hand: Hand,
+        hand: ManualClock,
     }
 
     impl Scene {
         fn of(at_hand: usize, waiting: usize, queue: usize) -> Self {
-            let registry = Registry::default();
+            let registry = MetricsRegistry::default();
             let instruments = Arc::new(Instruments::new(&registry, &[]));
-            let config = CapacityConfig { at_hand, waiting, queue, patience: PATIENCE };
+            let config = ConcurrencyConfig { at_hand, waiting, queue, patience: PATIENCE };
             let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
-            Self { capacity: Capacity::new(config, instruments), registry, clock, hand }
+            Self { capacity: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
         }
 
         /// What becomes of a request at once; nothing if it queues.
-        fn tries(&self, at_hand: bool) -> Option<Result<Place<'_>, Refusal>> {
+        fn tries(&self, at_hand: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
             self.capacity.enter(at_hand, &self.clock).now_or_never()
         }
 

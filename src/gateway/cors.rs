@@ -23,8 +23,8 @@ const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authoriza
 
 /// What browsers are told.
 #[derive(Clone, Debug)]
-pub struct Cors {
-    allowed: Allowed,
+pub struct CorsPolicy {
+    allowed: AllowedOrigins,
     /// The names of the headers that scripts may read.
     exposed: HeaderValue,
     /// For how many seconds a browser need not ask again beforehand.
@@ -32,23 +32,23 @@ pub struct Cors {
 }
 
 #[derive(Clone, Debug)]
-enum Allowed {
+enum AllowedOrigins {
     Any,
     Listed(Vec<HeaderValue>),
 }
 
-impl Cors {
+impl CorsPolicy {
     /// Pages of any site may read answers.
     pub fn any(max_age: Duration) -> Self {
-        Self::new(Allowed::Any, max_age)
+        Self::new(AllowedOrigins::Any, max_age)
     }
 
     /// Pages of these origins may, each written as browsers send it.
     pub fn listed(origins: Vec<HeaderValue>, max_age: Duration) -> Self {
-        Self::new(Allowed::Listed(origins), max_age)
+        Self::new(AllowedOrigins::Listed(origins), max_age)
     }
 
-    fn new(allowed: Allowed, max_age: Duration) -> Self {
+    fn new(allowed: AllowedOrigins, max_age: Duration) -> Self {
         let exposed = HeaderValue::try_from(for_scripts()).expect("names of headers and commas");
         Self { allowed, exposed, max_age: HeaderValue::from(whole_seconds(max_age)) }
     }
@@ -56,7 +56,7 @@ impl Cors {
     /// Adds to an answer what the browser that asked has to know. `options` says that it answers an OPTIONS, which may be
     /// the question beforehand (a preflight).
     pub(super) fn write(&self, asked: &HeaderMap, options: bool, headers: &mut HeaderMap) {
-        if let Allowed::Listed(_) = self.allowed {
+        if let AllowedOrigins::Listed(_) = self.allowed {
             // Whether or not this request had an origin: a cache must not give its answer to one that has.
             headers.insert(VARY, VARIES);
         }
@@ -76,8 +76,8 @@ impl Cors {
         let mut origins = asked.get_all(ORIGIN).iter();
         let (origin, None) = (origins.next(), origins.next()) else { return None };
         match &self.allowed {
-            Allowed::Any => Some(ANY),
-            Allowed::Listed(listed) => listed.iter().find(|known| origin == Some(*known)).cloned(),
+            AllowedOrigins::Any => Some(ANY),
+            AllowedOrigins::Listed(listed) => listed.iter().find(|known| origin == Some(*known)).cloned(),
         }
     }
 }
@@ -88,13 +88,17 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    fn listed() -> Cors {
+    fn listed() -> CorsPolicy {
         let origins = ["https://dash.example.org", "http://localhost:3000"].map(HeaderValue::from_static);
-        Cors::listed(origins.to_vec(), HOUR)
+        CorsPolicy::listed(origins.to_vec(), HOUR)
     }
 
     /// The names and values that are added for a request with these fields.
-    fn added(cors: &Cors, fields: &[(&'static str, &'static str)], options: bool) -> Vec<(String, String)> {
+    fn added(
+        cors: &CorsPolicy,
+        fields: &[(&'static str, &'static str)],
+        options: bool,
+    ) -> Vec<(String, String)> {
         let (mut asked, mut headers) = (HeaderMap::new(), HeaderMap::new());
         for (name, value) in fields {
             asked.append(*name, HeaderValue::from_static(value));
@@ -104,7 +108,7 @@ mod tests {
         headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
     }
 
-    fn allowed(cors: &Cors, origins: &[&'static str]) -> Option<String> {
+    fn allowed(cors: &CorsPolicy, origins: &[&'static str]) -> Option<String> {
         let fields: Vec<_> = origins.iter().map(|origin| ("origin", *origin)).collect();
         let added = added(cors, &fields, false);
         added.into_iter().find(|(name, _)| name == "access-control-allow-origin").map(|(_, value)| value)
@@ -138,14 +142,14 @@ mod tests {
         let one = "https://dash.example.org";
         assert_eq!(allowed(&listed(), &[one, one]), None);
         assert_eq!(allowed(&listed(), &[one, "https://evil.example"]), None);
-        assert_eq!(allowed(&Cors::any(HOUR), &[one, one]), None);
+        assert_eq!(allowed(&CorsPolicy::any(HOUR), &[one, one]), None);
     }
 
     #[test]
     fn answers_vary_by_origin_where_origins_are_listed_and_only_there() {
         assert_eq!(added(&listed(), &[], false), [("vary".into(), VARIES.to_str().unwrap().into())]);
-        let any = added(&Cors::any(HOUR), &[("origin", "https://any.example")], false);
-        assert_eq!(any, added(&Cors::any(HOUR), &[], false));
+        let any = added(&CorsPolicy::any(HOUR), &[("origin", "https://any.example")], false);
+        assert_eq!(any, added(&CorsPolicy::any(HOUR), &[], false));
         assert_eq!(any[0], ("access-control-allow-origin".into(), "*".into()));
     }
 

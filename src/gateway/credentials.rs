@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 use crate::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
-use super::refusal::{Misplaced, Refusal};
+use super::refusal::{MisplacedKey, Refusal};
 use super::request_headers::RequestHeaders;
 
 /// The header for keys alone. A static name is parsed once.
@@ -37,10 +37,10 @@ impl<'h> Credentials<'h> {
     }
 
     /// Where the key may have been sent instead, if none was found; by the headers.
-    pub(super) fn misplaced(&self) -> Misplaced {
+    pub(super) fn misplaced(&self) -> MisplacedKey {
         let value = self.headers.map().get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
-        if scheme.is_empty() || is_bearer(scheme) { Misplaced::Nowhere } else { Misplaced::Scheme }
+        if scheme.is_empty() || is_bearer(scheme) { MisplacedKey::Nowhere } else { MisplacedKey::Scheme }
     }
 
     /// Whether a text contains a key: one of our form, or what was sent where keys belong, be it a key or not. Short values occur

@@ -10,13 +10,13 @@ const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
 /// What is said of the end; by default nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Retirement {
+pub struct Deprecation {
     deprecation: Option<HeaderValue>,
     sunset: Option<HeaderValue>,
     link: Option<HeaderValue>,
 }
 
-impl Retirement {
+impl Deprecation {
     /// Deprecated from the one instant on, past or to come, and gone at the other.
     pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
         let value = |text: String| HeaderValue::try_from(text).expect("a date is visible ASCII");
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn each_date_is_spelled_as_its_standard_says() {
         let at = |text| Wall::parse_rfc3339(text);
-        let retirement = Retirement::new(at("2026-11-22T00:00:00.5Z"), at("2027-06-30T22:00:00+02:00"));
+        let retirement = Deprecation::new(at("2026-11-22T00:00:00.5Z"), at("2027-06-30T22:00:00+02:00"));
         let mut headers = HeaderMap::new();
         retirement.described_at("https://example.org/end?of=v1").unwrap().write(&mut headers);
         assert_eq!(headers["deprecation"], "@1795305600");
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn where_nothing_is_to_be_said_nothing_is() {
         let mut headers = HeaderMap::new();
-        Retirement::default().write(&mut headers);
+        Deprecation::default().write(&mut headers);
         assert!(headers.is_empty());
     }
 
     #[test]
     fn no_address_gets_out_of_its_brackets() {
         for address in ["https://x/>; rel=\"next", "https://x/ y", "https://x/\r\n", "https://x/\u{e9}"] {
-            assert!(Retirement::default().described_at(address).is_none(), "{address}");
+            assert!(Deprecation::default().described_at(address).is_none(), "{address}");
         }
     }
 }

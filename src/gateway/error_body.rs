@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use bytes::Bytes;
 
-use crate::limits::Standing;
+use crate::limits::LimitStatus;
 use crate::routes::ErrorBody;
 
 use super::refusal::{Refusal, whole_seconds};
@@ -14,7 +14,7 @@ use super::refusal::{Refusal, whole_seconds};
 const ROOM: usize = 768;
 
 /// Renders the body.
-pub(super) fn render(refusal: &Refusal, told: &Standing, request_id: &str, as_problem: bool) -> Bytes {
+pub(super) fn render(refusal: &Refusal, told: &LimitStatus, request_id: &str, as_problem: bool) -> Bytes {
     let row = refusal.code().row();
     let message = refusal.message(told);
     let mut body = Vec::with_capacity(ROOM);
@@ -36,9 +36,9 @@ pub(super) fn render(refusal: &Refusal, told: &Standing, request_id: &str, as_pr
 }
 
 /// Which limit was hit.
-fn limit(body: &mut Vec<u8>, told: &Standing) {
+fn limit(body: &mut Vec<u8>, told: &LimitStatus) {
     let (name, window, reset) = (told.rule.name(), told.rule.window_seconds(), told.reset.rfc3339());
-    let Standing { limit, remaining, .. } = told;
+    let LimitStatus { limit, remaining, .. } = told;
     let wait = whole_seconds(told.wait);
     put(body, format_args!(",\"limit\":{{\"name\":\"{name}\",\"quota\":{limit},\"remaining\":{remaining},"));
     put(body, format_args!("\"window_seconds\":{window},\"reset_at\":\"{reset}\",\"retry_after\":{wait}}}"));

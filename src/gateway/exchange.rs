@@ -11,18 +11,18 @@ use http::StatusCode;
 use tokio::sync::Notify;
 
 use crate::clock::Now;
-use crate::instruments::{Outcome, Seen, Subject};
-use crate::telemetry::trace::{TRACEPARENT, Trace};
+use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
+use crate::telemetry::trace::{TRACEPARENT, TraceContext};
 
 use super::Gateway;
-use super::access_log::Told;
+use super::access_log::AccessRecord;
 use super::authenticate::Caller;
 use super::credentials::Credentials;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
-use super::resolve::Target;
-use super::usage::Ending;
+use super::resolve::ResolvedTarget;
+use super::usage::RequestEnding;
 
 /// Who is at the other end: of the connection, or of the proxies that it came through.
 #[derive(Clone, Copy, Debug)]
@@ -69,17 +69,17 @@ pub(super) struct Exchange<'g> {
     /// Its identifier.
     pub(super) id: RequestId,
     /// The trace that it is a part of.
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<TraceContext>,
     /// The client: whoever sent it, behind all proxies that are believed.
     pub(super) peer: Peer,
     /// What it is about: written by `parse` and `resolve`.
-    pub(crate) subject: Subject,
+    pub(crate) subject: RequestSubject,
     /// What it asks for: written by `resolve`.
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<ResolvedTarget>,
     /// Who asks: written by `authenticate`.
     pub(super) caller: Option<Caller>,
     /// Where the document came from: written by `fetch`.
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<CacheOutcome>,
     /// How long ago the backend confirmed it: written by `fetch`.
     pub(crate) age: Option<Duration>,
     /// Why it was refused.
@@ -101,7 +101,7 @@ impl<'g> Exchange<'g> {
     ) -> Self {
         gateway.instruments.begun();
         // A key that was made elsewhere may read like a trace's identifier, which is logged and sent on.
-        let trace = headers.may_have(&TRACEPARENT).then(|| Trace::of(headers.map())).flatten();
+        let trace = headers.may_have(&TRACEPARENT).then(|| TraceContext::of(headers.map())).flatten();
         let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), &gateway.form));
         Self {
             id: RequestId::of(headers, credentials, &gateway.form, started),
@@ -109,7 +109,7 @@ impl<'g> Exchange<'g> {
             trace,
             started,
             peer,
-            subject: Subject::Nothing,
+            subject: RequestSubject::Nothing,
             target: None,
             caller: None,
             outcome: None,
@@ -120,15 +120,15 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    fn told(&self, took: Duration) -> Told {
-        Told {
+    fn told(&self, took: Duration) -> AccessRecord {
+        AccessRecord {
             started: self.started.wall,
             id: self.id.clone(),
             trace: self.trace,
             client: self.peer.address,
             application: self.caller.as_ref().map(|caller| caller.account.id),
             endpoint: self.subject.word(),
-            document: self.target.as_ref().and_then(Target::named).cloned(),
+            document: self.target.as_ref().and_then(ResolvedTarget::named).cloned(),
             status: self.status,
             code: self.refusal.as_ref().map(Refusal::code),
             outcome: self.outcome,
@@ -140,7 +140,7 @@ impl<'g> Exchange<'g> {
     /// Whose request it was and how it ended, for whoever looks at who asks.
     fn count_use(&self, ended: Now) {
         let refused = self.refusal.as_ref().map(|refusal| (refusal.fault(), refusal.rule()));
-        let ending = Ending::of(refused, self.outcome, self.status);
+        let ending = RequestEnding::of(refused, self.outcome, self.status);
         match (&self.caller, refused) {
             (Some(caller), _) => self.gateway.usage.count(&caller.account, ending, ended),
             (None, Some(_)) => self.gateway.usage.count_stranger(self.peer.address, ending, ended),
@@ -159,7 +159,7 @@ impl Drop for Exchange<'_> {
     fn drop(&mut self) {
         let ended = self.ended.unwrap_or_else(|| self.gateway.clock.now());
         let took = ended.mono.since(self.started.mono);
-        let seen = self.status.map(|status| Seen {
+        let seen = self.status.map(|status| RequestObservation {
             subject: self.subject,
             tier: self.caller.as_ref().map(|caller| caller.tier),
             status,

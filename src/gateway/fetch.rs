@@ -6,29 +6,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cache::{Stored, Verdict};
+use crate::cache::{Freshness, StoredDocument};
 use crate::clock::{Mono, Now};
-use crate::documents::{DocumentEngine, FetchError, FetchPriority, Found, PROBE_INTERVAL, WaitError};
-use crate::instruments::Outcome;
-use crate::limits::Rule;
-use crate::upstream::Failure;
+use crate::documents::{DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError};
+use crate::instruments::CacheOutcome;
+use crate::limits::LimitRule;
+use crate::upstream::UpstreamFailure;
 
 use super::refusal::Refusal;
-use super::resolve::Target;
+use super::resolve::ResolvedTarget;
 
 /// A document to serve.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
     /// The document with its dates.
-    pub(super) stored: Arc<Stored>,
+    pub(super) stored: Arc<StoredDocument>,
     /// When its refresh is due.
     pub(super) due: Mono,
     /// Where it came from.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CacheOutcome,
 }
 
 impl Served {
-    fn found(found: Found, outcome: Outcome) -> Self {
+    fn found(found: FoundDocument, outcome: CacheOutcome) -> Self {
         Self { stored: found.stored, due: found.due, outcome }
     }
 
@@ -37,19 +37,19 @@ impl Served {
         now.mono.since(self.stored.confirmed)
     }
 
-    fn fetched(stored: Arc<Stored>, outcome: Outcome) -> Self {
+    fn fetched(stored: Arc<StoredDocument>, outcome: CacheOutcome) -> Self {
         Self { due: stored.due, stored, outcome }
     }
 }
 
 /// The stored document, whatever its age, without asking the backend: all that a request may have whose day is spent.
-pub(super) fn look(found: Option<Found>) -> Result<Served, Refusal> {
-    let found = found.ok_or(Refusal::Limited(Rule::Day))?;
+pub(super) fn look(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+    let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     found.stored.used();
     let outcome = match found.verdict {
-        Verdict::Fresh => Outcome::Hit,
-        Verdict::UsableWhileRefreshed | Verdict::UsableOnError => Outcome::Stale,
-        Verdict::Gone => return Err(Refusal::Limited(Rule::Day)),
+        Freshness::Fresh => CacheOutcome::Hit,
+        Freshness::UsableWhileRefreshed | Freshness::UsableOnError => CacheOutcome::Stale,
+        Freshness::Gone => return Err(Refusal::Limited(LimitRule::Day)),
     };
     Ok(Served::found(found, outcome))
 }
@@ -57,8 +57,8 @@ pub(super) fn look(found: Option<Found>) -> Result<Served, Refusal> {
 /// The document: `found` and fresh, or fetched, or stored and stale because fetching failed.
 pub(super) async fn fetch(
     engine: &DocumentEngine,
-    target: &Target,
-    found: Option<Found>,
+    target: &ResolvedTarget,
+    found: Option<FoundDocument>,
     priority: FetchPriority,
     now: Now,
 ) -> Result<Served, Refusal> {
@@ -67,9 +67,11 @@ pub(super) async fn fetch(
     }
     let key = &target.key;
     let found = match found {
-        Some(fresh) if fresh.verdict == Verdict::Fresh => Some(fresh),
+        Some(fresh) if fresh.verdict == Freshness::Fresh => Some(fresh),
         // Something may have come while the request was admitted.
-        Some(_) | None => engine.documents.find(key, now.mono).filter(|found| found.verdict != Verdict::Gone),
+        Some(_) | None => {
+            engine.documents.find(key, now.mono).filter(|found| found.verdict != Freshness::Gone)
+        }
     };
     let Some(found) = found else {
         return match engine.fetcher.fetch(key, priority).await {
@@ -79,15 +81,15 @@ pub(super) async fn fetch(
     };
     found.stored.used();
     match found.verdict {
-        Verdict::Fresh => Ok(Served::found(found, Outcome::Hit)),
-        Verdict::UsableWhileRefreshed => {
+        Freshness::Fresh => Ok(Served::found(found, CacheOutcome::Hit)),
+        Freshness::UsableWhileRefreshed => {
             engine.fetcher.refresh(key, &found.stored, priority, now.mono);
-            Ok(Served::found(found, Outcome::Stale))
+            Ok(Served::found(found, CacheOutcome::Stale))
         }
-        Verdict::UsableOnError | Verdict::Gone => match engine.fetcher.fetch(key, priority).await {
-            Ok((stored, _)) => Ok(Served::fetched(stored, Outcome::Refreshed)),
+        Freshness::UsableOnError | Freshness::Gone => match engine.fetcher.fetch(key, priority).await {
+            Ok((stored, _)) => Ok(Served::fetched(stored, CacheOutcome::Refreshed)),
             Err(WaitError::Fetch(FetchError::NoSuchModel)) => Err(Refusal::ModelNotFound),
-            Err(_) => Ok(Served::found(found, Outcome::StaleOnError)),
+            Err(_) => Ok(Served::found(found, CacheOutcome::StaleOnError)),
         },
     }
 }
@@ -105,10 +107,10 @@ fn refusal(why: &WaitError) -> Refusal {
         WaitError::Fetch(FetchError::Backend(failure)) => failure,
     };
     match failure {
-        Failure::Late(_) => Refusal::UpstreamTimeout,
-        Failure::Invalid(_) => Refusal::UpstreamInvalid,
-        Failure::Refused { retry_after, .. } => unavailable(*retry_after),
-        Failure::Resting(wait) => unavailable(Some(*wait)),
-        Failure::Unreachable(_) | Failure::Crowded => unavailable(None),
+        UpstreamFailure::Late(_) => Refusal::UpstreamTimeout,
+        UpstreamFailure::Invalid(_) => Refusal::UpstreamInvalid,
+        UpstreamFailure::Refused { retry_after, .. } => unavailable(*retry_after),
+        UpstreamFailure::Resting(wait) => unavailable(Some(*wait)),
+        UpstreamFailure::Unreachable(_) | UpstreamFailure::Crowded => unavailable(None),
     }
 }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::Now;
-use crate::limits::{Bucket, Rule, Standing};
+use crate::limits::{LimitRule, LimitStatus, TokenBucket};
 
 const BUCKETS: usize = 65_536;
 
@@ -41,15 +41,15 @@ impl AddressGuard {
         let Some(bucket) = self.bucket(address) else { return false };
         let limit = self.limit();
         let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |nanos| {
-            Bucket::from_nanos(nanos).take(limit, now.mono).map(Bucket::to_nanos)
+            TokenBucket::from_nanos(nanos).take(limit, now.mono).map(TokenBucket::to_nanos)
         });
         taken.is_ok()
     }
 
     /// What is left for an address.
-    pub fn standing(&self, address: IpAddr, now: Now) -> Standing {
+    pub fn standing(&self, address: IpAddr, now: Now) -> LimitStatus {
         let nanos = self.bucket(address).map_or(0, |bucket| bucket.load(Ordering::Relaxed));
-        Standing::of_bucket(Rule::Guard, Bucket::from_nanos(nanos), self.limit(), now)
+        LimitStatus::of_bucket(LimitRule::Guard, TokenBucket::from_nanos(nanos), self.limit(), now)
     }
 
     fn bucket(&self, address: IpAddr) -> Option<&AtomicU64> {

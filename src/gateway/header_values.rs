@@ -11,9 +11,9 @@ const ROOM: usize = 320;
 
 /// The pen.
 #[derive(Debug)]
-pub(super) struct Pen(BytesMut);
+pub(super) struct HeaderValueWriter(BytesMut);
 
-impl Pen {
+impl HeaderValueWriter {
     pub(crate) fn new() -> Self {
         Self(BytesMut::with_capacity(ROOM))
     }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn values_are_what_was_written_since_the_one_before_however_much_it_is() {
-        let mut pen = Pen::new();
+        let mut pen = HeaderValueWriter::new();
         let one = pen.words("max-age=").number(60).value();
         let long = pen.words(&"x".repeat(2 * ROOM)).value();
         let other = pen.number(-7).words("").value();

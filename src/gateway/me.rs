@@ -4,13 +4,13 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::clock::{Now, Wall};
-use crate::limits::{Rule, Standing};
+use crate::limits::{LimitRule, LimitStatus};
 use crate::routes::API_VERSION;
 
 use super::authenticate::Caller;
 
 #[derive(Serialize)]
-struct Envelope<'a> {
+struct MeEnvelope<'a> {
     success: bool,
     version: &'static str,
     generated_at: String,
@@ -18,28 +18,28 @@ struct Envelope<'a> {
     period: Option<()>,
     sort_by: Option<()>,
     count: u32,
-    data: [Item<'a>; 1],
+    data: [MeItem<'a>; 1],
 }
 
 #[derive(Serialize)]
-struct Item<'a> {
-    application: Application<'a>,
+struct MeItem<'a> {
+    application: MeApplication<'a>,
     key_prefix: &'a str,
     tier: &'a str,
-    limits: [Allowance; 2],
+    limits: [MeAllowance; 2],
     key_expires_at: Option<String>,
     next_refresh_at: Option<String>,
     suggested_poll_seconds: u64,
 }
 
 #[derive(Serialize)]
-struct Application<'a> {
+struct MeApplication<'a> {
     id: String,
     name: &'a str,
 }
 
 #[derive(Serialize)]
-struct Allowance {
+struct MeAllowance {
     name: &'static str,
     limit: u32,
     window_seconds: u32,
@@ -49,7 +49,7 @@ struct Allowance {
 }
 
 /// What is known besides the caller.
-pub(super) struct Known<'a> {
+pub(super) struct MeContext<'a> {
     /// The beginning of the key that was sent.
     pub(super) key_prefix: &'a str,
     /// The attribution notice.
@@ -61,12 +61,12 @@ pub(super) struct Known<'a> {
 }
 
 /// Describes a caller to itself.
-pub(super) fn describe(caller: &Caller, known: &Known<'_>, now: Now) -> Bytes {
+pub(super) fn describe(caller: &Caller, known: &MeContext<'_>, now: Now) -> Bytes {
     let terms = caller.account.terms();
-    let [minute, day, _] = caller.account.standings(Rule::Day, &terms.limits, now);
+    let [minute, day, _] = caller.account.standings(LimitRule::Day, &terms.limits, now);
     let name = caller.account.name();
-    let item = Item {
-        application: Application { id: caller.account.id.to_string(), name: &name },
+    let item = MeItem {
+        application: MeApplication { id: caller.account.id.to_string(), name: &name },
         key_prefix: known.key_prefix,
         tier: &terms.tier_name,
         limits: [allowance(&minute), allowance(&day)],
@@ -74,7 +74,7 @@ pub(super) fn describe(caller: &Caller, known: &Known<'_>, now: Now) -> Bytes {
         next_refresh_at: known.next_refresh.map(Wall::rfc3339),
         suggested_poll_seconds: poll_seconds(&minute, &day, known.cadence_seconds),
     };
-    let envelope = Envelope {
+    let envelope = MeEnvelope {
         success: true,
         version: API_VERSION,
         generated_at: now.wall.rfc3339(),
@@ -87,8 +87,8 @@ pub(super) fn describe(caller: &Caller, known: &Known<'_>, now: Now) -> Bytes {
     Bytes::from(serde_json::to_vec(&envelope).expect("texts and numbers always make JSON"))
 }
 
-fn allowance(standing: &Standing) -> Allowance {
-    Allowance {
+fn allowance(standing: &LimitStatus) -> MeAllowance {
+    MeAllowance {
         name: standing.rule.name(),
         limit: standing.limit,
         window_seconds: standing.rule.window_seconds(),
@@ -99,7 +99,7 @@ fn allowance(standing: &Standing) -> Allowance {
 }
 
 /// Once per refresh keeps a client current; a key whose day allows less than that polls as often as its day allows.
-fn poll_seconds(minute: &Standing, day: &Standing, cadence: u64) -> u64 {
+fn poll_seconds(minute: &LimitStatus, day: &LimitStatus, cadence: u64) -> u64 {
     let by_day = 86_400_u64.div_ceil(u64::from(day.limit.max(1)));
     let by_minute = 60_u64.div_ceil(u64::from(minute.limit.max(1)));
     cadence.max(by_day).max(by_minute)

@@ -7,6 +7,8 @@
 mod access_log;
 mod admit;
 mod authenticate;
+#[doc(hidden)]
+pub mod cache_hit;
 mod concurrency_limit;
 mod cors;
 mod credentials;
@@ -16,8 +18,6 @@ mod exchange;
 mod fetch;
 mod guard;
 mod header_values;
-#[doc(hidden)]
-pub mod inspected;
 mod me;
 mod parse;
 mod refusal;
@@ -40,34 +40,34 @@ use http::Response;
 use http::request::Parts;
 use http_body_util::Full;
 
-use crate::accounts::{Leases, Roster};
+use crate::accounts::{KeyDirectory, Leases};
 use crate::address::Proxies;
 use crate::clock::{Clock, Now};
-use crate::documents::{DocumentEngine, FetchPriority, Found};
-use crate::instruments::{Instruments, Outcome, Subject};
+use crate::documents::{DocumentEngine, FetchPriority, FoundDocument};
+use crate::instruments::{CacheOutcome, Instruments, RequestSubject};
 use crate::keys::KeyForm;
 use crate::pages::Pages;
 use crate::routes::Route;
 
-use admit::{Admitted, admit};
+use admit::{Admission, admit};
 use authenticate::{Caller, authenticate};
 use credentials::Credentials;
 use exchange::Exchange;
 use fetch::{Served, fetch, look};
-use parse::{Ask, Received, Wants, parse};
+use parse::{MethodKind, ParsedRequest, ReceivedRequest, parse};
 use request_headers::RequestHeaders;
-use resolve::{Target, resolve};
-use respond::{Answer, Circumstances, Delivery, respond};
+use resolve::{ResolvedTarget, resolve};
+use respond::{DocumentReply, Reply, ResponseContext, respond};
 use settle::settle;
 
-pub use access_log::{RequestLog, Sampling};
-pub use concurrency_limit::{Capacity, CapacityConfig};
-pub use cors::Cors;
-pub use deprecation::Retirement;
+pub use access_log::{AccessLog, LogSampling};
+pub use concurrency_limit::{ConcurrencyConfig, ConcurrencyLimit};
+pub use cors::CorsPolicy;
+pub use deprecation::Deprecation;
 pub use exchange::{Authenticated, Peer};
 pub use guard::{AddressGuard, network};
-pub use refusal::{Doubt, Fault, Misplaced, Refusal};
-pub use usage::{ApplicationUse, Counted, StrangerUse, Tally, Usage};
+pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
+pub use usage::{ApplicationUse, CountedRequests, RequestCounts, StrangerUse, UsageTracker};
 
 /// The page that says nothing but that the process is alive.
 const HEALTH: &str = "/healthz";
@@ -79,7 +79,7 @@ pub struct Gateway {
     /// How keys are written.
     pub form: KeyForm,
     /// Who may come in.
-    pub roster: Arc<Roster>,
+    pub roster: Arc<KeyDirectory>,
     /// The way to the ledger.
     pub leases: Arc<Leases>,
     /// The documents.
@@ -91,24 +91,24 @@ pub struct Gateway {
     /// What strangers may have refused.
     pub guard: Arc<AddressGuard>,
     /// How much runs at once.
-    pub capacity: Arc<Capacity>,
+    pub capacity: Arc<ConcurrencyLimit>,
     /// What is counted.
     pub instruments: Arc<Instruments>,
     /// Where requests are told.
-    pub request_log: Arc<RequestLog>,
+    pub request_log: Arc<AccessLog>,
     /// Who asks how much.
-    pub usage: Arc<Usage>,
+    pub usage: Arc<UsageTracker>,
     /// Which pages of other sites may read answers, if any.
-    pub cors: Option<Cors>,
+    pub cors: Option<CorsPolicy>,
     /// What is said of the API's own end.
-    pub retirement: Retirement,
+    pub retirement: Deprecation,
     /// The words and numbers that `/me` and the 401 need.
-    pub notice: Notice,
+    pub notice: ServiceNotice,
 }
 
 /// What the gateway says about itself.
 #[derive(Clone, Debug)]
-pub struct Notice {
+pub struct ServiceNotice {
     /// The attribution notice.
     pub license: String,
     /// The realm of the keys.
@@ -131,7 +131,7 @@ impl Gateway {
         let headers = RequestHeaders::of(&head.headers);
         let credentials = Credentials::of(headers);
         let mut exchange = Exchange::open(self, started, client, headers, &credentials);
-        let request = Received { head, headers, has_body, credentials };
+        let request = ReceivedRequest { head, headers, has_body, credentials };
         let answering = self.answer(request, authenticated, &mut exchange);
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let answered = answered.unwrap_or_else(|_| {
@@ -160,10 +160,10 @@ impl Gateway {
     /// The stages in order.
     async fn answer(
         &self,
-        request: Received<'_>,
+        request: ReceivedRequest<'_>,
         authenticated: &Authenticated,
         x: &mut Exchange<'_>,
-    ) -> Result<Answer<'_>, Refusal> {
+    ) -> Result<Reply<'_>, Refusal> {
         let ask = parse(request)?;
         if let Some((subject, answer)) = self.without_a_key(&ask) {
             x.subject = subject;
@@ -172,21 +172,21 @@ impl Gateway {
         let caller = &*x.caller.insert(authenticate(&ask, &self.form, &self.roster, x.started)?);
         authenticated.set();
         let (endpoint, raw_id) = resolve::endpoint(&ask)?;
-        x.subject = Subject::Endpoint(endpoint.route);
+        x.subject = RequestSubject::Endpoint(endpoint.route);
         if endpoint.route == Route::Me {
             return self.me(&ask, caller, x.peer, x.started);
         }
         let target = &*x.target.insert(resolve(&ask, endpoint, raw_id, caller.rights, &self.form)?);
         let found = self.engine.documents.find(&target.key, x.started.mono);
-        let is_servable = found.as_ref().is_some_and(Found::is_servable);
+        let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
         let _slot = self.capacity.enter(is_servable, &self.clock).await?;
         let admitted = admit(&self.leases, caller, target.conditional, x.started).await?;
         let served = match &admitted {
-            Admitted::ToFetch(_) => {
+            Admission::ToFetch(_) => {
                 let priority = FetchPriority::caller(caller.account.id, caller.rights.is_paid(), x.trace);
                 fetch(&self.engine, target, found, priority, x.started).await
             }
-            Admitted::ToLook(_) => look(found),
+            Admission::ToLook(_) => look(found),
         };
         let now = self.clock.later_than(x.started);
         let delivery = served.and_then(|served| {
@@ -194,30 +194,30 @@ impl Gateway {
             (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
             Ok(delivery)
         });
-        settle(admitted, delivery).map(Answer::Document)
+        settle(admitted, delivery).map(Reply::Document)
     }
 
     /// The form of a document that the caller may have. Unless it is a cache hit, the caller is authenticated again: the key may
     /// have been revoked or moved to another tier meanwhile.
     fn deliver(
         &self,
-        ask: &Ask<'_>,
+        ask: &ParsedRequest<'_>,
         caller: &Caller,
-        target: &Target,
+        target: &ResolvedTarget,
         served: &Served,
         now: Now,
-    ) -> Result<Delivery, Refusal> {
-        if served.outcome == Outcome::Hit {
-            return Ok(Delivery::of(served, target, caller, ask.headers.map(), now));
+    ) -> Result<DocumentReply, Refusal> {
+        if served.outcome == CacheOutcome::Hit {
+            return Ok(DocumentReply::of(served, target, caller, ask.headers.map(), now));
         }
         let caller = authenticate(ask, &self.form, &self.roster, now)?;
         resolve::entitle(&target.key, caller.rights)?;
-        Ok(Delivery::of(served, target, &caller, ask.headers.map(), now))
+        Ok(DocumentReply::of(served, target, &caller, ask.headers.map(), now))
     }
 
     /// What a response at `now` depends on besides its answer.
-    fn circumstances<'r>(&'r self, head: &'r Parts, now: Now) -> Circumstances<'r> {
-        Circumstances {
+    fn circumstances<'r>(&'r self, head: &'r Parts, now: Now) -> ResponseContext<'r> {
+        ResponseContext {
             method: &head.method,
             headers: &head.headers,
             guard: &self.guard,
@@ -229,30 +229,36 @@ impl Gateway {
     }
 
     /// What anybody may have.
-    fn without_a_key(&self, ask: &Ask<'_>) -> Option<(Subject, Answer<'_>)> {
+    fn without_a_key(&self, ask: &ParsedRequest<'_>) -> Option<(RequestSubject, Reply<'_>)> {
         match ask.wants {
-            Wants::Options => Some((Subject::Options, Answer::Options)),
-            Wants::Answer if ask.path == HEALTH => Some((Subject::Page, Answer::Health)),
-            Wants::Answer => {
-                let page = self.pages.find(ask.path).map(Answer::Page);
-                let answer = page.or_else(|| Pages::moved(ask.path).map(Answer::Moved));
-                answer.map(|answer| (Subject::Page, answer))
+            MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
+            MethodKind::Answer if ask.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
+            MethodKind::Answer => {
+                let page = self.pages.find(ask.path).map(Reply::Page);
+                let answer = page.or_else(|| Pages::moved(ask.path).map(Reply::Moved));
+                answer.map(|answer| (RequestSubject::Page, answer))
             }
         }
     }
 
     /// The one endpoint that the gateway answers itself. It costs a token of the guard.
-    fn me(&self, ask: &Ask<'_>, caller: &Caller, peer: Peer, now: Now) -> Result<Answer<'_>, Refusal> {
+    fn me(
+        &self,
+        ask: &ParsedRequest<'_>,
+        caller: &Caller,
+        peer: Peer,
+        now: Now,
+    ) -> Result<Reply<'_>, Refusal> {
         if !admit::ask_guard(&self.guard, Some(caller), peer, now) {
             return Err(Refusal::TooManyRefusals);
         }
-        let known = me::Known {
+        let known = me::MeContext {
             key_prefix: ask.credentials.prefix(),
             license: &self.notice.license,
             next_refresh: self.engine.documents.next_refresh(now.wall),
             cadence_seconds: self.notice.cadence_seconds,
         };
-        Ok(Answer::Me(me::describe(caller, &known, now)))
+        Ok(Reply::Me(me::describe(caller, &known, now)))
     }
 
     /// A refusal, or the guard's, if the caller has had too many.
@@ -269,10 +275,12 @@ impl Gateway {
 fn tell(refusal: &Refusal, exchange: &Exchange<'_>) {
     let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
     match refusal.fault() {
-        Fault::Caller => {}
-        Fault::Upstream => tracing::debug!(request, code, "the backend left a request without an answer"),
+        Responsibility::Caller => {}
+        Responsibility::Upstream => {
+            tracing::debug!(request, code, "the backend left a request without an answer")
+        }
         // So many of them that to write each down would be more work than it spares: the rooms tell, now and then.
-        Fault::Us if *refusal == Refusal::Overloaded => {}
-        Fault::Us => tracing::error!(request, code, "we left a request without an answer"),
+        Responsibility::Us if *refusal == Refusal::Overloaded => {}
+        Responsibility::Us => tracing::error!(request, code, "we left a request without an answer"),
     }
 }

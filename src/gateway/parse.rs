@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{Method, Version};
 
 use super::credentials::Credentials;
-use super::refusal::{Doubt, Refusal};
+use super::refusal::{HttpViolation, Refusal};
 use super::request_headers::RequestHeaders;
 
 /// The longest request target, path and query together.
@@ -21,7 +21,7 @@ pub(super) const LARGEST_HEAD: usize = 16_384;
 pub(super) const MOST_HEADERS: usize = 64;
 
 /// A request as received.
-pub(super) struct Received<'r> {
+pub(super) struct ReceivedRequest<'r> {
     /// Its head.
     pub(super) head: &'r Parts,
     /// The header fields in it.
@@ -34,7 +34,7 @@ pub(super) struct Received<'r> {
 
 /// A request with valid size, syntax and method.
 #[derive(Debug)]
-pub(super) struct Ask<'r> {
+pub(super) struct ParsedRequest<'r> {
     /// The path as received.
     pub(super) path: &'r str,
     /// The query as received.
@@ -44,12 +44,12 @@ pub(super) struct Ask<'r> {
     /// The credentials in them.
     pub(super) credentials: Credentials<'r>,
     /// What is wanted.
-    pub(super) wants: Wants,
+    pub(super) wants: MethodKind,
 }
 
 /// What a method wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wants {
+pub(super) enum MethodKind {
     /// An answer, with or without its body.
     Answer,
     /// To know what could be asked.
@@ -57,8 +57,8 @@ pub(super) enum Wants {
 }
 
 /// Checks a request's size and syntax, then its method.
-pub(super) fn parse(request: Received<'_>) -> Result<Ask<'_>, Refusal> {
-    let Received { head, headers, has_body, credentials } = request;
+pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
+    let ReceivedRequest { head, headers, has_body, credentials } = request;
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     if target.len() > LONGEST_TARGET {
         return Err(Refusal::UriTooLong);
@@ -73,12 +73,12 @@ pub(super) fn parse(request: Received<'_>) -> Result<Ask<'_>, Refusal> {
     }
     one_host(head, headers, is_connect)?;
     let wants = match head.method {
-        Method::GET | Method::HEAD => Wants::Answer,
-        Method::OPTIONS => Wants::Options,
+        Method::GET | Method::HEAD => MethodKind::Answer,
+        Method::OPTIONS => MethodKind::Options,
         Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    Ok(Ask { path: head.uri.path(), query: head.uri.query(), headers, credentials, wants })
+    Ok(ParsedRequest { path: head.uri.path(), query: head.uri.query(), headers, credentials, wants })
 }
 
 /// The bytes of a head as clients write it.
@@ -94,7 +94,7 @@ fn framing(headers: RequestHeaders<'_>, has_body: bool) -> Result<(), Refusal> {
         [Some(_), Some(_)] => false,
     };
     if has_body || !no_length || headers.has(&TRANSFER_ENCODING) {
-        return Err(Refusal::BadRequest(Doubt::Body));
+        return Err(Refusal::BadRequest(HttpViolation::Body));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn origin_form(head: &Parts, target: &str) -> Result<(), Refusal> {
     let is_absolute =
         head.version < Version::HTTP_2 && (head.uri.scheme().is_some() || head.uri.authority().is_some());
     if is_absolute || !target.starts_with('/') || !target.is_ascii() {
-        return Err(Refusal::BadRequest(Doubt::Target));
+        return Err(Refusal::BadRequest(HttpViolation::Target));
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Resu
         // On HTTP/2 what CONNECT names is its target.
         (None, None) => head.version <= Version::HTTP_10 || (is_connect && head.version == Version::HTTP_2),
     };
-    if second.is_some() || !agreed { Err(Refusal::BadRequest(Doubt::Host)) } else { Ok(()) }
+    if second.is_some() || !agreed { Err(Refusal::BadRequest(HttpViolation::Host)) } else { Ok(()) }
 }
 
 /// A name or an address, with or without a port. No user information, no list, no escape, no zone: whoever looked at it
@@ -153,15 +153,15 @@ mod tests {
     use super::*;
     use http::Request;
 
-    fn wanted(head: &Parts) -> Result<Wants, Refusal> {
+    fn wanted(head: &Parts) -> Result<MethodKind, Refusal> {
         let headers = RequestHeaders::of(&head.headers);
-        parse(Received { head, headers, has_body: false, credentials: Credentials::of(headers) })
+        parse(ReceivedRequest { head, headers, has_body: false, credentials: Credentials::of(headers) })
             .map(|ask| ask.wants)
     }
 
     fn parsed(
         build: impl FnOnce(http::request::Builder) -> http::request::Builder,
-    ) -> Result<Wants, Refusal> {
+    ) -> Result<MethodKind, Refusal> {
         let builder = build(Request::builder().uri("/x").header("host", "localhost:8080"));
         let (head, ()) = builder.body(()).unwrap().into_parts();
         wanted(&head)
@@ -169,14 +169,14 @@ mod tests {
 
     #[test]
     fn a_plain_get_is_a_request_we_can_talk_about() {
-        assert_eq!(parsed(|request| request), Ok(Wants::Answer));
-        assert_eq!(parsed(|request| request.header("content-length", "0")), Ok(Wants::Answer));
-        assert_eq!(parsed(|request| request.method("OPTIONS")), Ok(Wants::Options));
+        assert_eq!(parsed(|request| request), Ok(MethodKind::Answer));
+        assert_eq!(parsed(|request| request.header("content-length", "0")), Ok(MethodKind::Answer));
+        assert_eq!(parsed(|request| request.method("OPTIONS")), Ok(MethodKind::Options));
     }
 
     #[test]
     fn any_doubt_about_framing_is_refused() {
-        let body = Err(Refusal::BadRequest(Doubt::Body));
+        let body = Err(Refusal::BadRequest(HttpViolation::Body));
         assert_eq!(parsed(|request| request.header("content-length", "5")), body);
         assert_eq!(parsed(|request| request.header("content-length", "00")), body);
         assert_eq!(parsed(|request| request.header("content-length", "")), body);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn exactly_one_valid_host() {
-        let host = Err(Refusal::BadRequest(Doubt::Host));
+        let host = Err(Refusal::BadRequest(HttpViolation::Host));
         assert_eq!(parsed(|request| request.header("host", "localhost:8080")), host);
         let mut bad = vec!["", "a b", "a,b", "user@host", "a/b", "a\tb", "a%2e", "é"];
         bad.extend([
@@ -202,7 +202,7 @@ mod tests {
         for good in ["a", "a:", "a:65535", "A.b_c.", "127.0.0.1:80", "[::1]", "[::1]:", "[2001:db8::1]:8080"]
         {
             let (head, ()) = Request::builder().uri("/x").header("host", good).body(()).unwrap().into_parts();
-            assert_eq!(wanted(&head), Ok(Wants::Answer), "{good}");
+            assert_eq!(wanted(&head), Ok(MethodKind::Answer), "{good}");
         }
     }
 
@@ -218,10 +218,13 @@ mod tests {
             parsed(|request| request.header("cookie", fat).method("PUT")),
             Err(Refusal::HeadersTooLarge)
         );
-        assert_eq!(parsed(|request| request.uri("http://other/x")), Err(Refusal::BadRequest(Doubt::Target)));
+        assert_eq!(
+            parsed(|request| request.uri("http://other/x")),
+            Err(Refusal::BadRequest(HttpViolation::Target))
+        );
         assert_eq!(
             parsed(|request| request.uri("*").method("OPTIONS")),
-            Err(Refusal::BadRequest(Doubt::Target))
+            Err(Refusal::BadRequest(HttpViolation::Target))
         );
         assert_eq!(parsed(|request| request.method("PUT")), Err(Refusal::MethodNotAllowed));
         assert_eq!(parsed(|request| request.uri("host:443").method("CONNECT")), Err(Refusal::TunnelRefused));

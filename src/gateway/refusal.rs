@@ -7,15 +7,15 @@
 use std::time::Duration;
 
 use crate::keys::Rights;
-use crate::limits::{Rule, Standing};
-use crate::routes::codes::Code;
-use crate::routes::{Allowed, BadParam, Param, Period};
+use crate::limits::{LimitRule, LimitStatus};
+use crate::routes::codes::ErrorCode;
+use crate::routes::{AllowedValues, BadParam, Param, Period};
 
 /// Why a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It breaks a rule of HTTP.
-    BadRequest(Doubt),
+    BadRequest(HttpViolation),
     /// Its target is too long.
     UriTooLong,
     /// Its head is too large.
@@ -25,7 +25,7 @@ pub enum Refusal {
     /// It asks for a tunnel: what its client sends behind it, without waiting, is no request.
     TunnelRefused,
     /// It carries no key where keys belong.
-    KeyMissing(Misplaced),
+    KeyMissing(MisplacedKey),
     /// Its key is not in force. The caller is told no more.
     KeyInvalid,
     /// Its path is none of ours.
@@ -35,7 +35,7 @@ pub enum Refusal {
     /// A Free key asked for the period `latest`.
     LatestRequiresPlan,
     /// A limit is used up.
-    Limited(Rule),
+    Limited(LimitRule),
     /// The guard is used up.
     TooManyRefusals,
     /// The model does not exist.
@@ -64,7 +64,7 @@ pub enum Refusal {
 
 /// The rule of HTTP that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum HttpViolation {
     /// Not exactly one valid Host.
     Host,
     /// A target that is not a path on this server.
@@ -75,7 +75,7 @@ pub enum Doubt {
 
 /// Where a key may have been sent instead of one of the two headers. The key itself is never read from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misplaced {
+pub enum MisplacedKey {
     /// Nowhere: no sign of a key.
     Nowhere,
     /// In the query string: a parameter has a name that keys are given elsewhere.
@@ -86,7 +86,7 @@ pub enum Misplaced {
 
 /// Whose fault it is: who has to act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum Responsibility {
     /// The caller's.
     Caller,
     /// The backend's.
@@ -106,9 +106,9 @@ const BELONGS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API-Key
 
 /// What a reason means for everybody who has to act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Nature {
-    code: Code,
-    fault: Fault,
+struct RefusalTraits {
+    code: ErrorCode,
+    fault: Responsibility,
     /// Whether it costs a token of the guard, and becomes [`Refusal::TooManyRefusals`] if there is none.
     asks_the_guard: bool,
     /// Whether the connection ends with it.
@@ -118,42 +118,42 @@ struct Nature {
 impl Refusal {
     /// THE table of refusals: the one place that decides about a new reason.
     #[rustfmt::skip]
-    fn nature(&self) -> Nature {
-        let nature = |code, fault, asks_the_guard, closes| Nature { code, fault, asks_the_guard, closes };
+    fn nature(&self) -> RefusalTraits {
+        let nature = |code, fault, asks_the_guard, closes| RefusalTraits { code, fault, asks_the_guard, closes };
         //                                            code                    whose fault      guard  closes
         match self {
-            Self::BadRequest(_)              => nature(Code::BadRequest,          Fault::Caller,   true,  true),
-            Self::UriTooLong                 => nature(Code::UriTooLong,          Fault::Caller,   true,  true),
-            Self::HeadersTooLarge            => nature(Code::HeadersTooLarge,     Fault::Caller,   true,  true),
-            Self::MethodNotAllowed           => nature(Code::MethodNotAllowed,    Fault::Caller,   true,  false),
-            Self::TunnelRefused              => nature(Code::MethodNotAllowed,    Fault::Caller,   true,  true),
-            Self::KeyMissing(_)              => nature(Code::ApiKeyRequired,      Fault::Caller,   true,  false),
-            Self::KeyInvalid                 => nature(Code::InvalidApiKey,       Fault::Caller,   true,  false),
-            Self::NotFound                   => nature(Code::NotFound,            Fault::Caller,   true,  false),
-            Self::BadParam(bad, _)           => nature(bad.param.code(),          Fault::Caller,   true,  false),
-            Self::LatestRequiresPlan         => nature(Code::LatestRequiresPlan,  Fault::Caller,   true,  false),
-            Self::Limited(Rule::Day)         => nature(Code::QuotaExceeded,       Fault::Caller,   false, false),
-            Self::Limited(Rule::Minute)      => nature(Code::RateLimitExceeded,   Fault::Caller,   false, false),
-            Self::Limited(Rule::Guard)
-            | Self::TooManyRefusals          => nature(Code::TooManyRefusals,     Fault::Caller,   false, true),
+            Self::BadRequest(_)              => nature(ErrorCode::BadRequest,          Responsibility::Caller,   true,  true),
+            Self::UriTooLong                 => nature(ErrorCode::UriTooLong,          Responsibility::Caller,   true,  true),
+            Self::HeadersTooLarge            => nature(ErrorCode::HeadersTooLarge,     Responsibility::Caller,   true,  true),
+            Self::MethodNotAllowed           => nature(ErrorCode::MethodNotAllowed,    Responsibility::Caller,   true,  false),
+            Self::TunnelRefused              => nature(ErrorCode::MethodNotAllowed,    Responsibility::Caller,   true,  true),
+            Self::KeyMissing(_)              => nature(ErrorCode::ApiKeyRequired,      Responsibility::Caller,   true,  false),
+            Self::KeyInvalid                 => nature(ErrorCode::InvalidApiKey,       Responsibility::Caller,   true,  false),
+            Self::NotFound                   => nature(ErrorCode::NotFound,            Responsibility::Caller,   true,  false),
+            Self::BadParam(bad, _)           => nature(bad.param.code(),          Responsibility::Caller,   true,  false),
+            Self::LatestRequiresPlan         => nature(ErrorCode::LatestRequiresPlan,  Responsibility::Caller,   true,  false),
+            Self::Limited(LimitRule::Day)         => nature(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
+            Self::Limited(LimitRule::Minute)      => nature(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
+            Self::Limited(LimitRule::Guard)
+            | Self::TooManyRefusals          => nature(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, true),
             Self::ModelNotFound
-            | Self::ModelUnlisted { .. }     => nature(Code::ModelNotFound,       Fault::Caller,   false, false),
-            Self::UpstreamInvalid            => nature(Code::UpstreamInvalid,     Fault::Upstream, false, false),
-            Self::UpstreamUnavailable { .. } => nature(Code::UpstreamUnavailable, Fault::Upstream, false, false),
-            Self::UpstreamTimeout            => nature(Code::UpstreamTimeout,     Fault::Upstream, false, false),
+            | Self::ModelUnlisted { .. }     => nature(ErrorCode::ModelNotFound,       Responsibility::Caller,   false, false),
+            Self::UpstreamInvalid            => nature(ErrorCode::UpstreamInvalid,     Responsibility::Upstream, false, false),
+            Self::UpstreamUnavailable { .. } => nature(ErrorCode::UpstreamUnavailable, Responsibility::Upstream, false, false),
+            Self::UpstreamTimeout            => nature(ErrorCode::UpstreamTimeout,     Responsibility::Upstream, false, false),
             Self::LedgerUnavailable
-            | Self::Overloaded               => nature(Code::Overloaded,          Fault::Us,       false, false),
-            Self::Internal                   => nature(Code::InternalError,       Fault::Us,       false, false),
+            | Self::Overloaded               => nature(ErrorCode::Overloaded,          Responsibility::Us,       false, false),
+            Self::Internal                   => nature(ErrorCode::InternalError,       Responsibility::Us,       false, false),
         }
     }
 
     /// The code in the body, with its status and title.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> ErrorCode {
         self.nature().code
     }
 
     /// Whose fault it is.
-    pub fn fault(&self) -> Fault {
+    pub fn fault(&self) -> Responsibility {
         self.nature().fault
     }
 
@@ -169,11 +169,11 @@ impl Refusal {
     }
 
     /// The rule that was hit, on a 429.
-    pub fn rule(&self) -> Option<Rule> {
+    pub fn rule(&self) -> Option<LimitRule> {
         if let Self::Limited(rule) = self {
             return Some(*rule);
         }
-        (*self == Self::TooManyRefusals).then_some(Rule::Guard)
+        (*self == Self::TooManyRefusals).then_some(LimitRule::Guard)
     }
 
     /// Whether the minute's token is returned, if the request was admitted before it was refused: no work was done for it.
@@ -201,7 +201,7 @@ impl Refusal {
     }
 
     /// The parameter that was refused, and the values that this caller may use.
-    pub fn param(&self) -> Option<(Param, Allowed)> {
+    pub fn param(&self) -> Option<(Param, AllowedValues)> {
         if let Self::BadParam(bad, rights) = self {
             return Some((bad.param, allowed(bad.param, *rights)));
         }
@@ -209,21 +209,21 @@ impl Refusal {
     }
 
     /// What the caller is told. Says nothing that the caller sent, and nothing of the inside.
-    pub fn message(&self, standing: &Standing) -> String {
+    pub fn message(&self, standing: &LimitStatus) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
             Self::BadParam(bad, rights) => bad.message(&allowed(bad.param, *rights)),
             Self::KeyMissing(misplaced) => misplaced.message(),
-            Self::Limited(Rule::Day) => {
+            Self::Limited(LimitRule::Day) => {
                 let (quota, reset) = (standing.limit, standing.reset.rfc3339());
                 format!("The daily quota of {} is spent. It resets at {reset}.", counted(quota, "request"))
             }
-            Self::Limited(Rule::Minute) => {
+            Self::Limited(LimitRule::Minute) => {
                 let (limit, wait) = (standing.limit, whole_seconds(standing.wait));
                 let limit = counted(limit, "request");
                 format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
             }
-            Self::Limited(Rule::Guard) | Self::TooManyRefusals => {
+            Self::Limited(LimitRule::Guard) | Self::TooManyRefusals => {
                 let (limit, wait) = (standing.limit, whole_seconds(standing.wait));
                 let limit = counted(limit, "refused request");
                 format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
@@ -250,9 +250,9 @@ impl Refusal {
     }
 }
 
-impl Misplaced {
+impl MisplacedKey {
     fn message(self) -> String {
-        let row = Code::ApiKeyRequired.row();
+        let row = ErrorCode::ApiKeyRequired.row();
         match self {
             Self::Nowhere => format!("{} {}", row.condition, row.remedy),
             Self::Query => format!(
@@ -264,7 +264,7 @@ impl Misplaced {
     }
 }
 
-impl Doubt {
+impl HttpViolation {
     const fn message(self) -> &'static str {
         match self {
             Self::Host => "The request needs exactly one valid Host. The connection is closed.",
@@ -279,7 +279,7 @@ impl Doubt {
 }
 
 /// The values of a parameter that a caller with these rights may use.
-fn allowed(param: Param, rights: Rights) -> Allowed {
+fn allowed(param: Param, rights: Rights) -> AllowedValues {
     match rights {
         Rights::Free => param.allowed().without(Period::Latest.word()),
         Rights::Paid(_) => param.allowed(),

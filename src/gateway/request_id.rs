@@ -12,7 +12,7 @@ use crate::clock::Now;
 use crate::keys::KeyForm;
 
 use super::credentials::Credentials;
-use super::header_values::Pen;
+use super::header_values::HeaderValueWriter;
 use super::request_headers::RequestHeaders;
 
 /// The header that carries it, both ways.
@@ -53,7 +53,7 @@ impl RequestId {
     }
 
     /// As a header's value.
-    pub(super) fn value(&self, pen: &mut Pen) -> HeaderValue {
+    pub(super) fn value(&self, pen: &mut HeaderValueWriter) -> HeaderValue {
         match self {
             Self::Given(id) => id.clone(),
             Self::Fresh(_) => pen.words(self.as_str()).value(),

@@ -2,21 +2,21 @@
 
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
-use crate::cache::{Encoding, negotiate};
+use crate::cache::{ContentCoding, negotiate};
 use crate::keys::{KeyForm, Rights};
 use crate::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
 
-use super::parse::Ask;
+use super::parse::ParsedRequest;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct ResolvedTarget {
     /// The document.
     pub(super) key: DocumentKey,
     /// Its encoding.
-    pub(super) encoding: Encoding,
+    pub(super) encoding: ContentCoding,
     /// Whether the caller has a copy and asks if it is still current.
     pub(super) conditional: bool,
     /// Whether a key stands in the model's name. It may have slipped in there: that is no model, and goes nowhere, not to
@@ -24,7 +24,7 @@ pub(super) struct Target {
     pub(super) names_a_key: bool,
 }
 
-impl Target {
+impl ResolvedTarget {
     /// The document, as far as it may be told.
     pub(super) fn named(&self) -> Option<&DocumentKey> {
         (!self.names_a_key).then_some(&self.key)
@@ -32,18 +32,18 @@ impl Target {
 }
 
 /// Finds the endpoint of a path.
-pub(super) fn endpoint<'r>(ask: &Ask<'r>) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
+pub(super) fn endpoint<'r>(ask: &ParsedRequest<'r>) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
     find(ask.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
 }
 
 /// Finds the document that answers a request to an endpoint.
 pub(super) fn resolve(
-    ask: &Ask<'_>,
+    ask: &ParsedRequest<'_>,
     endpoint: &Endpoint,
     raw_id: Option<&str>,
     rights: Rights,
     form: &KeyForm,
-) -> Result<Target, Refusal> {
+) -> Result<ResolvedTarget, Refusal> {
     let bad = |bad| Refusal::BadParam(bad, rights);
     let id = raw_id.map(ModelId::from_path).transpose().map_err(bad)?;
     let query = decode_query(ask.query, endpoint.takes).map_err(bad)?;
@@ -55,7 +55,7 @@ pub(super) fn resolve(
     entitle(&key, rights)?;
     let names_a_key = key.id.as_ref().is_some_and(|id| ask.credentials.appear_in(id.as_str(), form));
     let conditional = ask.headers.has(&IF_NONE_MATCH);
-    Ok(Target { key, encoding: encoding(ask.headers), conditional, names_a_key })
+    Ok(ResolvedTarget { key, encoding: encoding(ask.headers), conditional, names_a_key })
 }
 
 /// Whether these rights may ask for a document.
@@ -66,9 +66,9 @@ pub(super) fn entitle(key: &DocumentKey, rights: Rights) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn encoding(headers: RequestHeaders<'_>) -> Encoding {
+fn encoding(headers: RequestHeaders<'_>) -> ContentCoding {
     if !headers.may_have(&ACCEPT_ENCODING) {
-        return Encoding::Identity;
+        return ContentCoding::Identity;
     }
     negotiate(headers.map().get_all(ACCEPT_ENCODING).iter())
 }

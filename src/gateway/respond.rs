@@ -8,26 +8,26 @@ use http::header::{ACCEPT, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
-use crate::cache::{Form, Representation, freshness, is_current};
+use crate::cache::{DocumentForm, Representation, freshness, is_current};
 use crate::clock::Now;
-use crate::instruments::Outcome;
-use crate::limits::{Rule, Standing};
+use crate::instruments::CacheOutcome;
+use crate::limits::{LimitRule, LimitStatus};
 use crate::pages::{self, Page};
 
 use super::authenticate::Caller;
-use super::cors::Cors;
-use super::deprecation::Retirement;
+use super::cors::CorsPolicy;
+use super::deprecation::Deprecation;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
-use super::header_values::Pen;
+use super::header_values::HeaderValueWriter;
 use super::refusal::{Refusal, whole_seconds};
-use super::resolve::Target;
-use super::response_head::{Field, Head};
+use super::resolve::ResolvedTarget;
+use super::response_head::{HeaderField, ResponseHead};
 
 /// What the line came to.
 #[derive(Debug)]
-pub(super) enum Answer<'g> {
+pub(super) enum Reply<'g> {
     /// A page that needs no key.
     Page(&'g Page),
     /// The address of a page that is asked for by another.
@@ -37,20 +37,20 @@ pub(super) enum Answer<'g> {
     /// The methods there are.
     Options,
     /// A document, or the word that the caller's copy is current.
-    Document(Delivery),
+    Document(DocumentReply),
     /// What the gateway says of the caller.
     Me(Bytes),
 }
 
 /// A document on its way to a caller.
 #[derive(Debug)]
-pub(super) struct Delivery {
+pub(super) struct DocumentReply {
     representation: Representation,
     /// Whether the caller has it already.
     pub(super) not_modified: bool,
     max_age: u64,
     ttl: i64,
-    outcome: Outcome,
+    outcome: CacheOutcome,
     kept: bool,
 }
 
@@ -64,16 +64,16 @@ const NEVER_IN_THE_CLEAR: HeaderValue = HeaderValue::from_static("max-age=315360
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
 
-impl Delivery {
+impl DocumentReply {
     /// Chooses the form that the rights allow and the encoding that was asked for, and decides on a 304.
     pub(super) fn of(
         served: &Served,
-        target: &Target,
+        target: &ResolvedTarget,
         caller: &Caller,
         headers: &HeaderMap,
         now: Now,
     ) -> Self {
-        let form: &Form = served.stored.document.form(caller.rights);
+        let form: &DocumentForm = served.stored.document.form(caller.rights);
         let representation = form.choose(target.encoding).clone();
         let not_modified = target.conditional && is_current(headers, &representation.etag);
         Self {
@@ -86,15 +86,17 @@ impl Delivery {
         }
     }
 
-    fn cache_status(&self, pen: &mut Pen) -> HeaderValue {
+    fn cache_status(&self, pen: &mut HeaderValueWriter) -> HeaderValue {
         match self.outcome {
-            Outcome::Hit => pen.words("scoregate; hit; ttl=").number(self.ttl).value(),
-            Outcome::Miss if !self.kept => HeaderValue::from_static("scoregate; fwd=miss; detail=miss"),
-            Outcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
-            Outcome::Shared => HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared"),
-            Outcome::Refreshed => HeaderValue::from_static("scoregate; fwd=stale; stored; detail=refreshed"),
+            CacheOutcome::Hit => pen.words("scoregate; hit; ttl=").number(self.ttl).value(),
+            CacheOutcome::Miss if !self.kept => HeaderValue::from_static("scoregate; fwd=miss; detail=miss"),
+            CacheOutcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
+            CacheOutcome::Shared => HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared"),
+            CacheOutcome::Refreshed => {
+                HeaderValue::from_static("scoregate; fwd=stale; stored; detail=refreshed")
+            }
             // Both are stale to a client; the metrics tell the two apart.
-            Outcome::Stale | Outcome::StaleOnError => {
+            CacheOutcome::Stale | CacheOutcome::StaleOnError => {
                 pen.words("scoregate; hit; ttl=").number(self.ttl).words("; detail=stale").value()
             }
         }
@@ -102,7 +104,7 @@ impl Delivery {
 }
 
 /// What the response is made from besides the answer.
-pub(super) struct Circumstances<'r> {
+pub(super) struct ResponseContext<'r> {
     /// The request's method.
     pub(super) method: &'r Method,
     /// Its headers.
@@ -112,40 +114,40 @@ pub(super) struct Circumstances<'r> {
     /// The realm of the API's keys.
     pub(super) realm: &'r str,
     /// What browsers are told, if anything.
-    pub(super) cors: Option<&'r Cors>,
+    pub(super) cors: Option<&'r CorsPolicy>,
     /// What is said of the API's own end.
-    pub(super) retirement: &'r Retirement,
+    pub(super) retirement: &'r Deprecation,
     /// The moment of sending.
     pub(super) now: Now,
 }
 
 /// Makes the response.
 pub(super) fn respond(
-    answered: Result<Answer<'_>, Refusal>,
+    answered: Result<Reply<'_>, Refusal>,
     exchange: &Exchange<'_>,
-    at: &Circumstances<'_>,
+    at: &ResponseContext<'_>,
 ) -> Response<Full<Bytes>> {
-    let pen = &mut Pen::new();
+    let pen = &mut HeaderValueWriter::new();
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
-    let is_options = matches!(answered, Ok(Answer::Options));
-    let is_page = matches!(answered, Ok(Answer::Page(_) | Answer::Moved(_) | Answer::Health));
-    let location = if let Ok(Answer::Moved(to)) = answered { Some(to) } else { None };
-    let head = &mut Head::default();
+    let is_options = matches!(answered, Ok(Reply::Options));
+    let is_page = matches!(answered, Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health));
+    let location = if let Ok(Reply::Moved(to)) = answered { Some(to) } else { None };
+    let head = &mut ResponseHead::default();
     let (status, body) = match answered {
-        Ok(Answer::Document(delivery)) => document(delivery, head, pen),
-        Ok(Answer::Me(body)) => me(body, head, pen),
-        Ok(Answer::Page(page)) => public_page(page, at.headers, head, pen),
-        Ok(Answer::Moved(_)) => moved(head),
-        Ok(Answer::Health) => health(head),
-        Ok(Answer::Options) => options(head),
+        Ok(Reply::Document(delivery)) => document(delivery, head, pen),
+        Ok(Reply::Me(body)) => me(body, head, pen),
+        Ok(Reply::Page(page)) => public_page(page, at.headers, head, pen),
+        Ok(Reply::Moved(_)) => moved(head),
+        Ok(Reply::Health) => health(head),
+        Ok(Reply::Options) => options(head),
         Err(refusal) => error(&refusal, exchange, &limits, at, head, pen),
     };
     limits.write(head, pen);
-    head.put(Field::Vary, VARIES);
-    head.put(Field::ContentTypeOptions, NOSNIFF);
-    head.put(Field::RequestId, exchange.id.value(pen));
+    head.put(HeaderField::Vary, VARIES);
+    head.put(HeaderField::ContentTypeOptions, NOSNIFF);
+    head.put(HeaderField::RequestId, exchange.id.value(pen));
     if exchange.peer.is_encrypted {
-        head.put(Field::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
+        head.put(HeaderField::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
     let mut headers = head.take_map();
     if let Some(to) = location {
@@ -163,62 +165,71 @@ pub(super) fn respond(
     response
 }
 
-fn document(delivery: Delivery, head: &mut Head, pen: &mut Pen) -> (StatusCode, Bytes) {
-    head.put(Field::CacheStatus, delivery.cache_status(pen));
-    let Delivery { representation, not_modified, max_age, .. } = delivery;
-    head.put(Field::Etag, representation.etag);
-    head.put(Field::LastModified, representation.last_modified);
-    head.put(Field::CacheControl, pen.words("private, max-age=").number(max_age).value());
+fn document(
+    delivery: DocumentReply,
+    head: &mut ResponseHead,
+    pen: &mut HeaderValueWriter,
+) -> (StatusCode, Bytes) {
+    head.put(HeaderField::CacheStatus, delivery.cache_status(pen));
+    let DocumentReply { representation, not_modified, max_age, .. } = delivery;
+    head.put(HeaderField::Etag, representation.etag);
+    head.put(HeaderField::LastModified, representation.last_modified);
+    head.put(HeaderField::CacheControl, pen.words("private, max-age=").number(max_age).value());
     if not_modified {
         return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
-    head.put(Field::ContentType, JSON);
-    head.put(Field::ContentLength, representation.length);
+    head.put(HeaderField::ContentType, JSON);
+    head.put(HeaderField::ContentLength, representation.length);
     if let Some(encoding) = representation.encoding {
-        head.put(Field::ContentEncoding, encoding);
+        head.put(HeaderField::ContentEncoding, encoding);
     }
     (StatusCode::OK, representation.body)
 }
 
-fn me(body: Bytes, head: &mut Head, pen: &mut Pen) -> (StatusCode, Bytes) {
-    head.put(Field::ContentType, JSON);
-    head.put(Field::ContentLength, pen.number(body.len()).value());
-    head.put(Field::CacheControl, HeaderValue::from_static("private, no-store"));
+fn me(body: Bytes, head: &mut ResponseHead, pen: &mut HeaderValueWriter) -> (StatusCode, Bytes) {
+    head.put(HeaderField::ContentType, JSON);
+    head.put(HeaderField::ContentLength, pen.number(body.len()).value());
+    head.put(HeaderField::CacheControl, HeaderValue::from_static("private, no-store"));
     (StatusCode::OK, body)
 }
 
-fn public_page(page: &Page, asked: &HeaderMap, head: &mut Head, pen: &mut Pen) -> (StatusCode, Bytes) {
+fn public_page(
+    page: &Page,
+    asked: &HeaderMap,
+    head: &mut ResponseHead,
+    pen: &mut HeaderValueWriter,
+) -> (StatusCode, Bytes) {
     let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
     let known = is_current(asked, &etag);
-    head.put(Field::Etag, etag);
-    head.put(Field::CacheControl, HeaderValue::from_static(page.cache_control));
-    head.put(Field::ContentSecurityPolicy, PAGE_POLICY);
-    head.put(Field::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
+    head.put(HeaderField::Etag, etag);
+    head.put(HeaderField::CacheControl, HeaderValue::from_static(page.cache_control));
+    head.put(HeaderField::ContentSecurityPolicy, PAGE_POLICY);
+    head.put(HeaderField::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
     if known {
         return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
-    head.put(Field::ContentType, HeaderValue::from_static(page.content_type));
-    head.put(Field::ContentLength, pen.number(page.body.len()).value());
+    head.put(HeaderField::ContentType, HeaderValue::from_static(page.content_type));
+    head.put(HeaderField::ContentLength, pen.number(page.body.len()).value());
     (StatusCode::OK, page.body.clone())
 }
 
-fn moved(head: &mut Head) -> (StatusCode, Bytes) {
-    head.put(Field::ContentLength, HeaderValue::from_static("0"));
-    head.put(Field::CacheControl, NO_STORE);
+fn moved(head: &mut ResponseHead) -> (StatusCode, Bytes) {
+    head.put(HeaderField::ContentLength, HeaderValue::from_static("0"));
+    head.put(HeaderField::CacheControl, NO_STORE);
     (StatusCode::PERMANENT_REDIRECT, Bytes::new())
 }
 
-fn health(head: &mut Head) -> (StatusCode, Bytes) {
+fn health(head: &mut ResponseHead) -> (StatusCode, Bytes) {
     let body = Bytes::from_static(b"alive\n");
-    head.put(Field::ContentType, HeaderValue::from_static("text/plain; charset=utf-8"));
-    head.put(Field::ContentLength, HeaderValue::from(body.len()));
-    head.put(Field::CacheControl, NO_STORE);
+    head.put(HeaderField::ContentType, HeaderValue::from_static("text/plain; charset=utf-8"));
+    head.put(HeaderField::ContentLength, HeaderValue::from(body.len()));
+    head.put(HeaderField::CacheControl, NO_STORE);
     (StatusCode::OK, body)
 }
 
-fn options(head: &mut Head) -> (StatusCode, Bytes) {
-    head.put(Field::Allow, METHODS);
-    head.put(Field::CacheControl, NO_STORE);
+fn options(head: &mut ResponseHead) -> (StatusCode, Bytes) {
+    head.put(HeaderField::Allow, METHODS);
+    head.put(HeaderField::CacheControl, NO_STORE);
     (StatusCode::NO_CONTENT, Bytes::new())
 }
 
@@ -226,31 +237,31 @@ fn error(
     refusal: &Refusal,
     exchange: &Exchange<'_>,
     limits: &LimitHeaders,
-    at: &Circumstances<'_>,
-    head: &mut Head,
-    pen: &mut Pen,
+    at: &ResponseContext<'_>,
+    head: &mut ResponseHead,
+    pen: &mut HeaderValueWriter,
 ) -> (StatusCode, Bytes) {
     let as_problem = prefers_problem(at.headers);
     let body = super::error_body::render(refusal, &limits.told, exchange.id.as_str(), as_problem);
-    head.put(Field::ContentType, if as_problem { PROBLEM } else { JSON });
-    head.put(Field::ContentLength, pen.number(body.len()).value());
-    head.put(Field::CacheControl, NO_STORE);
+    head.put(HeaderField::ContentType, if as_problem { PROBLEM } else { JSON });
+    head.put(HeaderField::ContentLength, pen.number(body.len()).value());
+    head.put(HeaderField::CacheControl, NO_STORE);
     let status = refusal.code().row().status;
     match status {
-        StatusCode::METHOD_NOT_ALLOWED => head.put(Field::Allow, METHODS),
+        StatusCode::METHOD_NOT_ALLOWED => head.put(HeaderField::Allow, METHODS),
         StatusCode::UNAUTHORIZED => {
             let realm = pen.words("Bearer realm=\"").words(at.realm).words("\"").value();
-            head.put(Field::WwwAuthenticate, realm);
+            head.put(HeaderField::WwwAuthenticate, realm);
         }
         _ => {}
     }
     let limited = refusal.rule().map(|_| limits.told.wait);
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
-        head.put(Field::RetryAfter, pen.number(whole_seconds(wait)).value());
+        head.put(HeaderField::RetryAfter, pen.number(whole_seconds(wait)).value());
     }
     // On HTTP/2 the server takes this off again and says it to the connection.
     if refusal.closes() {
-        head.put(Field::Connection, HeaderValue::from_static("close"));
+        head.put(HeaderField::Connection, HeaderValue::from_static("close"));
     }
     (status, body)
 }
@@ -268,59 +279,63 @@ fn prefers_problem(headers: &HeaderMap) -> bool {
 /// The limit headers of one answer.
 struct LimitHeaders {
     /// The rule that `X-RateLimit-Resource` names.
-    told: Standing,
+    told: LimitStatus,
     /// How long until the caller's next minute token.
     next_token: std::time::Duration,
-    scope: Scope,
+    scope: LimitScope,
 }
 
 /// Whose limits they are.
-enum Scope {
+enum LimitScope {
     /// An application's: what is left of its minute and its day, and its policy.
-    Application([Standing; 2], HeaderValue),
+    Application([LimitStatus; 2], HeaderValue),
     /// An address's.
     Address,
 }
 
 impl LimitHeaders {
     /// By the rule that was hit, if one was; else the day of a known application; else the guard of the address.
-    fn of(exchange: &Exchange<'_>, hit: Option<Rule>, at: &Circumstances<'_>) -> Self {
+    fn of(exchange: &Exchange<'_>, hit: Option<LimitRule>, at: &ResponseContext<'_>) -> Self {
         let Some(caller) = &exchange.caller else {
             let standing = at.guard.standing(exchange.peer.address, at.now);
             let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
-            return Self { told, next_token: std::time::Duration::ZERO, scope: Scope::Address };
+            return Self { told, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
         };
-        let rule = hit.unwrap_or(Rule::Day);
+        let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
         let [minute, day, standing] = caller.account.standings(rule, &terms.limits, at.now);
         let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
-        Self { told, next_token: minute.wait, scope: Scope::Application([minute, day], terms.policy.clone()) }
+        Self {
+            told,
+            next_token: minute.wait,
+            scope: LimitScope::Application([minute, day], terms.policy.clone()),
+        }
     }
 
-    fn write(self, head: &mut Head, pen: &mut Pen) {
-        head.put(Field::Limit, pen.number(self.told.limit).value());
-        head.put(Field::Remaining, pen.number(self.told.remaining).value());
-        head.put(Field::Reset, pen.number(self.told.reset.seconds()).value());
-        head.put(Field::Resource, HeaderValue::from_static(self.told.rule.name()));
+    fn write(self, head: &mut ResponseHead, pen: &mut HeaderValueWriter) {
+        head.put(HeaderField::Limit, pen.number(self.told.limit).value());
+        head.put(HeaderField::Remaining, pen.number(self.told.remaining).value());
+        head.put(HeaderField::Reset, pen.number(self.told.reset.seconds()).value());
+        head.put(HeaderField::Resource, HeaderValue::from_static(self.told.rule.name()));
         let policy = match self.scope {
-            Scope::Application([minute, day], policy) => {
+            LimitScope::Application([minute, day], policy) => {
                 part(pen, &minute);
                 part(pen.words(", "), &day);
-                head.put(Field::Standing, pen.value());
+                head.put(HeaderField::Standing, pen.value());
                 policy
             }
-            Scope::Address => {
+            LimitScope::Address => {
                 part(pen, &self.told);
-                head.put(Field::Standing, pen.value());
+                head.put(HeaderField::Standing, pen.value());
                 pen.words("\"guard\";q=").number(self.told.limit).words(";w=60").value()
             }
         };
-        head.put(Field::Policy, policy);
+        head.put(HeaderField::Policy, policy);
     }
 }
 
 /// `"minute";r=59;t=1`: what is left, and in how many seconds all of it is there again.
-fn part(pen: &mut Pen, standing: &Standing) {
+fn part(pen: &mut HeaderValueWriter, standing: &LimitStatus) {
     let seconds = standing.whole_in.as_secs() + u64::from(standing.whole_in.subsec_nanos() > 0);
     pen.words("\"").words(standing.rule.name()).words("\";r=").number(standing.remaining);
     pen.words(";t=").number(seconds);

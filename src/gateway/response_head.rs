@@ -16,7 +16,7 @@ use super::request_id::REQUEST_ID;
 
 /// A field that answers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum HeaderField {
     ContentType,
     ContentLength,
     ContentEncoding,
@@ -76,24 +76,24 @@ const MOST_KEPT: usize = 64;
 
 thread_local! {
     /// Maps of the sets that came up, with nothing in their fields. Each thread has its own, so none waits for another.
-    static KEPT: RefCell<Vec<(Set, HeaderMap)>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<(HeaderFieldSet, HeaderMap)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Which fields there are: a bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Set(u32);
+struct HeaderFieldSet(u32);
 
 /// The head of an answer in the making.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     values: [Option<HeaderValue>; FIELDS],
     /// Those that are there.
-    set: Set,
+    set: HeaderFieldSet,
 }
 
-impl Head {
+impl ResponseHead {
     /// Says something in a field.
-    pub(super) fn put(&mut self, field: Field, value: HeaderValue) {
+    pub(super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
         if let Some(place) = self.values.get_mut(field as usize) {
             *place = Some(value);
             self.set.0 |= 1 << field as u32;
@@ -131,7 +131,7 @@ impl Head {
     }
 }
 
-impl Set {
+impl HeaderFieldSet {
     fn names(self) -> impl Iterator<Item = HeaderName> {
         let is_in = move |at: usize| (self.0 >> at) & 1 == 1;
         NAMES.into_iter().enumerate().filter(move |(at, _)| is_in(*at)).map(|(_, name)| name)
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
 
     /// A head with these fields, in each the word and the field's number.
-    fn head(fields: &[Field], word: &str) -> HeaderMap {
-        let mut head = Head::default();
+    fn head(fields: &[HeaderField], word: &str) -> HeaderMap {
+        let mut head = ResponseHead::default();
         for field in fields {
             head.put(*field, HeaderValue::try_from(format!("{word} {}", *field as usize)).unwrap());
         }
@@ -153,10 +153,15 @@ mod tests {
 
     #[test]
     fn every_value_stands_in_its_field_the_first_time_and_when_the_names_are_known() {
-        let sets: [&[Field]; 4] = [
-            &[Field::Etag, Field::Vary, Field::ContentType],
-            &[Field::Vary, Field::ContentType],
-            &[Field::StrictTransportSecurity, Field::RequestId, Field::Limit, Field::Etag],
+        let sets: [&[HeaderField]; 4] = [
+            &[HeaderField::Etag, HeaderField::Vary, HeaderField::ContentType],
+            &[HeaderField::Vary, HeaderField::ContentType],
+            &[
+                HeaderField::StrictTransportSecurity,
+                HeaderField::RequestId,
+                HeaderField::Limit,
+                HeaderField::Etag,
+            ],
             &[],
         ];
         for word in ["first", "second", "third"] {
@@ -175,17 +180,17 @@ mod tests {
     #[test]
     fn fields_have_their_own_names() {
         for (field, name) in [
-            (Field::ContentType, "content-type"),
-            (Field::CacheStatus, "cache-status"),
-            (Field::Allow, "allow"),
-            (Field::Limit, "x-ratelimit-limit"),
-            (Field::Standing, "ratelimit"),
-            (Field::Policy, "ratelimit-policy"),
-            (Field::RequestId, "x-request-id"),
-            (Field::StrictTransportSecurity, "strict-transport-security"),
+            (HeaderField::ContentType, "content-type"),
+            (HeaderField::CacheStatus, "cache-status"),
+            (HeaderField::Allow, "allow"),
+            (HeaderField::Limit, "x-ratelimit-limit"),
+            (HeaderField::Standing, "ratelimit"),
+            (HeaderField::Policy, "ratelimit-policy"),
+            (HeaderField::RequestId, "x-request-id"),
+            (HeaderField::StrictTransportSecurity, "strict-transport-security"),
         ] {
             assert_eq!(NAMES[field as usize], name);
         }
-        assert_eq!(Field::StrictTransportSecurity as usize + 1, FIELDS);
+        assert_eq!(HeaderField::StrictTransportSecurity as usize + 1, FIELDS);
     }
 }

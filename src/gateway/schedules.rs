@@ -12,17 +12,17 @@ use std::time::Duration;
 use shuttle::future::{JoinHandle, block_on, yield_now};
 
 use crate::accounts::preemption::{SCHEDULED, switch_here};
-use crate::accounts::{Account, Leases, Roster, Spawn, TermsByTier, Work};
-use crate::clock::{Clock, Day, Hand, Wall};
+use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork, TermsByTier};
+use crate::clock::{Clock, Day, ManualClock, Wall};
 use crate::instruments::Instruments;
 use crate::keys::{ApplicationId, Digest, standard_tiers};
 use crate::store::{
-    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Owed, OwnLimits, Page, Store,
-    StoreError, StoredApplication, StoredKey, Used,
+    ApplicationPage, AuditQuery, AuditRecord, KeyUse, LeaseReply, LeaseRequest, LeaseReturn, OwedUnits,
+    OwnLimits, Store, StoreChange, StoreError, StoreFuture, StoredApplication, StoredKey,
 };
-use crate::telemetry::metrics::Registry;
+use crate::telemetry::metrics::MetricsRegistry;
 
-use super::admit::{Admitted, admit};
+use super::admit::{Admission, admit};
 use super::authenticate::Caller;
 use super::refusal::Refusal;
 
@@ -33,20 +33,20 @@ const KEY: &str = "a key";
 
 static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
     let tiers: Vec<String> = standard_tiers().into_iter().map(|tier| tier.name).collect();
-    Arc::new(Instruments::new(&Registry::default(), &tiers))
+    Arc::new(Instruments::new(&MetricsRegistry::default(), &tiers))
 });
 
 /// A ledger for one application.
 #[derive(Default)]
-struct OneLedger {
+struct SingleLedger {
     granted: Mutex<BTreeMap<Day, u64>>,
     promised: Mutex<u32>,
     is_away: AtomicBool,
     is_asked: AtomicBool,
 }
 
-impl OneLedger {
-    async fn answer(&self, ask: LeaseAsk) -> Result<Lease, StoreError> {
+impl SingleLedger {
+    async fn answer(&self, ask: LeaseRequest) -> Result<LeaseReply, StoreError> {
         assert!(!self.is_asked.swap(true, Ordering::SeqCst), "two calls at once for one application");
         yield_now().await;
         let written = self.write(ask);
@@ -55,13 +55,13 @@ impl OneLedger {
         written
     }
 
-    fn write(&self, ask: LeaseAsk) -> Result<Lease, StoreError> {
+    fn write(&self, ask: LeaseRequest) -> Result<LeaseReply, StoreError> {
         if self.is_away.load(Ordering::SeqCst) {
             return Err(away());
         }
         let mut granted = self.granted.lock().unwrap();
         if let Some(newest) = granted.keys().next_back().copied().filter(|newest| ask.day < *newest) {
-            return Ok(Lease::Closed { newest });
+            return Ok(LeaseReply::Closed { newest });
         }
         let mut promised = self.promised.lock().unwrap();
         if !granted.contains_key(&ask.day) {
@@ -72,7 +72,7 @@ impl OneLedger {
         let grace = ask.grace.min((ask.quota / 100).saturating_sub(*promised));
         *total += u64::from(units);
         *promised += grace;
-        Ok(Lease::Granted { units, total: *total, grace })
+        Ok(LeaseReply::Granted { units, total: *total, grace })
     }
 }
 
@@ -80,12 +80,12 @@ fn away() -> StoreError {
     StoreError::Unavailable { doing: "work", reason: "it is away".into() }
 }
 
-impl Store for OneLedger {
-    fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {
+impl Store for SingleLedger {
+    fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
         Box::pin(self.answer(ask))
     }
 
-    fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()> {
+    fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
         let mut granted = self.granted.lock().unwrap();
         for back in units {
             *granted.get_mut(&back.day).unwrap() -= u64::from(back.units);
@@ -93,27 +93,27 @@ impl Store for OneLedger {
         Box::pin(async { Ok(()) })
     }
 
-    fn charge(&self, _: Vec<Owed>, _: Wall) -> Answer<'_, ()> {
+    fn charge(&self, _: Vec<OwedUnits>, _: Wall) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn page(&self, _: Option<ApplicationId>, _: usize, _: Day) -> Answer<'_, Page> {
+    fn page(&self, _: Option<ApplicationId>, _: usize, _: Day) -> StoreFuture<'_, ApplicationPage> {
         Box::pin(async { Err(away()) })
     }
 
-    fn application(&self, _: ApplicationId, _: Day) -> Answer<'_, Option<StoredApplication>> {
+    fn application(&self, _: ApplicationId, _: Day) -> StoreFuture<'_, Option<StoredApplication>> {
         Box::pin(async { Err(away()) })
     }
 
-    fn newest_day(&self) -> Answer<'_, Option<Day>> {
+    fn newest_day(&self) -> StoreFuture<'_, Option<Day>> {
         Box::pin(async { Err(away()) })
     }
 
-    fn change(&self, _: Change) -> Answer<'_, StoredApplication> {
+    fn change(&self, _: StoreChange) -> StoreFuture<'_, StoredApplication> {
         Box::pin(async { Err(away()) })
     }
 
-    fn used(&self, _: Vec<Used>) -> Answer<'_, ()> {
+    fn used(&self, _: Vec<KeyUse>) -> StoreFuture<'_, ()> {
         Box::pin(async { Err(away()) })
     }
 
@@ -125,38 +125,38 @@ impl Store for OneLedger {
         None
     }
 
-    fn audit(&self, _: AuditAsk) -> Answer<'_, Vec<AuditRecord>> {
+    fn audit(&self, _: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
         Box::pin(async { Err(away()) })
     }
 }
 
 /// What the threads of a schedule share.
-struct Stage {
-    ledger: Arc<OneLedger>,
+struct ScheduleState {
+    ledger: Arc<SingleLedger>,
     leases: Arc<Leases>,
-    roster: Roster,
+    roster: KeyDirectory,
     account: Arc<Account>,
     terms: TermsByTier,
     clock: Clock,
-    hand: Hand,
+    hand: ManualClock,
     calls: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Units delivered, by day.
     delivered: Mutex<BTreeMap<Day, u64>>,
 }
 
-impl Stage {
+impl ScheduleState {
     /// A paying application with this quota.
     fn new(quota: u32) -> Self {
         let (clock, hand) = Clock::hand_driven(BEFORE_MIDNIGHT);
-        let (roster, terms) = (Roster::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let day = BEFORE_MIDNIGHT.day();
         assert!(roster.apply(&stored(quota), &terms, day));
         let account = roster.find(&Digest::of(KEY)).unwrap().account;
-        let ledger = Arc::new(OneLedger::default());
+        let ledger = Arc::new(SingleLedger::default());
         let calls: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let begun = Arc::clone(&calls);
-        let spawn: Spawn =
-            Box::new(move |work: Work| begun.lock().unwrap().push(shuttle::future::spawn(work)));
+        let spawn: SpawnLedgerWork =
+            Box::new(move |work: LedgerWork| begun.lock().unwrap().push(shuttle::future::spawn(work)));
         let store: Arc<dyn Store> = Arc::clone(&ledger) as Arc<dyn Store>;
         let leases = Arc::new(Leases::new(store, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
         let delivered = Mutex::default();
@@ -169,14 +169,14 @@ impl Stage {
         drop(terms);
         let caller = Caller { account: Arc::clone(&self.account), rights, tier, ends: None, spread: 0 };
         match admit(&self.leases, &caller, false, self.clock.now()).await {
-            Ok(Admitted::ToFetch(hold)) => {
+            Ok(Admission::ToFetch(hold)) => {
                 yield_now().await;
                 if is_delivered {
                     *self.delivered.lock().unwrap().entry(hold.day).or_default() += 1;
                     hold.keep();
                 }
             }
-            Ok(Admitted::ToLook(_)) => panic!("nobody asked to look"),
+            Ok(Admission::ToLook(_)) => panic!("nobody asked to look"),
             Err(Refusal::Limited(_) | Refusal::LedgerUnavailable) => {}
             Err(other) => panic!("{other:?}"),
         }
@@ -234,7 +234,7 @@ fn try_schedules(act: fn()) {
 }
 
 /// Three callers at once, beside whatever else is going on.
-fn with_callers(stage: &Arc<Stage>, beside: impl FnOnce(&Stage) + Send + 'static) {
+fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) + Send + 'static) {
     let callers = (0..3).map(|caller| {
         let stage = Arc::clone(stage);
         shuttle::thread::spawn(move || {
@@ -257,7 +257,7 @@ fn with_callers(stage: &Arc<Stage>, beside: impl FnOnce(&Stage) + Send + 'static
 #[test]
 fn whatever_the_threads_do_what_is_delivered_is_what_the_ledger_granted() {
     try_schedules(|| {
-        let stage = Arc::new(Stage::new(6));
+        let stage = Arc::new(ScheduleState::new(6));
         with_callers(&stage, |stage| {
             for quota in [2, 6] {
                 switch_here();
@@ -275,7 +275,7 @@ fn whatever_the_threads_do_what_is_delivered_is_what_the_ledger_granted() {
 #[test]
 fn across_midnight_each_unit_is_charged_to_one_day() {
     try_schedules(|| {
-        let stage = Arc::new(Stage::new(3));
+        let stage = Arc::new(ScheduleState::new(3));
         with_callers(&stage, |stage| {
             switch_here();
             stage.hand.advance(Duration::from_secs(10));
@@ -290,7 +290,7 @@ fn across_midnight_each_unit_is_charged_to_one_day() {
 #[test]
 fn while_the_ledger_comes_and_goes_grace_is_bounded_and_charged() {
     try_schedules(|| {
-        let stage = Arc::new(Stage::new(200));
+        let stage = Arc::new(ScheduleState::new(200));
         block_on(stage.request(true));
         with_callers(&stage, |stage| {
             for is_away in [true, false] {

@@ -3,34 +3,34 @@
 //!
 //! Not for: what is taken before the document is there (`admit`).
 
-use crate::limits::Rule;
+use crate::limits::LimitRule;
 
-use super::admit::Admitted;
+use super::admit::Admission;
 use super::refusal::Refusal;
-use super::respond::Delivery;
+use super::respond::DocumentReply;
 
 /// Settles what was admitted by what is delivered. Without a unit of the day only a 304 is delivered.
 pub(super) fn settle(
-    admitted: Admitted<'_>,
-    delivery: Result<Delivery, Refusal>,
-) -> Result<Delivery, Refusal> {
+    admitted: Admission<'_>,
+    delivery: Result<DocumentReply, Refusal>,
+) -> Result<DocumentReply, Refusal> {
     match (admitted, delivery) {
-        (Admitted::ToFetch(hold), Ok(delivery)) => {
+        (Admission::ToFetch(hold), Ok(delivery)) => {
             if !delivery.not_modified {
                 hold.keep();
             }
             Ok(delivery)
         }
-        (Admitted::ToFetch(hold), Err(refusal)) => {
+        (Admission::ToFetch(hold), Err(refusal)) => {
             if refusal.returns_the_token() {
                 hold.give_token_back();
             }
             Err(refusal)
         }
-        (Admitted::ToLook(_), Ok(delivery)) if delivery.not_modified => Ok(delivery),
-        (Admitted::ToLook(token), _) => {
+        (Admission::ToLook(_), Ok(delivery)) if delivery.not_modified => Ok(delivery),
+        (Admission::ToLook(token), _) => {
             token.give_back();
-            Err(Refusal::Limited(Rule::Day))
+            Err(Refusal::Limited(LimitRule::Day))
         }
     }
 }

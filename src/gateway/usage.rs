@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::Account;
 use crate::clock::{Now, Wall};
-use crate::instruments::Outcome;
+use crate::instruments::CacheOutcome;
 use crate::keys::ApplicationId;
-use crate::limits::{Rule, Standing};
-use crate::telemetry::heaviest::{Heaviest, Place};
+use crate::limits::{LimitRule, LimitStatus};
+use crate::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
 use super::guard::network;
-use super::refusal::Fault;
+use super::refusal::Responsibility;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;
 
 /// Who asks how much.
-pub struct Usage {
+pub struct UsageTracker {
     since: Wall,
     /// Who takes another's place is held on to from its second request on: where nearly all come once, none of them has
     /// another one's account dropped, whose memory is cold.
-    applications: Heaviest<ApplicationId, Uses<Option<Arc<Account>>>>,
-    strangers: Heaviest<IpAddr, Uses<()>>,
+    applications: SpaceSaving<ApplicationId, CallerUse<Option<Arc<Account>>>>,
+    strangers: SpaceSaving<IpAddr, CallerUse<()>>,
 }
 
 /// How a request ended, for whoever looks at who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum RequestEnding {
     /// Data came.
-    Delivered(Outcome),
+    Delivered(CacheOutcome),
     /// What the caller has is current.
     Unchanged,
     /// An answer without data (`/me`), or a client that left before there was one.
@@ -50,7 +50,7 @@ pub(super) enum Ending {
 
 /// Requests, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct RequestCounts {
     /// All of them.
     pub requests: u64,
     /// Data came.
@@ -77,9 +77,9 @@ pub struct ApplicationUse {
     /// Its tier's name.
     pub tier: String,
     /// What is left of its minute, its day and its guard.
-    pub standings: [Standing; 3],
+    pub standings: [LimitStatus; 3],
     /// Its requests, if it has so many that they are counted.
-    pub counted: Option<Counted>,
+    pub counted: Option<CountedRequests>,
 }
 
 /// What a stranger had refused.
@@ -88,41 +88,41 @@ pub struct StrangerUse {
     /// The address, or the network that counts as one.
     pub network: IpAddr,
     /// The refused requests.
-    pub counted: Counted,
+    pub counted: CountedRequests,
 }
 
 /// Requests that were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct CountedRequests {
     /// Those of the day, from the start of the process on.
-    pub today: Tally,
+    pub today: RequestCounts,
     /// Those of the last whole minute.
-    pub last_minute: Tally,
+    pub last_minute: RequestCounts,
     /// So many more of the day there may have been before it was noticed.
     pub missed: u64,
 }
 
 /// What is remembered of one who asks.
 #[derive(Clone)]
-struct Uses<W> {
+struct CallerUse<W> {
     whose: W,
-    today: Tally,
+    today: RequestCounts,
     minute: u64,
-    this_minute: Tally,
-    last_minute: Tally,
+    this_minute: RequestCounts,
+    last_minute: RequestCounts,
 }
 
-impl Ending {
+impl RequestEnding {
     /// How a request ended: refused by a rule or by somebody's fault, or answered with a document or without.
     pub(super) fn of(
-        refused: Option<(Fault, Option<Rule>)>,
-        outcome: Option<Outcome>,
+        refused: Option<(Responsibility, Option<LimitRule>)>,
+        outcome: Option<CacheOutcome>,
         status: Option<StatusCode>,
     ) -> Self {
         match (refused, outcome) {
             (Some((_, Some(_))), _) => Self::Limited,
-            (Some((Fault::Caller, None)), _) => Self::Mistaken,
-            (Some((Fault::Us | Fault::Upstream, None)), _) => Self::Failed,
+            (Some((Responsibility::Caller, None)), _) => Self::Mistaken,
+            (Some((Responsibility::Us | Responsibility::Upstream, None)), _) => Self::Failed,
             (None, Some(outcome)) if status == Some(StatusCode::OK) => Self::Delivered(outcome),
             (None, Some(_)) if status.is_some() => Self::Unchanged,
             (None, _) => Self::Other,
@@ -130,56 +130,61 @@ impl Ending {
     }
 }
 
-impl Tally {
-    fn add(&mut self, ending: Ending) {
+impl RequestCounts {
+    fn add(&mut self, ending: RequestEnding) {
         self.requests += 1;
         match ending {
-            Ending::Delivered(outcome) => {
+            RequestEnding::Delivered(outcome) => {
                 self.delivered += 1;
-                let waited = matches!(outcome, Outcome::Miss | Outcome::Shared | Outcome::Refreshed);
+                let waited =
+                    matches!(outcome, CacheOutcome::Miss | CacheOutcome::Shared | CacheOutcome::Refreshed);
                 self.waited += u64::from(waited);
             }
-            Ending::Unchanged => self.unchanged += 1,
-            Ending::Other => {}
-            Ending::Limited => self.limited += 1,
-            Ending::Mistaken => self.mistaken += 1,
-            Ending::Failed => self.failed += 1,
+            RequestEnding::Unchanged => self.unchanged += 1,
+            RequestEnding::Other => {}
+            RequestEnding::Limited => self.limited += 1,
+            RequestEnding::Mistaken => self.mistaken += 1,
+            RequestEnding::Failed => self.failed += 1,
         }
     }
 }
 
-impl<W> Uses<W> {
+impl<W> CallerUse<W> {
     fn new(whose: W) -> Self {
         let (today, this_minute, last_minute) = Default::default();
         Self { whose, today, minute: 0, this_minute, last_minute }
     }
 
-    fn add(&mut self, ending: Ending, minute: u64) {
+    fn add(&mut self, ending: RequestEnding, minute: u64) {
         if minute > self.minute {
             self.last_minute = self.whole_minute_before(minute);
-            (self.minute, self.this_minute) = (minute, Tally::default());
+            (self.minute, self.this_minute) = (minute, RequestCounts::default());
         }
         self.today.add(ending);
         self.this_minute.add(ending);
     }
 
-    fn whole_minute_before(&self, minute: u64) -> Tally {
+    fn whole_minute_before(&self, minute: u64) -> RequestCounts {
         match minute.checked_sub(self.minute) {
             Some(0) => self.last_minute,
             Some(1) => self.this_minute,
-            Some(_) | None => Tally::default(),
+            Some(_) | None => RequestCounts::default(),
         }
     }
 
-    fn counted(&self, over: u64, now: Now) -> Counted {
-        Counted { today: self.today, last_minute: self.whole_minute_before(minute(now)), missed: over }
+    fn counted(&self, over: u64, now: Now) -> CountedRequests {
+        CountedRequests {
+            today: self.today,
+            last_minute: self.whole_minute_before(minute(now)),
+            missed: over,
+        }
     }
 }
 
-impl Usage {
+impl UsageTracker {
     /// Nobody has asked yet.
     pub fn new(now: Now) -> Self {
-        Self { since: now.wall, applications: Heaviest::new(), strangers: Heaviest::new() }
+        Self { since: now.wall, applications: SpaceSaving::new(), strangers: SpaceSaving::new() }
     }
 
     /// From when on it is counted: the start of the process, or the beginning of the day.
@@ -188,9 +193,9 @@ impl Usage {
     }
 
     /// An application's request is over.
-    pub(super) fn count(&self, account: &Arc<Account>, ending: Ending, now: Now) {
+    pub(super) fn count(&self, account: &Arc<Account>, ending: RequestEnding, now: Now) {
         let whose = || Arc::clone(account);
-        let new = |inherited| Uses::new((inherited == 0).then(whose));
+        let new = |inherited| CallerUse::new((inherited == 0).then(whose));
         self.applications.count(era(now), account.id, new, |uses| {
             if uses.today.requests > 0 {
                 uses.whose.get_or_insert_with(whose);
@@ -200,15 +205,15 @@ impl Usage {
     }
 
     /// A stranger's request was refused.
-    pub(super) fn count_stranger(&self, address: IpAddr, ending: Ending, now: Now) {
-        let new = |_| Uses::new(());
+    pub(super) fn count_stranger(&self, address: IpAddr, ending: RequestEnding, now: Now) {
+        let new = |_| CallerUse::new(());
         self.strangers.count(era(now), network(address), new, |uses| uses.add(ending, minute(now)));
     }
 
     /// Those with the most requests of the day, at most so many.
     pub fn applications(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
         let listed = self.applications.list(era(now)).into_iter();
-        let known = listed.filter_map(|Place { over, tally, .. }| {
+        let known = listed.filter_map(|SketchEntry { over, tally, .. }| {
             let counted = Some(tally.counted(over, now));
             Some(ApplicationUse { counted, ..ApplicationUse::of(tally.whose.as_ref()?, now) })
         });
@@ -219,7 +224,7 @@ impl Usage {
     pub fn strangers(&self, most: usize, now: Now) -> Vec<StrangerUse> {
         let listed = self.strangers.list(era(now)).into_iter().take(most);
         listed
-            .map(|Place { who, over, tally, .. }| StrangerUse {
+            .map(|SketchEntry { who, over, tally, .. }| StrangerUse {
                 network: who,
                 counted: tally.counted(over, now),
             })
@@ -241,7 +246,7 @@ impl ApplicationUse {
             id: account.id,
             name: account.name(),
             tier: terms.tier_name.clone(),
-            standings: account.standings(Rule::Guard, &terms.limits, now),
+            standings: account.standings(LimitRule::Guard, &terms.limits, now),
             counted: None,
         }
     }
@@ -284,17 +289,17 @@ mod tests {
     fn an_application_that_takes_another_s_place_is_held_on_to_from_its_second_request_and_both_are_counted()
     {
         let (terms, now) = (TermsByTier::new(&standard_tiers(), 60), Now::default());
-        let usage = Usage::new(now);
+        let usage = UsageTracker::new(now);
         let all: Vec<_> = (0..5_000).map(|number| account(number, &terms)).collect();
         for account in &all {
-            usage.count(account, Ending::Other, now);
+            usage.count(account, RequestEnding::Other, now);
         }
         let is_held = |account: &Arc<Account>| Arc::strong_count(account) > 1;
         let held = all.iter().filter(|account| is_held(account)).count();
         assert_eq!(usage.applications(usize::MAX, now).len(), held);
         let last = all.last().unwrap();
         assert!(held < 1_100 && !is_held(last), "{held}");
-        usage.count(last, Ending::Other, now);
+        usage.count(last, RequestEnding::Other, now);
         assert!(is_held(last));
         assert_eq!(usage.of(last, now).counted.map(|counted| counted.today.requests), Some(2));
         assert!(usage.applications(usize::MAX, now).iter().any(|one| one.id == last.id));

@@ -2,8 +2,8 @@
 //!
 //! Not for: requests (`observe`), nor for where a document came from (`outcome`).
 
-use crate::telemetry::metrics::Label;
-use crate::upstream::Failure;
+use crate::telemetry::metrics::MetricLabel;
+use crate::upstream::UpstreamFailure;
 
 /// How a call of the backend ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum FetchEnd {
 
 /// What became of units of a day's quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Units {
+pub(crate) enum UnitUse {
     Leased,
     Delivered,
     Returned,
@@ -38,7 +38,7 @@ pub(crate) enum StoreWork {
 
 /// What is decided about a request that finds no unit while the ledger is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhileAway {
+pub(crate) enum UnreachableDecision {
     Grace,
     Refused,
 }
@@ -54,19 +54,19 @@ impl FetchEnd {
     }
 
     /// A failure's word.
-    pub(crate) fn of(failure: &Failure) -> Self {
+    pub(crate) fn of(failure: &UpstreamFailure) -> Self {
         match failure {
-            Failure::Unreachable(_) => Self::Unreachable,
-            Failure::Refused { .. } => Self::Refused,
-            Failure::Late(_) => Self::Late,
-            Failure::Invalid(_) => Self::Invalid,
-            Failure::Resting(_) => Self::Resting,
-            Failure::Crowded => Self::Crowded,
+            UpstreamFailure::Unreachable(_) => Self::Unreachable,
+            UpstreamFailure::Refused { .. } => Self::Refused,
+            UpstreamFailure::Late(_) => Self::Late,
+            UpstreamFailure::Invalid(_) => Self::Invalid,
+            UpstreamFailure::Resting(_) => Self::Resting,
+            UpstreamFailure::Crowded => Self::Crowded,
         }
     }
 }
 
-impl Units {
+impl UnitUse {
     /// The words, in the order of the variants.
     pub(super) const WORDS: [&str; 4] = ["leased", "delivered", "returned", "lost"];
 }
@@ -76,33 +76,33 @@ impl StoreWork {
     pub(super) const WORDS: [&str; 4] = ["lease", "give_back", "change", "uses"];
 }
 
-impl WhileAway {
+impl UnreachableDecision {
     /// The words, in the order of the variants.
     pub(super) const WORDS: [&str; 2] = ["grace", "refused"];
 }
 
-impl Label for FetchEnd {
+impl MetricLabel for FetchEnd {
     const NAME: &'static str = "fetched";
     fn index(self) -> usize {
         self as usize
     }
 }
 
-impl Label for StoreWork {
+impl MetricLabel for StoreWork {
     const NAME: &'static str = "work";
     fn index(self) -> usize {
         self as usize
     }
 }
 
-impl Label for WhileAway {
+impl MetricLabel for UnreachableDecision {
     const NAME: &'static str = "decided";
     fn index(self) -> usize {
         self as usize
     }
 }
 
-impl Label for Units {
+impl MetricLabel for UnitUse {
     const NAME: &'static str = "use";
     fn index(self) -> usize {
         self as usize

@@ -6,37 +6,37 @@ use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram};
 
 use crate::keys::TierIndex;
-use crate::limits::Rule;
-use crate::routes::codes::{CODES, Code};
-use crate::telemetry::metrics::{Family, Level, Registry, Table};
-use crate::upstream::{Condition, Health};
+use crate::limits::LimitRule;
+use crate::routes::codes::{CODES, ErrorCode};
+use crate::telemetry::metrics::{CounterMatrix, MetricFamily, MetricsRegistry, UpDownCounter};
+use crate::upstream::{BreakerState, ProtectionStatus};
 
-use super::background::{FetchEnd, StoreWork, Units, WhileAway};
-use super::labels::{Class, Room, Subject, TierLabel};
-use super::outcome::Outcome;
+use super::background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
+use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
+use super::outcome::CacheOutcome;
 
 /// The handles of everything that requests and their background tasks count.
 pub struct Instruments {
-    requests: Table<Subject, Class>,
-    durations: Family<Histogram, Subject>,
-    tier_requests: Table<TierLabel, Class>,
-    refusals: Family<Counter, Code>,
-    limited: Table<Rule, TierLabel>,
+    requests: CounterMatrix<RequestSubject, StatusClass>,
+    durations: MetricFamily<Histogram, RequestSubject>,
+    tier_requests: CounterMatrix<TierLabel, StatusClass>,
+    refusals: MetricFamily<Counter, ErrorCode>,
+    limited: CounterMatrix<LimitRule, TierLabel>,
     left: Counter,
     panics: Counter,
-    in_progress: Level,
-    places: Family<Gauge, Room>,
-    places_limit: Family<Gauge, Room>,
-    queued: Family<Counter, Room>,
-    overloaded: Family<Counter, Room>,
-    served: Family<Counter, Outcome>,
+    in_progress: UpDownCounter,
+    places: MetricFamily<Gauge, PoolLabel>,
+    places_limit: MetricFamily<Gauge, PoolLabel>,
+    queued: MetricFamily<Counter, PoolLabel>,
+    overloaded: MetricFamily<Counter, PoolLabel>,
+    served: MetricFamily<Counter, CacheOutcome>,
     ages: Histogram,
     not_modified: Counter,
     documents: Gauge,
     bytes: Gauge,
     flights: Gauge,
     passengers: Histogram,
-    upstream_calls: Family<Counter, FetchEnd>,
+    upstream_calls: MetricFamily<Counter, FetchEnd>,
     upstream_durations: Histogram,
     upstream_retries: Counter,
     upstream_waiting: Gauge,
@@ -46,13 +46,13 @@ pub struct Instruments {
     next_refresh: Gauge,
     shelf_bytes: Gauge,
     shelf_failures: Counter,
-    units: Family<Counter, Units>,
-    store_durations: Family<Histogram, StoreWork>,
-    store_failures: Family<Counter, StoreWork>,
+    units: MetricFamily<Counter, UnitUse>,
+    store_durations: MetricFamily<Histogram, StoreWork>,
+    store_failures: MetricFamily<Counter, StoreWork>,
     store_damaged: Gauge,
     store_misplaced: Gauge,
     ledger_away: Gauge,
-    while_away: Family<Counter, WhileAway>,
+    while_away: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
     skipped: Gauge,
     keys: Gauge,
@@ -60,9 +60,9 @@ pub struct Instruments {
 
 /// What is to be seen of a request that was answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RequestObservation {
     /// What it was about.
-    pub(crate) subject: Subject,
+    pub(crate) subject: RequestSubject,
     /// Whose it was.
     pub(crate) tier: Option<TierIndex>,
     /// How it was answered.
@@ -70,27 +70,27 @@ pub(crate) struct Seen {
     /// How long that took.
     pub(crate) took: Duration,
     /// Where its document came from.
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<CacheOutcome>,
     /// How long ago the backend confirmed that.
     pub(crate) age: Option<Duration>,
     /// Why it was refused, and by which rule.
-    pub(crate) refused: Option<(Code, Option<Rule>)>,
+    pub(crate) refused: Option<(ErrorCode, Option<LimitRule>)>,
 }
 
 impl Instruments {
     /// Makes all handles. `tiers` are the configured tiers' names, in their order.
-    pub fn new(registry: &Registry, tiers: &[String]) -> Self {
-        let subjects = Subject::words();
+    pub fn new(registry: &MetricsRegistry, tiers: &[String]) -> Self {
+        let subjects = RequestSubject::words();
         let classes = ["2xx", "3xx", "4xx", "5xx"].map(String::from);
         let codes: Vec<String> = CODES.iter().map(|row| row.word.to_owned()).collect();
         let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
-        let outcomes = Outcome::ALL.map(|outcome| outcome.word().to_owned());
-        let rules = Rule::ALL.map(|rule| rule.name().to_owned());
-        let rooms = Room::ALL.map(|room| room.word().to_owned());
+        let outcomes = CacheOutcome::ALL.map(|outcome| outcome.word().to_owned());
+        let rules = LimitRule::ALL.map(|rule| rule.name().to_owned());
+        let rooms = PoolLabel::ALL.map(|room| room.word().to_owned());
         let ends = FetchEnd::WORDS.map(String::from);
         let works = StoreWork::WORDS.map(String::from);
-        let decided = WhileAway::WORDS.map(String::from);
-        let uses = Units::WORDS.map(String::from);
+        let decided = UnreachableDecision::WORDS.map(String::from);
+        let uses = UnitUse::WORDS.map(String::from);
         Self {
             requests: registry.table("scoregate_requests_total", &subjects, &classes),
             durations: registry.histograms("scoregate_request_duration_seconds", &subjects),
@@ -140,13 +140,13 @@ impl Instruments {
     }
 
     /// A request is over: answered, or abandoned by its client if there is nothing to be seen of it.
-    pub(crate) fn record(&self, seen: Option<&Seen>) {
+    pub(crate) fn record(&self, seen: Option<&RequestObservation>) {
         self.in_progress.down();
         let Some(seen) = seen else {
             self.left.increment(1);
             return;
         };
-        let (class, tier) = (Class::of(seen.status), TierLabel(seen.tier));
+        let (class, tier) = (StatusClass::of(seen.status), TierLabel(seen.tier));
         self.requests.count(seen.subject, class);
         self.tier_requests.count(tier, class);
         if let Some(duration) = self.durations.of(seen.subject) {
@@ -162,7 +162,7 @@ impl Instruments {
         if let Some(outcome) = seen.outcome {
             self.served.count(outcome);
             if seen.status == StatusCode::OK {
-                self.units.count(Units::Delivered);
+                self.units.count(UnitUse::Delivered);
             } else {
                 self.not_modified.increment(1);
             }
@@ -173,26 +173,26 @@ impl Instruments {
     }
 
     /// So many places of a room are taken.
-    pub(crate) fn places(&self, room: Room, taken: usize) {
+    pub(crate) fn places(&self, room: PoolLabel, taken: usize) {
         if let Some(gauge) = self.places.of(room) {
             gauge.set(f64::from(u32::try_from(taken).unwrap_or(u32::MAX)));
         }
     }
 
     /// How many requests can run in a room at once.
-    pub(crate) fn places_limit(&self, room: Room, most: usize) {
+    pub(crate) fn places_limit(&self, room: PoolLabel, most: usize) {
         if let Some(gauge) = self.places_limit.of(room) {
             gauge.set(f64::from(u32::try_from(most).unwrap_or(u32::MAX)));
         }
     }
 
     /// A request found no free place, and queues for one.
-    pub(crate) fn queued(&self, room: Room) {
+    pub(crate) fn queued(&self, room: PoolLabel) {
         self.queued.count(room);
     }
 
     /// A request found no place, or none in time.
-    pub(crate) fn overloaded(&self, room: Room) {
+    pub(crate) fn overloaded(&self, room: PoolLabel) {
         self.overloaded.count(room);
     }
 
@@ -212,13 +212,13 @@ impl Instruments {
 
     /// How it stands with the backend.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
-    pub(crate) fn upstream(&self, condition: Condition) {
+    pub(crate) fn upstream(&self, condition: ProtectionStatus) {
         self.upstream_retries.absolute(condition.asked_again);
         self.upstream_waiting.set(condition.waiting as f64);
         self.upstream_health.set(match condition.health {
-            Health::Working => 0.0,
-            Health::OnTrial => 1.0,
-            Health::Resting => 2.0,
+            BreakerState::Working => 0.0,
+            BreakerState::OnTrial => 1.0,
+            BreakerState::Resting => 2.0,
         });
     }
 
@@ -253,7 +253,7 @@ impl Instruments {
     }
 
     /// Units of a day's quota changed hands.
-    pub(crate) fn units(&self, what: Units, count: u32) {
+    pub(crate) fn units(&self, what: UnitUse, count: u32) {
         self.units.add(what, u64::from(count));
     }
 
@@ -277,7 +277,7 @@ impl Instruments {
     }
 
     /// A request found no unit while the ledger was away.
-    pub(crate) fn while_away(&self, decided: WhileAway) {
+    pub(crate) fn while_away(&self, decided: UnreachableDecision) {
         self.while_away.count(decided);
     }
 
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn all_instruments_are_declared() {
         let tiers = ["free", "pro", "developer", "teams", "enterprise"].map(String::from);
-        let instruments = Instruments::new(&Registry::default(), &tiers);
-        instruments.units(Units::Leased, 3);
+        let instruments = Instruments::new(&MetricsRegistry::default(), &tiers);
+        instruments.units(UnitUse::Leased, 3);
     }
 }

@@ -5,14 +5,14 @@
 use http::StatusCode;
 
 use crate::keys::TierIndex;
-use crate::limits::Rule;
-use crate::routes::codes::{CODES, Code};
+use crate::limits::LimitRule;
+use crate::routes::codes::{CODES, ErrorCode};
 use crate::routes::{ENDPOINTS, Route};
-use crate::telemetry::metrics::Label;
+use crate::telemetry::metrics::MetricLabel;
 
 /// What a request was about, as metrics tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum RequestSubject {
     /// An endpoint of the API.
     Endpoint(Route),
     /// A page that needs no key.
@@ -25,7 +25,7 @@ pub(crate) enum Subject {
 
 /// The class of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum StatusClass {
     /// 2xx.
     Success,
     /// 3xx.
@@ -42,12 +42,12 @@ pub(super) struct TierLabel(pub(super) Option<TierIndex>);
 
 /// Which room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum PoolLabel {
     AtHand,
     Waiting,
 }
 
-impl Class {
+impl StatusClass {
     /// The class that a status is of.
     pub(crate) fn of(status: StatusCode) -> Self {
         match status.as_u16() {
@@ -59,7 +59,7 @@ impl Class {
     }
 }
 
-impl Subject {
+impl RequestSubject {
     /// All words, in the order of their places.
     pub(super) fn words() -> Vec<String> {
         let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
@@ -78,7 +78,7 @@ impl Subject {
     }
 }
 
-impl Label for Subject {
+impl MetricLabel for RequestSubject {
     const NAME: &'static str = "endpoint";
     fn index(self) -> usize {
         match self {
@@ -94,14 +94,14 @@ fn route_index(route: Route) -> usize {
     route as usize
 }
 
-impl Label for Class {
+impl MetricLabel for StatusClass {
     const NAME: &'static str = "class";
     fn index(self) -> usize {
         self as usize
     }
 }
 
-impl Label for TierLabel {
+impl MetricLabel for TierLabel {
     const NAME: &'static str = "tier";
     fn index(self) -> usize {
         // `none` stands first; `TierIndex` is a place among the configured ones.
@@ -109,21 +109,21 @@ impl Label for TierLabel {
     }
 }
 
-impl Label for Code {
+impl MetricLabel for ErrorCode {
     const NAME: &'static str = "code";
     fn index(self) -> usize {
         CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
     }
 }
 
-impl Label for Rule {
+impl MetricLabel for LimitRule {
     const NAME: &'static str = "rule";
     fn index(self) -> usize {
         self as usize
     }
 }
 
-impl Room {
+impl PoolLabel {
     /// Both, in the order of the variants.
     pub(super) const ALL: [Self; 2] = [Self::AtHand, Self::Waiting];
 
@@ -136,7 +136,7 @@ impl Room {
     }
 }
 
-impl Label for Room {
+impl MetricLabel for PoolLabel {
     const NAME: &'static str = "room";
     fn index(self) -> usize {
         self as usize

@@ -7,8 +7,8 @@ mod handles;
 mod labels;
 mod outcome;
 
-pub(crate) use background::{FetchEnd, StoreWork, Units, WhileAway};
+pub(crate) use background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
 pub use handles::Instruments;
-pub(crate) use handles::Seen;
-pub(crate) use labels::{Room, Subject};
-pub use outcome::Outcome;
+pub(crate) use handles::RequestObservation;
+pub(crate) use labels::{PoolLabel, RequestSubject};
+pub use outcome::CacheOutcome;

@@ -1,10 +1,10 @@
 //! Where a document came from, in one small vocabulary. Not for: why there is none (`refusal`).
 
-use crate::telemetry::metrics::Label;
+use crate::telemetry::metrics::MetricLabel;
 
 /// Where a document came from. The same word is in `Cache-Status`, the metrics and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum CacheOutcome {
     /// It was stored and fresh.
     Hit,
     /// It was fetched for this request.
@@ -19,7 +19,7 @@ pub enum Outcome {
     StaleOnError,
 }
 
-impl Outcome {
+impl CacheOutcome {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Hit, Self::Miss, Self::Shared, Self::Stale, Self::Refreshed, Self::StaleOnError];
@@ -37,7 +37,7 @@ impl Outcome {
     }
 }
 
-impl Label for Outcome {
+impl MetricLabel for CacheOutcome {
     const NAME: &'static str = "outcome";
     fn index(self) -> usize {
         self as usize

@@ -12,13 +12,13 @@ const MINUTE: u64 = 60_000_000_000;
 
 /// A token bucket. The default one is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket {
+pub struct TokenBucket {
     full_at: Mono,
 }
 
 /// What is in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct BucketLevel {
     /// Whole tokens.
     pub tokens: u32,
     /// How long until it is full.
@@ -32,8 +32,8 @@ fn interval(capacity: u32) -> u64 {
     MINUTE.div_ceil(u64::from(capacity.max(1)))
 }
 
-impl Bucket {
-    /// A bucket from its one number, as [`Bucket::to_nanos`] gave it.
+impl TokenBucket {
+    /// A bucket from its one number, as [`TokenBucket::to_nanos`] gave it.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self { full_at: Mono::from_nanos(nanos) }
     }
@@ -57,13 +57,17 @@ impl Bucket {
     }
 
     /// What is in it.
-    pub fn level(self, capacity: u32, now: Mono) -> Level {
+    pub fn level(self, capacity: u32, now: Mono) -> BucketLevel {
         let step = interval(capacity);
         let missing = self.missing(now);
         let room = (step * u64::from(capacity)).saturating_sub(missing);
         let tokens = u32::try_from(room / step).unwrap_or(u32::MAX);
         let token_in = if tokens > 0 { 0 } else { step - room };
-        Level { tokens, full_in: Duration::from_nanos(missing), token_in: Duration::from_nanos(token_in) }
+        BucketLevel {
+            tokens,
+            full_in: Duration::from_nanos(missing),
+            token_in: Duration::from_nanos(token_in),
+        }
     }
 
     /// The same use under another capacity: as many tokens are missing as before, as far as the new one has room.
@@ -97,7 +101,7 @@ mod tests {
 
     #[test]
     fn up_to_the_capacity_at_once_and_then_one_each_interval() {
-        let mut bucket = Bucket::default();
+        let mut bucket = TokenBucket::default();
         for _ in 0..60 {
             bucket = bucket.take(60, at(5_000)).unwrap();
         }
@@ -111,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_larger_tier_keeps_what_was_used() {
-        let mut bucket = Bucket::default();
+        let mut bucket = TokenBucket::default();
         for _ in 0..40 {
             bucket = bucket.take(60, at(0)).unwrap();
         }
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_token_given_back_can_be_taken_again() {
-        let spent = Bucket::default().take(1, at(7)).unwrap();
+        let spent = TokenBucket::default().take(1, at(7)).unwrap();
         assert_eq!(spent.take(1, at(8)), None);
         assert!(spent.give_back(1).take(1, at(8)).is_some());
     }
@@ -131,7 +135,7 @@ mod tests {
         fn no_window_grants_more_than_the_burst_and_the_refill(
             capacity in 1u32..1_200, gaps in prop::collection::vec(0u64..2_000, 1..400),
         ) {
-            let (mut bucket, mut now, mut granted) = (Bucket::default(), 0, Vec::new());
+            let (mut bucket, mut now, mut granted) = (TokenBucket::default(), 0, Vec::new());
             for gap in gaps {
                 now += gap;
                 if let Some(taken) = bucket.take(capacity, at(now)) {
@@ -149,7 +153,7 @@ mod tests {
 
         #[test]
         fn a_bucket_of_any_capacity_grants_exactly_its_capacity_at_once(capacity in 1u32..5_000) {
-            let mut bucket = Bucket::default();
+            let mut bucket = TokenBucket::default();
             for left in (0..capacity).rev() {
                 bucket = bucket.take(capacity, at(3)).unwrap();
                 prop_assert_eq!(bucket.level(capacity, at(3)).tokens, left);

@@ -2,24 +2,24 @@
 
 use crate::clock::{Day, Now};
 
-use super::bucket::Bucket;
+use super::bucket::TokenBucket;
 use super::lease::DayBalance;
-use super::rule::{Limits, Rule, Standing};
+use super::rule::{LimitRule, LimitStatus, Limits};
 
 /// All balances of one application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Balance {
-    minute: Bucket,
+pub struct AccountBalance {
+    minute: TokenBucket,
     /// The capacity under which `minute` was last used: another one re-bases it.
     minute_capacity: u32,
-    guard: Bucket,
+    guard: TokenBucket,
     /// The day's units.
     pub day: DayBalance,
 }
 
 /// What admission says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AdmissionVerdict {
     /// A token is taken and a unit of `day` is held.
     Admitted {
         /// The day the unit belongs to.
@@ -30,7 +30,7 @@ pub enum Verdict {
     /// A token is taken, and no unit is left: the request may look at the stored document and at nothing else.
     MayLook,
     /// Nothing is taken: this rule is used up.
-    Refused(Rule),
+    Refused(LimitRule),
     /// Nothing is taken: units must be leased from the ledger first.
     LeaseFirst,
     /// A token is taken and a unit of `day` is held that the ledger is owed, since it cannot be reached.
@@ -44,20 +44,20 @@ pub enum Verdict {
 
 /// Whether more units can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ledger {
+pub enum LeaseAvailability {
     /// As far as is known.
     Near,
     /// It cannot be reached or written.
     Away,
 }
 
-impl Balance {
+impl AccountBalance {
     /// The balance of an application of which this process knows nothing but what the ledger granted of `day`.
     pub fn opened(limits: &Limits, day: Day, granted: u64) -> Self {
         Self {
-            minute: Bucket::default(),
+            minute: TokenBucket::default(),
             minute_capacity: limits.minute,
-            guard: Bucket::default(),
+            guard: TokenBucket::default(),
             day: DayBalance::opened(day, granted),
         }
     }
@@ -73,32 +73,38 @@ impl Balance {
     }
 
     /// Decides on a request. With `conditional` (it sent `If-None-Match`) a spent day still lets it look.
-    pub fn admit(self, limits: &Limits, now: Now, conditional: bool, ledger: Ledger) -> (Self, Verdict) {
+    pub fn admit(
+        self,
+        limits: &Limits,
+        now: Now,
+        conditional: bool,
+        ledger: LeaseAvailability,
+    ) -> (Self, AdmissionVerdict) {
         let before = self.current(limits, now);
         let day_is_spent = before.day.remaining(limits.day) == 0;
         // Where nothing is taken, only the day moves on: a minute that was re-based and not used would forget, under a
         // small tier, what was used under a large one.
         let untouched = Self { day: before.day, ..self };
         let Some(minute) = before.minute.take(limits.minute, now.mono) else {
-            let rule = if day_is_spent { Rule::Day } else { Rule::Minute };
-            return (untouched, Verdict::Refused(rule));
+            let rule = if day_is_spent { LimitRule::Day } else { LimitRule::Minute };
+            return (untouched, AdmissionVerdict::Refused(rule));
         };
         if day_is_spent {
             return if conditional {
-                (Self { minute, ..before }, Verdict::MayLook)
+                (Self { minute, ..before }, AdmissionVerdict::MayLook)
             } else {
-                (untouched, Verdict::Refused(Rule::Day))
+                (untouched, AdmissionVerdict::Refused(LimitRule::Day))
             };
         }
         if let Some(day) = before.day.hold(limits.day) {
             let runs_low = day.runs_low(limits.day);
-            return (Self { minute, day, ..before }, Verdict::Admitted { day: day.day(), runs_low });
+            return (Self { minute, day, ..before }, AdmissionVerdict::Admitted { day: day.day(), runs_low });
         }
         match ledger {
-            Ledger::Near => (untouched, Verdict::LeaseFirst),
-            Ledger::Away => match before.day.hold_on_grace(limits.day) {
-                Some(day) => (Self { minute, day, ..before }, Verdict::OnGrace { day: day.day() }),
-                None => (untouched, Verdict::NoUnits),
+            LeaseAvailability::Near => (untouched, AdmissionVerdict::LeaseFirst),
+            LeaseAvailability::Away => match before.day.hold_on_grace(limits.day) {
+                Some(day) => (Self { minute, day, ..before }, AdmissionVerdict::OnGrace { day: day.day() }),
+                None => (untouched, AdmissionVerdict::NoUnits),
             },
         }
     }
@@ -114,16 +120,23 @@ impl Balance {
     }
 
     /// What is left under a rule.
-    pub fn standing(self, rule: Rule, limits: &Limits, now: Now) -> Standing {
+    pub fn standing(self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         let current = self.current(limits, now);
         match rule {
-            Rule::Minute => bucket_standing(rule, current.minute, limits.minute, now),
-            Rule::Guard => bucket_standing(rule, current.guard, limits.guard, now),
-            Rule::Day => {
+            LimitRule::Minute => bucket_standing(rule, current.minute, limits.minute, now),
+            LimitRule::Guard => bucket_standing(rule, current.guard, limits.guard, now),
+            LimitRule::Day => {
                 let remaining = current.day.remaining(limits.day);
                 let reset = current.day.day().end();
                 let wait = if remaining == 0 { reset.since(now.wall) } else { std::time::Duration::ZERO };
-                Standing { rule, limit: limits.day, remaining, reset, whole_in: reset.since(now.wall), wait }
+                LimitStatus {
+                    rule,
+                    limit: limits.day,
+                    remaining,
+                    reset,
+                    whole_in: reset.since(now.wall),
+                    wait,
+                }
             }
         }
     }
@@ -137,16 +150,16 @@ impl Balance {
 }
 
 /// What is left in a bucket, told as of `now`.
-pub(super) fn bucket_standing(rule: Rule, bucket: Bucket, limit: u32, now: Now) -> Standing {
+pub(super) fn bucket_standing(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> LimitStatus {
     let level = bucket.level(limit, now.mono);
     // Whole seconds are told, so the instant is rounded up: never earlier than the truth.
     let reset = now.wall.plus(level.full_in).rounded_up();
-    Standing { rule, limit, remaining: level.tokens, reset, whole_in: level.full_in, wait: level.token_in }
+    LimitStatus { rule, limit, remaining: level.tokens, reset, whole_in: level.full_in, wait: level.token_in }
 }
 
-impl Standing {
+impl LimitStatus {
     /// What is left in a bucket that stands alone, such as the guard of an address.
-    pub fn of_bucket(rule: Rule, bucket: Bucket, limit: u32, now: Now) -> Self {
+    pub fn of_bucket(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> Self {
         bucket_standing(rule, bucket, limit, now)
     }
 
@@ -154,9 +167,9 @@ impl Standing {
     /// back or refilled since it was `decided`. After a midnight in between it may try again at once.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
         let soon = now.wall.plus(std::time::Duration::from_secs(1)).rounded_up();
-        let day_is_over = self.rule == Rule::Day && now.wall >= decided.wall.day().end();
+        let day_is_over = self.rule == LimitRule::Day && now.wall >= decided.wall.day().end();
         let reset = if day_is_over { soon } else { self.reset.max(soon) };
-        let wait = if self.rule == Rule::Day { reset.since(now.wall) } else { self.wait };
+        let wait = if self.rule == LimitRule::Day { reset.since(now.wall) } else { self.wait };
         Self { remaining: 0, reset, whole_in: reset.since(now.wall), wait, ..self }
     }
 }
@@ -182,51 +195,68 @@ mod tests {
         Now { wall: now.wall.plus(by), mono: now.mono.plus(by) }
     }
 
-    fn opened(limits: &Limits, granted: u64) -> Balance {
-        Balance::opened(limits, noon().wall.day(), granted)
+    fn opened(limits: &Limits, granted: u64) -> AccountBalance {
+        AccountBalance::opened(limits, noon().wall.day(), granted)
     }
 
     #[test]
     fn admission_takes_a_token_and_holds_a_unit_or_takes_nothing() {
         let empty = opened(&FREE, 0);
-        let (same, verdict) = empty.admit(&FREE, noon(), false, Ledger::Near);
-        assert_eq!((same, verdict), (empty, Verdict::LeaseFirst));
+        let (same, verdict) = empty.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        assert_eq!((same, verdict), (empty, AdmissionVerdict::LeaseFirst));
 
-        let leased = Balance { day: empty.day.grant(noon().wall.day(), 1, 0, 1), ..empty };
-        let (held, verdict) = leased.admit(&FREE, noon(), false, Ledger::Near);
-        assert_eq!(verdict, Verdict::Admitted { day: noon().wall.day(), runs_low: false });
-        assert_eq!(held.standing(Rule::Minute, &FREE, noon()).remaining, 0);
-        assert_eq!(held.standing(Rule::Day, &FREE, noon()).remaining, 9);
-        assert_eq!(held.admit(&FREE, noon(), false, Ledger::Near).1, Verdict::Refused(Rule::Minute));
+        let leased = AccountBalance { day: empty.day.grant(noon().wall.day(), 1, 0, 1), ..empty };
+        let (held, verdict) = leased.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        assert_eq!(verdict, AdmissionVerdict::Admitted { day: noon().wall.day(), runs_low: false });
+        assert_eq!(held.standing(LimitRule::Minute, &FREE, noon()).remaining, 0);
+        assert_eq!(held.standing(LimitRule::Day, &FREE, noon()).remaining, 9);
+        assert_eq!(
+            held.admit(&FREE, noon(), false, LeaseAvailability::Near).1,
+            AdmissionVerdict::Refused(LimitRule::Minute)
+        );
     }
 
     #[test]
     fn if_both_rules_are_empty_the_day_is_named() {
         let spent = opened(&FREE, 10);
-        assert_eq!(spent.admit(&FREE, noon(), false, Ledger::Near).1, Verdict::Refused(Rule::Day));
-        let (looking, verdict) = spent.admit(&FREE, noon(), true, Ledger::Near);
-        assert_eq!(verdict, Verdict::MayLook);
-        assert_eq!(looking.admit(&FREE, noon(), true, Ledger::Near).1, Verdict::Refused(Rule::Day));
-        assert_eq!(looking.give_back_token().admit(&FREE, noon(), true, Ledger::Near).1, Verdict::MayLook);
+        assert_eq!(
+            spent.admit(&FREE, noon(), false, LeaseAvailability::Near).1,
+            AdmissionVerdict::Refused(LimitRule::Day)
+        );
+        let (looking, verdict) = spent.admit(&FREE, noon(), true, LeaseAvailability::Near);
+        assert_eq!(verdict, AdmissionVerdict::MayLook);
+        assert_eq!(
+            looking.admit(&FREE, noon(), true, LeaseAvailability::Near).1,
+            AdmissionVerdict::Refused(LimitRule::Day)
+        );
+        assert_eq!(
+            looking.give_back_token().admit(&FREE, noon(), true, LeaseAvailability::Near).1,
+            AdmissionVerdict::MayLook
+        );
     }
 
     #[test]
     fn a_new_day_opens_with_the_whole_quota_and_resets_once() {
         let spent = opened(&FREE, 10);
         let tomorrow = after(noon(), 12 * 3600);
-        assert_eq!(spent.standing(Rule::Day, &FREE, tomorrow).remaining, 10);
-        assert_eq!(spent.admit(&FREE, tomorrow, false, Ledger::Near).1, Verdict::LeaseFirst);
-        assert_eq!(spent.standing(Rule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
-        assert_eq!(spent.standing(Rule::Day, &FREE, noon()).wait, Duration::from_hours(12));
+        assert_eq!(spent.standing(LimitRule::Day, &FREE, tomorrow).remaining, 10);
+        assert_eq!(
+            spent.admit(&FREE, tomorrow, false, LeaseAvailability::Near).1,
+            AdmissionVerdict::LeaseFirst
+        );
+        assert_eq!(spent.standing(LimitRule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
+        assert_eq!(spent.standing(LimitRule::Day, &FREE, noon()).wait, Duration::from_hours(12));
     }
 
     #[test]
     fn a_change_of_tier_keeps_what_was_used() {
-        let used =
-            Balance { day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 0, 10), ..opened(&FREE, 0) };
-        let (used, _) = used.admit(&FREE, noon(), false, Ledger::Near);
-        assert_eq!(used.standing(Rule::Minute, &PRO, noon()).remaining, 59);
-        assert_eq!(used.standing(Rule::Day, &PRO, noon()).remaining, 9_999);
+        let used = AccountBalance {
+            day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 0, 10),
+            ..opened(&FREE, 0)
+        };
+        let (used, _) = used.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        assert_eq!(used.standing(LimitRule::Minute, &PRO, noon()).remaining, 59);
+        assert_eq!(used.standing(LimitRule::Day, &PRO, noon()).remaining, 9_999);
     }
 
     #[test]
@@ -234,21 +264,21 @@ mod tests {
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(noon().wall.day(), 100, 0, 100);
         for _ in 0..41 {
-            balance = balance.admit(&PRO, noon(), false, Ledger::Near).0;
+            balance = balance.admit(&PRO, noon(), false, LeaseAvailability::Near).0;
         }
-        let (detour, verdict) = balance.admit(&FREE, noon(), false, Ledger::Near);
-        assert_eq!(verdict, Verdict::Refused(Rule::Day));
-        assert_eq!(detour.standing(Rule::Minute, &PRO, noon()).remaining, 19);
+        let (detour, verdict) = balance.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        assert_eq!(verdict, AdmissionVerdict::Refused(LimitRule::Day));
+        assert_eq!(detour.standing(LimitRule::Minute, &PRO, noon()).remaining, 19);
     }
 
     #[test]
     fn a_refused_request_is_told_that_nothing_was_left_even_if_something_came_back_since() {
         let nearly_spent = opened(&FREE, 9);
-        let told = nearly_spent.standing(Rule::Day, &FREE, noon()).as_hit(noon(), noon());
+        let told = nearly_spent.standing(LimitRule::Day, &FREE, noon()).as_hit(noon(), noon());
         assert_eq!((told.remaining, told.wait), (0, Duration::from_hours(12)));
-        let full = opened(&PRO, 0).standing(Rule::Minute, &PRO, noon()).as_hit(noon(), noon());
+        let full = opened(&PRO, 0).standing(LimitRule::Minute, &PRO, noon()).as_hit(noon(), noon());
         let midnight = after(noon(), 12 * 3600);
-        let told = opened(&FREE, 10).standing(Rule::Day, &FREE, midnight).as_hit(noon(), midnight);
+        let told = opened(&FREE, 10).standing(LimitRule::Day, &FREE, midnight).as_hit(noon(), midnight);
         assert_eq!((told.remaining, told.wait), (0, Duration::from_secs(1)));
         assert!(full.remaining == 0 && full.reset > noon().wall);
     }
@@ -259,22 +289,28 @@ mod tests {
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(today, 1, 1, 1);
         let told = [(); 3].map(|()| {
-            let (next, verdict) = balance.admit(&PRO, noon(), false, Ledger::Away);
+            let (next, verdict) = balance.admit(&PRO, noon(), false, LeaseAvailability::Away);
             balance = next;
             verdict
         });
         let expected = [
-            Verdict::Admitted { day: today, runs_low: true },
-            Verdict::OnGrace { day: today },
-            Verdict::NoUnits,
+            AdmissionVerdict::Admitted { day: today, runs_low: true },
+            AdmissionVerdict::OnGrace { day: today },
+            AdmissionVerdict::NoUnits,
         ];
         assert_eq!(told, expected);
-        assert_eq!(balance.standing(Rule::Minute, &PRO, noon()).remaining, 58);
-        assert_eq!(balance.admit(&PRO, noon(), false, Ledger::Near).1, Verdict::LeaseFirst);
-        assert_eq!(opened(&FREE, 0).admit(&FREE, noon(), false, Ledger::Away).1, Verdict::NoUnits);
+        assert_eq!(balance.standing(LimitRule::Minute, &PRO, noon()).remaining, 58);
         assert_eq!(
-            opened(&FREE, 10).admit(&FREE, noon(), false, Ledger::Away).1,
-            Verdict::Refused(Rule::Day)
+            balance.admit(&PRO, noon(), false, LeaseAvailability::Near).1,
+            AdmissionVerdict::LeaseFirst
+        );
+        assert_eq!(
+            opened(&FREE, 0).admit(&FREE, noon(), false, LeaseAvailability::Away).1,
+            AdmissionVerdict::NoUnits
+        );
+        assert_eq!(
+            opened(&FREE, 10).admit(&FREE, noon(), false, LeaseAvailability::Away).1,
+            AdmissionVerdict::Refused(LimitRule::Day)
         );
     }
 
@@ -285,7 +321,7 @@ mod tests {
             balance = balance.take_guard(&PRO, noon()).unwrap();
         }
         assert_eq!(balance.take_guard(&PRO, noon()), None);
-        let standing = balance.standing(Rule::Guard, &PRO, noon());
+        let standing = balance.standing(LimitRule::Guard, &PRO, noon());
         assert_eq!((standing.remaining, standing.wait), (0, Duration::from_secs(1)));
         assert!(standing.reset > noon().wall);
         assert!(!balance.is_at_rest(noon()) && balance.is_at_rest(after(noon(), 60)));

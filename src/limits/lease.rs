@@ -123,8 +123,8 @@ impl DayBalance {
 
     /// Gives up what is leased and neither spent nor held, and the promise of grace as far as nothing is owed on it:
     /// what goes back to the ledger.
-    pub fn drain(self) -> (Self, Drained) {
-        let drained = Drained { units: self.idle(), grace: self.grace.saturating_sub(self.owed()) };
+    pub fn drain(self) -> (Self, DrainedUnits) {
+        let drained = DrainedUnits { units: self.idle(), grace: self.grace.saturating_sub(self.owed()) };
         let left = Self { leased: self.leased - drained.units, grace: self.grace - drained.grace, ..self };
         (left, drained)
     }
@@ -166,7 +166,7 @@ impl DayBalance {
 
 /// What a drain gives back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainedUnits {
     /// Units that were leased and not spent.
     pub units: u32,
     /// Units that were promised for bad times and not needed.
@@ -324,7 +324,7 @@ mod tests {
         let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 3, 17);
         let busy = balance.hold(100).unwrap().hold(100).unwrap().settle(TODAY, true);
         let (rest, returned) = busy.drain();
-        assert_eq!(returned, Drained { units: 8, grace: 3 });
+        assert_eq!(returned, DrainedUnits { units: 8, grace: 3 });
         assert!(!rest.is_at_rest() && rest.settle(TODAY, true).is_at_rest());
         assert_eq!(rest.remaining(100), 100 - 7 - 2);
     }
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(two.hold_on_grace(200), None);
         assert_eq!((two.owed(), two.remaining(200), two.available(200)), (2, 198, 0));
         assert_eq!(two.wish(200), 2 + 2);
-        assert_eq!(two.drain().1, Drained::default());
+        assert_eq!(two.drain().1, DrainedUnits::default());
         let back = two.grant(TODAY, 4, 0, 4);
         assert_eq!((back.owed(), back.remaining(200), back.available(200)), (0, 198, 2));
         assert!(back.hold_on_grace(200).is_some());

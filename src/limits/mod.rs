@@ -11,7 +11,7 @@ mod rule;
 #[cfg(test)]
 mod schedules;
 
-pub use bucket::{Bucket, Level};
-pub use decide::{Balance, Ledger, Verdict};
-pub use lease::{DayBalance, Drained, largest_lease};
-pub use rule::{Limits, Rule, Standing};
+pub use bucket::{BucketLevel, TokenBucket};
+pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
+pub use lease::{DayBalance, DrainedUnits, largest_lease};
+pub use rule::{LimitRule, LimitStatus, Limits};

@@ -6,7 +6,7 @@ use crate::clock::Wall;
 
 /// A rule that can refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum LimitRule {
     /// Requests a minute: a token bucket.
     Minute,
     /// Requests a UTC day: exact.
@@ -30,9 +30,9 @@ pub struct Limits {
 
 /// What is left under a rule, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitStatus {
     /// The rule.
-    pub rule: Rule,
+    pub rule: LimitRule,
     /// What it allows in all.
     pub limit: u32,
     /// What is left.
@@ -45,7 +45,7 @@ pub struct Standing {
     pub wait: Duration,
 }
 
-impl Rule {
+impl LimitRule {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Minute, Self::Day, Self::Guard];
 

@@ -18,7 +18,7 @@ const START: Wall = Wall::from_seconds(1_763_769_590); // ten seconds before a m
 const MINUTE: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum ScheduleStep {
     /// A request asks to be admitted.
     Ask,
     /// A request that runs ends: its data is delivered, or not.
@@ -49,44 +49,44 @@ enum Step {
     LedgerGoesAway(bool),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ScheduleStep> {
     let quota = prop_oneof![Just(0u32), 1u32..12, 90u32..320, Just(10_000u32)];
     let clock = prop_oneof![Just(-3_600), Just(-10), Just(86_400), Just(-86_400), -5i32..20];
     prop_oneof![
-        20 => Just(Step::Ask),
-        14 => (0usize..8, prop::bool::weighted(0.8)).prop_map(|(which, kept)| Step::Settle { which, kept }),
-        4 => Just(Step::LeaseBegins),
-        4 => Just(Step::LeaseEnds),
-        1 => Just(Step::Drain),
-        1 => Just(Step::Crash),
-        1 => Just(Step::Restart),
-        1 => (0u32..15).prop_map(|seconds| Step::Pass { seconds }),
-        1 => clock.prop_map(|seconds| Step::SetClock { seconds }),
-        1 => (quota, any::<bool>()).prop_map(|(day, paid)| Step::SetTier { day, paid }),
-        2 => any::<bool>().prop_map(Step::LedgerGoesAway),
+        20 => Just(ScheduleStep::Ask),
+        14 => (0usize..8, prop::bool::weighted(0.8)).prop_map(|(which, kept)| ScheduleStep::Settle { which, kept }),
+        4 => Just(ScheduleStep::LeaseBegins),
+        4 => Just(ScheduleStep::LeaseEnds),
+        1 => Just(ScheduleStep::Drain),
+        1 => Just(ScheduleStep::Crash),
+        1 => Just(ScheduleStep::Restart),
+        1 => (0u32..15).prop_map(|seconds| ScheduleStep::Pass { seconds }),
+        1 => clock.prop_map(|seconds| ScheduleStep::SetClock { seconds }),
+        1 => (quota, any::<bool>()).prop_map(|(day, paid)| ScheduleStep::SetTier { day, paid }),
+        2 => any::<bool>().prop_map(ScheduleStep::LedgerGoesAway),
     ]
 }
 
 /// The ledger as the door describes it.
 #[derive(Default)]
-struct TheLedger {
+struct ModelLedger {
     granted: BTreeMap<Day, u64>,
     promised: BTreeMap<Day, u32>,
 }
 
-enum Lease {
+enum ModelLease {
     Granted { units: u32, grace: u32, total: u64 },
     Closed(Day),
 }
 
-impl TheLedger {
+impl ModelLedger {
     fn newest(&self) -> Option<Day> {
         self.granted.keys().next_back().copied()
     }
 
-    fn lease(&mut self, day: Day, want: u32, grace: u32, quota: u32) -> Lease {
+    fn lease(&mut self, day: Day, want: u32, grace: u32, quota: u32) -> ModelLease {
         if let Some(newest) = self.newest().filter(|newest| day < *newest) {
-            return Lease::Closed(newest);
+            return ModelLease::Closed(newest);
         }
         let granted = self.granted.entry(day).or_default();
         let units = u64::from(want).min(u64::from(quota).saturating_sub(*granted));
@@ -94,10 +94,10 @@ impl TheLedger {
         let promised = self.promised.entry(day).or_default();
         let grace = grace.min((quota / 100).saturating_sub(*promised));
         *promised += grace;
-        Lease::Granted { units: u32::try_from(units).unwrap(), grace, total: *granted }
+        ModelLease::Granted { units: u32::try_from(units).unwrap(), grace, total: *granted }
     }
 
-    fn take_back(&mut self, day: Day, drained: Drained) {
+    fn take_back(&mut self, day: Day, drained: DrainedUnits) {
         if self.newest() == Some(day) {
             *self.granted.get_mut(&day).unwrap() -= u64::from(drained.units);
             *self.promised.get_mut(&day).unwrap() -= drained.grace;
@@ -107,7 +107,7 @@ impl TheLedger {
 
 /// What happened on one day, as callers and the ledger saw it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct DayOutcome {
     delivered: u64,
     /// Leased, and gone with a crash.
     lost: u64,
@@ -118,32 +118,32 @@ struct Told {
     is_over: bool,
 }
 
-struct World {
+struct ScheduleWorld {
     now: Now,
     limits: Limits,
-    balance: Balance,
-    ledger: TheLedger,
+    balance: AccountBalance,
+    ledger: ModelLedger,
     is_away: bool,
     /// Requests that run, by the day of their hold.
     running: Vec<Day>,
     most_running: usize,
-    pending: Option<(Day, Lease)>,
-    days: BTreeMap<Day, Told>,
+    pending: Option<(Day, ModelLease)>,
+    days: BTreeMap<Day, DayOutcome>,
     /// What the ledger had granted, and callers had got, of the balance's day before this life.
     granted_before: u64,
     delivered_before: u64,
 }
 
-impl World {
+impl ScheduleWorld {
     fn new() -> Self {
         let now = Now { wall: START, mono: Mono::from_nanos(1_000_000_000) };
         let limits = Limits { minute: MINUTE, day: 300, guard: 60, grace: 3 };
-        let balance = Balance::opened(&limits, now.wall.day(), 0);
+        let balance = AccountBalance::opened(&limits, now.wall.day(), 0);
         Self {
             now,
             limits,
             balance,
-            ledger: TheLedger::default(),
+            ledger: ModelLedger::default(),
             is_away: false,
             running: Vec::new(),
             most_running: 0,
@@ -172,7 +172,7 @@ impl World {
         self.balance.day.day()
     }
 
-    fn told(&mut self, day: Day) -> &mut Told {
+    fn told(&mut self, day: Day) -> &mut DayOutcome {
         self.days.entry(day).or_default()
     }
 
@@ -181,41 +181,43 @@ impl World {
     }
 
     /// The ledger's part of a lease; `None` if it is away.
-    fn begin_lease(&mut self) -> Option<(Day, Lease)> {
+    fn begin_lease(&mut self) -> Option<(Day, ModelLease)> {
         let (day, quota) = (self.day(), self.limits.day);
         let (want, grace) =
             (self.balance.day.wish(quota), self.balance.day.wish_for_grace(self.limits.grace));
         (!self.is_away).then(|| (day, self.ledger.lease(day, want, grace, quota)))
     }
 
-    fn end_lease(&mut self, (day, lease): (Day, Lease)) {
+    fn end_lease(&mut self, (day, lease): (Day, ModelLease)) {
         match lease {
-            Lease::Granted { units, grace, total } => {
+            ModelLease::Granted { units, grace, total } => {
                 self.balance.day = self.balance.day.grant(day, units, grace, total);
             }
-            Lease::Closed(newest) => {
+            ModelLease::Closed(newest) => {
                 self.roll(newest);
             }
         }
     }
 
     fn ask(&mut self) {
-        let mut state = Ledger::Near;
+        let mut state = LeaseAvailability::Near;
         for _ in 0..4 {
             let (balance, verdict) = self.balance.admit(&self.limits, self.now, false, state);
             self.balance = balance;
             match verdict {
-                Verdict::Admitted { day, .. } | Verdict::OnGrace { day } => {
+                AdmissionVerdict::Admitted { day, .. } | AdmissionVerdict::OnGrace { day } => {
                     self.running.push(day);
                     self.most_running = self.most_running.max(self.running.len());
                     return;
                 }
                 // A call that is under way is shared, so its answer comes first.
-                Verdict::LeaseFirst => match self.pending.take().or_else(|| self.begin_lease()) {
+                AdmissionVerdict::LeaseFirst => match self.pending.take().or_else(|| self.begin_lease()) {
                     Some(answer) => self.end_lease(answer),
-                    None => state = Ledger::Away,
+                    None => state = LeaseAvailability::Away,
                 },
-                Verdict::MayLook | Verdict::Refused(_) | Verdict::NoUnits => return,
+                AdmissionVerdict::MayLook | AdmissionVerdict::Refused(_) | AdmissionVerdict::NoUnits => {
+                    return;
+                }
             }
         }
         panic!("a request went round and round");
@@ -290,38 +292,38 @@ impl World {
         let day = self.ledger.newest().map_or(today, |newest| newest.max(today));
         self.granted_before = self.granted(day);
         self.delivered_before = self.told(day).delivered;
-        self.balance = Balance::opened(&self.limits, day, self.granted_before);
+        self.balance = AccountBalance::opened(&self.limits, day, self.granted_before);
         self.most_running = 0;
     }
 
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: ScheduleStep) {
         match step {
-            Step::Ask => self.ask(),
-            Step::Settle { which, kept } => self.settle(which, kept),
-            Step::LeaseBegins if self.pending.is_none() => self.pending = self.begin_lease(),
-            Step::LeaseEnds => {
+            ScheduleStep::Ask => self.ask(),
+            ScheduleStep::Settle { which, kept } => self.settle(which, kept),
+            ScheduleStep::LeaseBegins if self.pending.is_none() => self.pending = self.begin_lease(),
+            ScheduleStep::LeaseEnds => {
                 if let Some(answer) = self.pending.take() {
                     self.end_lease(answer);
                 }
             }
-            Step::LeaseBegins => {}
-            Step::Drain => self.drain(),
-            Step::Crash => self.crash(),
-            Step::Restart => self.restart(),
-            Step::Pass { seconds } => {
+            ScheduleStep::LeaseBegins => {}
+            ScheduleStep::Drain => self.drain(),
+            ScheduleStep::Crash => self.crash(),
+            ScheduleStep::Restart => self.restart(),
+            ScheduleStep::Pass { seconds } => {
                 let by = Duration::from_secs(seconds.into());
                 self.now = Now { wall: self.now.wall.plus(by), mono: self.now.mono.plus(by) };
             }
-            Step::SetClock { seconds } => {
+            ScheduleStep::SetClock { seconds } => {
                 let by = Duration::from_secs(seconds.unsigned_abs().into());
                 let wall = self.now.wall;
                 self.now.wall = if seconds < 0 { wall.minus(by) } else { wall.plus(by) };
             }
-            Step::SetTier { day, paid } => {
+            ScheduleStep::SetTier { day, paid } => {
                 let grace = if paid { day / 100 } else { 0 };
                 self.limits = Limits { day, grace, ..self.limits };
             }
-            Step::LedgerGoesAway(away) => self.is_away = away,
+            ScheduleStep::LedgerGoesAway(away) => self.is_away = away,
         }
         let (day, quota) = (self.day(), self.limits.day);
         let told = self.told(day);
@@ -329,7 +331,7 @@ impl World {
     }
 
     /// What callers were promised.
-    fn check(&self, step: Step) {
+    fn check(&self, step: ScheduleStep) {
         for (day, told) in &self.days {
             let (quota, grace) = (u64::from(told.largest_quota), u64::from(told.largest_quota / 100));
             assert!(told.forgotten <= grace, "{step:?}: {day}: {told:?}: more grace than a hundredth");
@@ -341,17 +343,17 @@ impl World {
 }
 
 /// Whether a step may raise what is left of a day in the eyes of the caller.
-fn may_raise(step: Step) -> bool {
+fn may_raise(step: ScheduleStep) -> bool {
     match step {
-        Step::Settle { kept, .. } => !kept,
-        Step::Drain | Step::Restart | Step::SetTier { .. } => true,
-        Step::Crash // it forgets what was delivered on grace, and nothing else: held against `forgotten`
-        | Step::Ask
-        | Step::LeaseBegins
-        | Step::LeaseEnds
-        | Step::Pass { .. }
-        | Step::SetClock { .. }
-        | Step::LedgerGoesAway(_) => false,
+        ScheduleStep::Settle { kept, .. } => !kept,
+        ScheduleStep::Drain | ScheduleStep::Restart | ScheduleStep::SetTier { .. } => true,
+        ScheduleStep::Crash // it forgets what was delivered on grace, and nothing else: held against `forgotten`
+        | ScheduleStep::Ask
+        | ScheduleStep::LeaseBegins
+        | ScheduleStep::LeaseEnds
+        | ScheduleStep::Pass { .. }
+        | ScheduleStep::SetClock { .. }
+        | ScheduleStep::LedgerGoesAway(_) => false,
     }
 }
 
@@ -362,14 +364,14 @@ proptest! {
     fn no_schedule_delivers_more_than_the_quota_loses_a_hold_or_more_than_a_lease(
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        let mut world = World::new();
+        let mut world = ScheduleWorld::new();
         for step in steps {
             let ((day, before), owed) = (world.remaining(), world.balance.day.owed());
             world.take(step);
             world.check(step);
             let (same, after) = world.remaining();
             if same == day && !may_raise(step) {
-                let forgotten = if matches!(step, Step::Crash) { owed } else { 0 };
+                let forgotten = if matches!(step, ScheduleStep::Crash) { owed } else { 0 };
                 prop_assert!(after <= before.saturating_add(forgotten), "{:?}: {} after {}", step, after, before);
             }
         }

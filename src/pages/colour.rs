@@ -7,7 +7,7 @@ use super::escape::{escape, push};
 
 /// What a block of code is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
+pub(super) enum CodeLanguage {
     /// JSON: names and values have different colours.
     Json,
     /// A shell or Python, whose comments begin with `#`.
@@ -16,7 +16,7 @@ pub(super) enum Language {
     Slashes,
 }
 
-impl Language {
+impl CodeLanguage {
     fn comment(self) -> Option<&'static str> {
         match self {
             Self::Json => None,
@@ -35,7 +35,7 @@ impl Language {
 }
 
 /// Code as HTML with colours.
-pub(super) fn coloured(language: Language, code: &str) -> String {
+pub(super) fn coloured(language: CodeLanguage, code: &str) -> String {
     let (mut html, mut rest, mut before) = (String::with_capacity(code.len() * 2), code, '\n');
     while let Some(first) = rest.chars().next() {
         let (class, length) = token(language, before, first, rest);
@@ -51,7 +51,7 @@ pub(super) fn coloured(language: Language, code: &str) -> String {
 }
 
 /// The class and the length in bytes of what a text begins with.
-fn token(language: Language, before: char, first: char, rest: &str) -> (Option<&'static str>, usize) {
+fn token(language: CodeLanguage, before: char, first: char, rest: &str) -> (Option<&'static str>, usize) {
     let begins_a_word = !before.is_alphanumeric() && before != '_';
     let until = |stop: &dyn Fn(char) -> bool| rest.find(stop).unwrap_or(rest.len());
     if language.comment().is_some_and(|mark| rest.starts_with(mark)) && before.is_whitespace() {
@@ -93,21 +93,21 @@ mod tests {
     fn names_texts_numbers_words_and_comments_have_their_colours() {
         for (language, code, html) in [
             (
-                Language::Json,
+                CodeLanguage::Json,
                 r#"{"a": [1.5, "b:c", null]}"#,
                 "{<span class=\"k\">&quot;a&quot;</span>: [<span class=\"n\">1.5</span>, <span class=\"s\">&quot;b:c&quot;</span>, <span class=\"w\">null</span>]}",
             ),
             (
-                Language::Hash,
+                CodeLanguage::Hash,
                 "export A=b   # x",
                 "<span class=\"w\">export</span> A=b   <span class=\"c\"># x</span>",
             ),
             (
-                Language::Slashes,
+                CodeLanguage::Slashes,
                 "\"https://x\" // y",
                 "<span class=\"s\">&quot;https://x&quot;</span> <span class=\"c\">// y</span>",
             ),
-            (Language::Json, r#""a\"b" "#, "<span class=\"s\">&quot;a\\&quot;b&quot;</span> "),
+            (CodeLanguage::Json, r#""a\"b" "#, "<span class=\"s\">&quot;a\\&quot;b&quot;</span> "),
         ] {
             assert_eq!(coloured(language, code), html);
         }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn without_the_colours_the_code_is_whole_whatever_it_is() {
         for code in ["", "\"", "\\", "\"\\", "`é`5é \"ü", "<b>&'\"</b> 7up x7 // # \u{1f326}"] {
-            for language in [Language::Json, Language::Hash, Language::Slashes] {
+            for language in [CodeLanguage::Json, CodeLanguage::Hash, CodeLanguage::Slashes] {
                 let html = coloured(language, code);
                 let bare: String = html
                     .split('<')

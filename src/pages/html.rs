@@ -2,7 +2,7 @@
 //!
 //! Whatever is not a template goes through [`escape`]. Not for: anything a request brings; no page is made from one.
 
-use super::colour::{Language, coloured};
+use super::colour::{CodeLanguage, coloured};
 pub(super) use super::escape::{escape, push};
 
 /// A sentence of our tables as HTML: what stands between backticks is code.
@@ -70,7 +70,7 @@ fn table_of(class: &str, name: &str, heads: &[&str], rows: impl IntoIterator<Ite
 }
 
 /// A block of code under a name. It scrolls, so it can be reached by keyboard.
-pub(super) fn code_block(name: &str, language: Language, code: &str) -> String {
+pub(super) fn code_block(name: &str, language: CodeLanguage, code: &str) -> String {
     let (name, code) = (escape(name), coloured(language, code));
     format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{code}</code></pre>\n")
 }

@@ -6,7 +6,7 @@
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
-use crate::routes::shapes::{Field, Presence, Shape};
+use crate::routes::shapes::{FieldShape, ItemField, Presence};
 use crate::routes::{Endpoint, Param, Period, SortBy};
 
 /// An instant in the examples.
@@ -128,19 +128,19 @@ const VALUES: &[(&str, &str)] = &[
 ];
 
 /// An item of an endpoint, with its fields in the order of their table.
-pub(super) struct Item {
+pub(super) struct SampleItem {
     endpoint: &'static str,
-    fields: &'static [Field],
+    fields: &'static [ItemField],
 }
 
-impl Item {
+impl SampleItem {
     /// A sample item of an endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
         Self { endpoint: endpoint.name, fields: endpoint.item }
     }
 }
 
-struct Sample<'a>(&'a Field);
+struct SampleFields<'a>(&'a ItemField);
 
 /// The value of a field, by its path or else by its name.
 fn said(path: &str) -> Option<&'static str> {
@@ -148,7 +148,7 @@ fn said(path: &str) -> Option<&'static str> {
     by(path).or_else(|| by(path.rsplit('.').next()?))
 }
 
-impl Serialize for Item {
+impl Serialize for SampleItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         // The example is the answer to a request without parameters, and some values are absent in it.
@@ -159,7 +159,7 @@ impl Serialize for Item {
                     let value: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
                     map.serialize_entry(field.name, value)?;
                 }
-                None => map.serialize_entry(field.name, &Sample(field))?,
+                None => map.serialize_entry(field.name, &SampleFields(field))?,
             }
         }
         map.end()
@@ -167,24 +167,26 @@ impl Serialize for Item {
 }
 
 /// A field that the table of values does not know: something of its shape.
-impl Serialize for Sample<'_> {
+impl Serialize for SampleFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.shape {
-            Shape::Text => serializer.serialize_str("…"),
-            Shape::Instant => serializer.serialize_str(INSTANT),
-            Shape::Number | Shape::Score => serializer.serialize_f64(82.1),
-            Shape::Integer => serializer.serialize_u64(24),
-            Shape::Flag => serializer.serialize_bool(false),
-            Shape::Words(words) => words.first().serialize(serializer),
-            Shape::Object(_) => serializer.serialize_map(Some(0))?.end(),
-            Shape::Objects(_) | Shape::Texts | Shape::Values => serializer.collect_seq([""; 0]),
+            FieldShape::Text => serializer.serialize_str("…"),
+            FieldShape::Instant => serializer.serialize_str(INSTANT),
+            FieldShape::Number | FieldShape::Score => serializer.serialize_f64(82.1),
+            FieldShape::Integer => serializer.serialize_u64(24),
+            FieldShape::Flag => serializer.serialize_bool(false),
+            FieldShape::Words(words) => words.first().serialize(serializer),
+            FieldShape::Object(_) => serializer.serialize_map(Some(0))?.end(),
+            FieldShape::Objects(_) | FieldShape::Texts | FieldShape::Values => {
+                serializer.collect_seq([""; 0])
+            }
         }
     }
 }
 
 /// A whole answer of an endpoint, as a paid caller sees it who names no parameter.
 #[derive(serde::Serialize)]
-pub(super) struct Answer<'a> {
+pub(super) struct SampleAnswer<'a> {
     success: bool,
     version: &'a str,
     generated_at: &'static str,
@@ -192,10 +194,10 @@ pub(super) struct Answer<'a> {
     period: Option<&'static str>,
     sort_by: Option<&'static str>,
     count: usize,
-    data: [Item; 1],
+    data: [SampleItem; 1],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> SampleAnswer<'a> {
     pub(super) fn of(endpoint: &Endpoint, version: &'a str, license: &'a str) -> Self {
         let takes = |param| endpoint.takes.contains(&param);
         Self {
@@ -206,7 +208,7 @@ impl<'a> Answer<'a> {
             period: takes(Param::Period).then_some(Period::Latest.word()),
             sort_by: takes(Param::SortBy).then_some(SortBy::Combined.word()),
             count: 1,
-            data: [Item::of(endpoint)],
+            data: [SampleItem::of(endpoint)],
         }
     }
 }
@@ -237,7 +239,7 @@ mod tests {
     use crate::routes::ENDPOINTS;
 
     fn items() -> Vec<(&'static Endpoint, Value)> {
-        ENDPOINTS.iter().map(|endpoint| (endpoint, value(&Item::of(endpoint)))).collect()
+        ENDPOINTS.iter().map(|endpoint| (endpoint, value(&SampleItem::of(endpoint)))).collect()
     }
 
     /// The values of a sample all the way down, with their paths.

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 /// The values that a parameter may have. As JSON it is a list of words, or the part of a JSON Schema that all values fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allowed {
+pub enum AllowedValues {
     /// One of these words.
     Words(Vec<&'static str>),
     /// A whole number between two bounds, both included.
@@ -27,7 +27,7 @@ pub enum Allowed {
     },
 }
 
-impl Allowed {
+impl AllowedValues {
     /// The same without this word.
     #[must_use]
     pub fn without(self, word: &str) -> Self {
@@ -38,7 +38,7 @@ impl Allowed {
     }
 }
 
-impl fmt::Display for Allowed {
+impl fmt::Display for AllowedValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Words(words) => f.write_str(&words.join(", ")),
@@ -48,7 +48,7 @@ impl fmt::Display for Allowed {
     }
 }
 
-impl Serialize for Allowed {
+impl Serialize for AllowedValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(tag = "type", rename_all = "lowercase")]
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn as_json_it_is_words_or_a_schema() {
-        let json = |allowed: &Allowed| serde_json::to_string(allowed).unwrap();
-        let words = Allowed::Words(vec!["latest", "24h"]);
+        let json = |allowed: &AllowedValues| serde_json::to_string(allowed).unwrap();
+        let words = AllowedValues::Words(vec!["latest", "24h"]);
         assert_eq!((json(&words), words.to_string()), (r#"["latest","24h"]"#.into(), "latest, 24h".into()));
         assert_eq!(json(&words.without("latest")), r#"["24h"]"#);
-        let range = Allowed::Range { minimum: 1, maximum: 9 };
+        let range = AllowedValues::Range { minimum: 1, maximum: 9 };
         assert_eq!(json(&range), r#"{"type":"integer","minimum":1,"maximum":9}"#);
         assert_eq!(range.clone().without("latest"), range);
-        let pattern = Allowed::Pattern { expression: "[a-z]\"", words: "a letter" };
+        let pattern = AllowedValues::Pattern { expression: "[a-z]\"", words: "a letter" };
         assert_eq!(json(&pattern), r#"{"type":"string","pattern":"^[a-z]\"$"}"#);
     }
 }

@@ -3,40 +3,42 @@
 //! The API description lists a response for each and the docs page names them. Not for: deciding a request; the
 //! gateway's stages do that, and tests hold their answers against what is said here.
 
-use super::codes::{CODES, Code, Row};
+use super::codes::{CODES, CodeRow, ErrorCode};
 use super::params::Param;
 use super::table::Endpoint;
 
 impl Endpoint {
     /// The codes a GET or HEAD of this endpoint can be answered with, by status.
-    pub fn codes(&self) -> impl Iterator<Item = &'static Row> + '_ {
+    pub fn codes(&self) -> impl Iterator<Item = &'static CodeRow> + '_ {
         CODES.iter().filter(|row| self.can_answer(row.code))
     }
 
     /// Whether a GET or HEAD of this endpoint can be answered with this code.
-    pub fn can_answer(&self, code: Code) -> bool {
+    pub fn can_answer(&self, code: ErrorCode) -> bool {
         match code {
-            Code::BadRequest
-            | Code::ApiKeyRequired
-            | Code::InvalidApiKey
-            | Code::UriTooLong
-            | Code::TooManyRefusals
-            | Code::HeadersTooLarge
-            | Code::InternalError
-            | Code::Overloaded => true,
+            ErrorCode::BadRequest
+            | ErrorCode::ApiKeyRequired
+            | ErrorCode::InvalidApiKey
+            | ErrorCode::UriTooLong
+            | ErrorCode::TooManyRefusals
+            | ErrorCode::HeadersTooLarge
+            | ErrorCode::InternalError
+            | ErrorCode::Overloaded => true,
             // An empty or dot segment in the place of an id makes another path, so `not_found` is among them.
-            Code::InvalidModelId | Code::ModelNotFound | Code::NotFound => self.route.names_a_model(),
-            Code::InvalidPeriod | Code::LatestRequiresPlan => self.takes.contains(&Param::Period),
-            Code::InvalidSortBy => self.takes.contains(&Param::SortBy),
-            Code::InvalidLimit => self.takes.contains(&Param::Limit),
+            ErrorCode::InvalidModelId | ErrorCode::ModelNotFound | ErrorCode::NotFound => {
+                self.route.names_a_model()
+            }
+            ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => self.takes.contains(&Param::Period),
+            ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
+            ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
             // What is not stored asks no backend and spends no quota.
-            Code::QuotaExceeded
-            | Code::RateLimitExceeded
-            | Code::UpstreamInvalid
-            | Code::UpstreamUnavailable
-            | Code::UpstreamTimeout => self.stored,
+            ErrorCode::QuotaExceeded
+            | ErrorCode::RateLimitExceeded
+            | ErrorCode::UpstreamInvalid
+            | ErrorCode::UpstreamUnavailable
+            | ErrorCode::UpstreamTimeout => self.stored,
             // GET and HEAD are what an endpoint is for.
-            Code::MethodNotAllowed => false,
+            ErrorCode::MethodNotAllowed => false,
         }
     }
 }

@@ -3,12 +3,12 @@
 //! The API description and the docs page are printed from these. Not for: writing bodies; documents and errors are
 //! rendered where they are made, and tests hold them against the API description.
 
-use super::field::Field;
-use super::field::Shape::{Flag, Instant, Integer, Object, Objects, Text, Values, Words};
+use super::field::FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Values, Words};
+use super::field::ItemField;
 use super::field::{field, nullable};
 
 /// The fields of every successful answer, in their order. All of them are always present.
-pub const ENVELOPE: &[Field] = &[
+pub const ENVELOPE: &[ItemField] = &[
     field("success", Flag, "`true`."),
     field("version", Text, "Version of the data API: three numbers with dots."),
     field(
@@ -24,7 +24,7 @@ pub const ENVELOPE: &[Field] = &[
 ];
 
 /// The fields that every error has, in their order.
-pub const ERROR: &[Field] = &[
+pub const ERROR: &[ItemField] = &[
     field("success", Flag, "`false`."),
     field("version", Text, "Version of the data API: three numbers with dots."),
     field("status", Integer, "The HTTP status, again."),
@@ -35,7 +35,7 @@ pub const ERROR: &[Field] = &[
 ];
 
 /// The fields that some errors have besides.
-pub const ERROR_SOMETIMES: &[Field] = &[
+pub const ERROR_SOMETIMES: &[ItemField] = &[
     field("limit", Object(LIMIT), "On 429: which limit was hit, and when to come back."),
     field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 of a parameter: which one."),
     field(
@@ -47,7 +47,7 @@ pub const ERROR_SOMETIMES: &[Field] = &[
 ];
 
 /// The fields of `limit`.
-pub const LIMIT: &[Field] = &[
+pub const LIMIT: &[ItemField] = &[
     field("name", Words(&["day", "minute", "guard"]), "Which limit."),
     field("quota", Integer, "How many requests it allows."),
     field("remaining", Integer, "How many are left."),
@@ -57,7 +57,7 @@ pub const LIMIT: &[Field] = &[
 ];
 
 /// The fields that an error has besides where `application/problem+json` was asked for (RFC 9457).
-pub const PROBLEM: &[Field] = &[
+pub const PROBLEM: &[ItemField] = &[
     field("type", Text, "Names the kind of problem; it leads to its explanation."),
     field("title", Text, "The kind of problem in a few words, the same each time."),
     field("detail", Text, "What `message` says."),

@@ -8,7 +8,7 @@ use http::StatusCode;
 /// A code that clients may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each has a row below that says it")]
-pub enum Code {
+pub enum ErrorCode {
     BadRequest,
     InvalidModelId,
     InvalidPeriod,
@@ -34,9 +34,9 @@ pub enum Code {
 
 /// What the documents say of a code.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct CodeRow {
     /// The code.
-    pub code: Code,
+    pub code: ErrorCode,
     /// The HTTP status it comes with.
     pub status: StatusCode,
     /// The word in the body.
@@ -51,75 +51,75 @@ pub struct Row {
 
 /// All codes, by status.
 #[rustfmt::skip]
-pub static CODES: [Row; 21] = [
-    Row { code: Code::BadRequest, status: StatusCode::BAD_REQUEST, word: "bad_request", title: "Malformed request",
+pub static CODES: [CodeRow; 21] = [
+    CodeRow { code: ErrorCode::BadRequest, status: StatusCode::BAD_REQUEST, word: "bad_request", title: "Malformed request",
         condition: "The request breaks a rule of HTTP that this service insists on: one valid Host, an origin-form target, no body.",
         remedy: "Send a plain GET or HEAD without a body." },
-    Row { code: Code::InvalidModelId, status: StatusCode::BAD_REQUEST, word: "invalid_model_id", title: "Malformed model id",
+    CodeRow { code: ErrorCode::InvalidModelId, status: StatusCode::BAD_REQUEST, word: "invalid_model_id", title: "Malformed model id",
         condition: "The model id in the path is malformed.",
         remedy: "Use an id from the models list: a letter or digit, then up to 127 letters, digits, dots, underscores, colons or hyphens." },
-    Row { code: Code::InvalidPeriod, status: StatusCode::BAD_REQUEST, word: "invalid_period", title: "Invalid period",
+    CodeRow { code: ErrorCode::InvalidPeriod, status: StatusCode::BAD_REQUEST, word: "invalid_period", title: "Invalid period",
         condition: "The period is not one of the allowed values, or is given twice.",
         remedy: "Use latest, 24h, 7d or 1m, once." },
-    Row { code: Code::InvalidSortBy, status: StatusCode::BAD_REQUEST, word: "invalid_sort_by", title: "Invalid sort key",
+    CodeRow { code: ErrorCode::InvalidSortBy, status: StatusCode::BAD_REQUEST, word: "invalid_sort_by", title: "Invalid sort key",
         condition: "The sort key is not one of the allowed values, or is given twice.",
         remedy: "Use combined, reasoning, speed, price, coding, 7axis or tooling, once." },
-    Row { code: Code::InvalidLimit, status: StatusCode::BAD_REQUEST, word: "invalid_limit", title: "Invalid limit",
+    CodeRow { code: ErrorCode::InvalidLimit, status: StatusCode::BAD_REQUEST, word: "invalid_limit", title: "Invalid limit",
         condition: "The limit is not a plain decimal from 1 to 100, or is given twice.",
         remedy: "Use an integer from 1 to 100 without sign or leading zero, once." },
-    Row { code: Code::ApiKeyRequired, status: StatusCode::UNAUTHORIZED, word: "api_key_required", title: "API key required",
+    CodeRow { code: ErrorCode::ApiKeyRequired, status: StatusCode::UNAUTHORIZED, word: "api_key_required", title: "API key required",
         condition: "No key was sent.",
         remedy: "Send `Authorization: Bearer KEY` or `X-API-Key: KEY`." },
-    Row { code: Code::InvalidApiKey, status: StatusCode::UNAUTHORIZED, word: "invalid_api_key", title: "Invalid API key",
+    CodeRow { code: ErrorCode::InvalidApiKey, status: StatusCode::UNAUTHORIZED, word: "invalid_api_key", title: "Invalid API key",
         condition: "The key is unknown, revoked or expired, or the request names two different keys.",
         remedy: "Check the key for typing errors; create or rotate it where you signed up." },
-    Row { code: Code::LatestRequiresPlan, status: StatusCode::FORBIDDEN, word: "latest_requires_plan", title: "Period needs a paid plan",
+    CodeRow { code: ErrorCode::LatestRequiresPlan, status: StatusCode::FORBIDDEN, word: "latest_requires_plan", title: "Period needs a paid plan",
         condition: "A free key asked for the period `latest`.",
         remedy: "Ask for 24h, 7d or 1m, or move to a paid plan." },
-    Row { code: Code::NotFound, status: StatusCode::NOT_FOUND, word: "not_found", title: "No such endpoint",
+    CodeRow { code: ErrorCode::NotFound, status: StatusCode::NOT_FOUND, word: "not_found", title: "No such endpoint",
         condition: "The path is not one of this API's. Paths are exact: a trailing slash or a doubled slash is another path.",
         remedy: "Compare the path with the table of endpoints." },
-    Row { code: Code::ModelNotFound, status: StatusCode::NOT_FOUND, word: "model_not_found", title: "No such model",
+    CodeRow { code: ErrorCode::ModelNotFound, status: StatusCode::NOT_FOUND, word: "model_not_found", title: "No such model",
         condition: "No model has this id, as far as is known.",
         remedy: "Take ids from the models list. With `Retry-After` the id could not be looked up yet, and the request is free: try again then." },
-    Row { code: Code::MethodNotAllowed, status: StatusCode::METHOD_NOT_ALLOWED, word: "method_not_allowed", title: "Method not allowed",
+    CodeRow { code: ErrorCode::MethodNotAllowed, status: StatusCode::METHOD_NOT_ALLOWED, word: "method_not_allowed", title: "Method not allowed",
         condition: "The method is not GET, HEAD or OPTIONS. The service is read-only.",
         remedy: "Use GET or HEAD." },
-    Row { code: Code::UriTooLong, status: StatusCode::URI_TOO_LONG, word: "uri_too_long", title: "Request target too long",
+    CodeRow { code: ErrorCode::UriTooLong, status: StatusCode::URI_TOO_LONG, word: "uri_too_long", title: "Request target too long",
         condition: "The path and query together are longer than 2,048 bytes.",
         remedy: "No endpoint needs more than a few dozen bytes; leave out what the endpoint does not take." },
-    Row { code: Code::QuotaExceeded, status: StatusCode::TOO_MANY_REQUESTS, word: "quota_exceeded", title: "Daily quota spent",
+    CodeRow { code: ErrorCode::QuotaExceeded, status: StatusCode::TOO_MANY_REQUESTS, word: "quota_exceeded", title: "Daily quota spent",
         condition: "The daily quota is spent. It resets at 00:00 UTC.",
         remedy: "Wait for the reset, cache answers, or move to a larger plan." },
-    Row { code: Code::RateLimitExceeded, status: StatusCode::TOO_MANY_REQUESTS, word: "rate_limit_exceeded", title: "Too many requests this minute",
+    CodeRow { code: ErrorCode::RateLimitExceeded, status: StatusCode::TOO_MANY_REQUESTS, word: "rate_limit_exceeded", title: "Too many requests this minute",
         condition: "The key's requests per minute are used up.",
         remedy: "Wait as many seconds as `Retry-After` says." },
-    Row { code: Code::TooManyRefusals, status: StatusCode::TOO_MANY_REQUESTS, word: "too_many_refusals", title: "Too many refused requests",
+    CodeRow { code: ErrorCode::TooManyRefusals, status: StatusCode::TOO_MANY_REQUESTS, word: "too_many_refusals", title: "Too many refused requests",
         condition: "The guard is used up: too many requests of this minute were refused or asked for `/me`. Valid requests are not affected.",
         remedy: "Correct the requests; wait as many seconds as `Retry-After` says." },
-    Row { code: Code::HeadersTooLarge, status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, word: "headers_too_large", title: "Request head too large",
+    CodeRow { code: ErrorCode::HeadersTooLarge, status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, word: "headers_too_large", title: "Request head too large",
         condition: "The request head is larger than 16 KiB or has more than 64 header fields.",
         remedy: "Send fewer or shorter headers; cookies are not used here." },
-    Row { code: Code::InternalError, status: StatusCode::INTERNAL_SERVER_ERROR, word: "internal_error", title: "Internal error",
+    CodeRow { code: ErrorCode::InternalError, status: StatusCode::INTERNAL_SERVER_ERROR, word: "internal_error", title: "Internal error",
         condition: "The gateway failed. It has been recorded.",
         remedy: "Try again; report the request id if it goes on." },
-    Row { code: Code::UpstreamInvalid, status: StatusCode::BAD_GATEWAY, word: "upstream_invalid", title: "Unusable answer from the data source",
+    CodeRow { code: ErrorCode::UpstreamInvalid, status: StatusCode::BAD_GATEWAY, word: "upstream_invalid", title: "Unusable answer from the data source",
         condition: "The data source sent an answer that cannot be used, and no stored one is left.",
         remedy: "Try again later." },
-    Row { code: Code::UpstreamUnavailable, status: StatusCode::SERVICE_UNAVAILABLE, word: "upstream_unavailable", title: "Data source unavailable",
+    CodeRow { code: ErrorCode::UpstreamUnavailable, status: StatusCode::SERVICE_UNAVAILABLE, word: "upstream_unavailable", title: "Data source unavailable",
         condition: "The data source cannot be reached or refuses, and no stored answer is left.",
         remedy: "Try again after as many seconds as `Retry-After` says." },
-    Row { code: Code::Overloaded, status: StatusCode::SERVICE_UNAVAILABLE, word: "overloaded", title: "Temporarily out of capacity",
+    CodeRow { code: ErrorCode::Overloaded, status: StatusCode::SERVICE_UNAVAILABLE, word: "overloaded", title: "Temporarily out of capacity",
         condition: "The gateway cannot take this request on at the moment. It costs nothing.",
         remedy: "Try again after as many seconds as `Retry-After` says." },
-    Row { code: Code::UpstreamTimeout, status: StatusCode::GATEWAY_TIMEOUT, word: "upstream_timeout", title: "Data source too slow",
+    CodeRow { code: ErrorCode::UpstreamTimeout, status: StatusCode::GATEWAY_TIMEOUT, word: "upstream_timeout", title: "Data source too slow",
         condition: "The data source did not answer in time, and no stored answer is left.",
         remedy: "Try again in a moment." },
 ];
 
-impl Code {
+impl ErrorCode {
     /// Its row.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static CodeRow {
         CODES.iter().find(|row| row.code == self).expect("every code has a row: a test walks them")
     }
 }

@@ -8,26 +8,26 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use super::codes::Row;
-use super::{API_VERSION, Allowed, Param};
+use super::codes::CodeRow;
+use super::{API_VERSION, AllowedValues, Param};
 
 /// What every error says.
 #[derive(Debug)]
 pub struct ErrorBody<'a> {
-    row: &'static Row,
+    row: &'static CodeRow,
     message: &'a str,
-    param: Option<(Param, Allowed)>,
+    param: Option<(Param, AllowedValues)>,
 }
 
 impl<'a> ErrorBody<'a> {
     /// An error of this code, with the parameter that it is about and the values this caller may use.
-    pub fn new(row: &'static Row, message: &'a str, param: Option<(Param, Allowed)>) -> Self {
+    pub fn new(row: &'static CodeRow, message: &'a str, param: Option<(Param, AllowedValues)>) -> Self {
         Self { row, message, param }
     }
 
     /// Writes its members, without the braces around them.
     pub fn write(&self, body: &mut Vec<u8>) {
-        let Row { status, word, .. } = self.row;
+        let CodeRow { status, word, .. } = self.row;
         let status = status.as_u16();
         put(body, format_args!("\"success\":false,\"version\":\"{API_VERSION}\",\"status\":{status},"));
         put(body, format_args!("\"code\":\"{word}\",\"message\":{}", json(self.message)));
@@ -49,16 +49,16 @@ fn put(body: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::codes::Code;
+    use crate::routes::codes::ErrorCode;
 
     #[test]
     fn its_members_are_json_whatever_the_message_says() {
         let message = "say \"24h\" or \\ and\nnothing else";
         let mut body = vec![b'{'];
         ErrorBody::new(
-            Code::InvalidPeriod.row(),
+            ErrorCode::InvalidPeriod.row(),
             message,
-            Some((Param::Period, Allowed::Words(vec!["24h", "7d"]))),
+            Some((Param::Period, AllowedValues::Words(vec!["24h", "7d"]))),
         )
         .write(&mut body);
         body.push(b'}');

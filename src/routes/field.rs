@@ -4,11 +4,11 @@
 
 /// A field of an item.
 #[derive(Debug)]
-pub struct Field {
+pub struct ItemField {
     /// Its name.
     pub name: &'static str,
     /// What it holds.
-    pub shape: Shape,
+    pub shape: FieldShape,
     /// When it is there.
     pub presence: Presence,
     /// Whether only paid keys see it: it is then absent from a Free key's answer.
@@ -33,7 +33,7 @@ pub enum Presence {
 
 /// What a field holds.
 #[derive(Debug)]
-pub enum Shape {
+pub enum FieldShape {
     /// Any text.
     Text,
     /// An RFC 3339 instant in UTC.
@@ -49,33 +49,33 @@ pub enum Shape {
     /// One of these words.
     Words(&'static [&'static str]),
     /// An object of these fields.
-    Object(&'static [Field]),
+    Object(&'static [ItemField]),
     /// A list of objects of these fields.
-    Objects(&'static [Field]),
+    Objects(&'static [ItemField]),
     /// A list of texts.
     Texts,
     /// The values of a parameter: a list of texts, or an object of JSON Schema's keywords.
     Values,
 }
 
-pub(super) const fn field(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, presence: Presence::Always, paid_only: false, meaning }
+pub(super) const fn field(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
+    ItemField { name, shape, presence: Presence::Always, paid_only: false, meaning }
 }
 
-pub(super) const fn nullable(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, presence: Presence::Nullable, paid_only: false, meaning }
+pub(super) const fn nullable(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
+    ItemField { name, shape, presence: Presence::Nullable, paid_only: false, meaning }
 }
 
-pub(super) const fn maybe(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, presence: Presence::IfKnown, paid_only: false, meaning }
+pub(super) const fn maybe(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
+    ItemField { name, shape, presence: Presence::IfKnown, paid_only: false, meaning }
 }
 
-pub(super) const fn asked(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, presence: Presence::IfAsked, paid_only: false, meaning }
+pub(super) const fn asked(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
+    ItemField { name, shape, presence: Presence::IfAsked, paid_only: false, meaning }
 }
 
-pub(super) const fn paid(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, shape, presence: Presence::IfKnown, paid_only: true, meaning }
+pub(super) const fn paid(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
+    ItemField { name, shape, presence: Presence::IfKnown, paid_only: true, meaning }
 }
 
 impl Presence {

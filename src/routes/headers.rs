@@ -9,11 +9,11 @@ pub struct Header {
     /// Its name.
     pub name: &'static str,
     /// Which answers have it.
-    pub on: On,
+    pub on: HeaderScope,
     /// Whether all of those have it, or only some.
     pub always: bool,
     /// What its value looks like.
-    pub value: Value,
+    pub value: HeaderValueKind,
     /// A value it may have.
     pub example: &'static str,
     /// What it means.
@@ -22,7 +22,7 @@ pub struct Header {
 
 /// Which answers of the data API have a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum HeaderScope {
     /// Every one.
     Every,
     /// Those that have a body.
@@ -35,7 +35,7 @@ pub enum On {
 
 /// What a value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum HeaderValueKind {
     /// A whole number, not negative.
     Integer,
     /// One of these.
@@ -44,66 +44,66 @@ pub enum Value {
     Pattern(&'static str),
 }
 
-use Value::{Integer, Pattern, Words};
+use HeaderValueKind::{Integer, Pattern, Words};
 
 const HTTP_DATE: &str = "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$";
 
 /// All of them.
 #[rustfmt::skip]
 pub static HEADERS: [Header; 25] = [
-    Header { name: "X-RateLimit-Limit", on: On::Every, always: true, value: Integer, example: "10000",
+    Header { name: "X-RateLimit-Limit", on: HeaderScope::Every, always: true, value: Integer, example: "10000",
         meaning: "How many requests the rule named by `X-RateLimit-Resource` allows." },
-    Header { name: "X-RateLimit-Remaining", on: On::Every, always: true, value: Integer, example: "9876",
+    Header { name: "X-RateLimit-Remaining", on: HeaderScope::Every, always: true, value: Integer, example: "9876",
         meaning: "How many of them are left, at the moment of sending." },
-    Header { name: "X-RateLimit-Reset", on: On::Every, always: true, value: Integer, example: "1795305600",
+    Header { name: "X-RateLimit-Reset", on: HeaderScope::Every, always: true, value: Integer, example: "1795305600",
         meaning: "When all of them are there again, in seconds since 1970-01-01 UTC: for the day the next 00:00 UTC." },
-    Header { name: "X-RateLimit-Resource", on: On::Every, always: true, value: Words(&["day", "minute", "guard"]), example: "day",
+    Header { name: "X-RateLimit-Resource", on: HeaderScope::Every, always: true, value: Words(&["day", "minute", "guard"]), example: "day",
         meaning: "Which rule the three headers above speak of: `day` for a known key; on a 429 the rule that was hit; `guard` where no key is known." },
-    Header { name: "RateLimit-Policy", on: On::Every, always: true, value: Pattern("^\"[a-z]+\";q=[0-9]+;w=[0-9]+(, \"[a-z]+\";q=[0-9]+;w=[0-9]+)*$"),
+    Header { name: "RateLimit-Policy", on: HeaderScope::Every, always: true, value: Pattern("^\"[a-z]+\";q=[0-9]+;w=[0-9]+(, \"[a-z]+\";q=[0-9]+;w=[0-9]+)*$"),
         example: "\"minute\";q=60;w=60, \"day\";q=10000;w=86400",
         meaning: "The rules that hold for you: quota `q` in a window of `w` seconds." },
-    Header { name: "RateLimit", on: On::Every, always: true, value: Pattern("^\"[a-z]+\";r=[0-9]+;t=[0-9]+(, \"[a-z]+\";r=[0-9]+;t=[0-9]+)*$"),
+    Header { name: "RateLimit", on: HeaderScope::Every, always: true, value: Pattern("^\"[a-z]+\";r=[0-9]+;t=[0-9]+(, \"[a-z]+\";r=[0-9]+;t=[0-9]+)*$"),
         example: "\"minute\";r=59;t=1, \"day\";r=9876;t=38211",
         meaning: "What is left of each rule (`r`), and the seconds until it is whole again (`t`)." },
-    Header { name: "Retry-After", on: On::Status(&[404, 429, 503]), always: false, value: Integer, example: "38211",
+    Header { name: "Retry-After", on: HeaderScope::Status(&[404, 429, 503]), always: false, value: Integer, example: "38211",
         meaning: "How many seconds to wait before the next request: on every 429 and 503, and on a 404 of a model id that is in no list and could not be looked up yet." },
-    Header { name: "X-Request-Id", on: On::Every, always: true, value: Pattern("^[!-~]+$"), example: "01jd6v8k2m3n4p5q",
+    Header { name: "X-Request-Id", on: HeaderScope::Every, always: true, value: Pattern("^[!-~]+$"), example: "01jd6v8k2m3n4p5q",
         meaning: "Names this request. Quote it when you report a problem. A name of yours is taken if you send one in this header: 8 to 64 letters, digits, dots, underscores or hyphens." },
-    Header { name: "Date", on: On::Every, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:23:09 GMT",
+    Header { name: "Date", on: HeaderScope::Every, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:23:09 GMT",
         meaning: "When the answer was sent." },
-    Header { name: "Vary", on: On::Every, always: true, value: Words(&["Accept-Encoding, Authorization, X-API-Key", "Accept-Encoding, Authorization, X-API-Key, Origin"]),
+    Header { name: "Vary", on: HeaderScope::Every, always: true, value: Words(&["Accept-Encoding, Authorization, X-API-Key", "Accept-Encoding, Authorization, X-API-Key, Origin"]),
         example: "Accept-Encoding, Authorization, X-API-Key",
         meaning: "Answers depend on the key and on the encodings you accept; on `Origin` where listed sites may read them in a browser." },
-    Header { name: "Cache-Control", on: On::Every, always: true, value: Pattern("^(private, max-age=[0-9]+|private, no-store|no-store)$"),
+    Header { name: "Cache-Control", on: HeaderScope::Every, always: true, value: Pattern("^(private, max-age=[0-9]+|private, no-store|no-store)$"),
         example: "private, max-age=1840",
         meaning: "On 200 and 304, `max-age` is the time until the data is next expected to change; a client that waits as long is never late. `/me` and errors are `no-store`." },
-    Header { name: "ETag", on: On::Document, always: true, value: Pattern("^\"[!#-~]+\"$"), example: "\"5d41402abc4b2a76-br\"",
+    Header { name: "ETag", on: HeaderScope::Document, always: true, value: Pattern("^\"[!#-~]+\"$"), example: "\"5d41402abc4b2a76-br\"",
         meaning: "Names these exact bytes. Send it back in `If-None-Match`: while nothing has changed the answer is a 304, which spends nothing of your day." },
-    Header { name: "Last-Modified", on: On::Document, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:00:00 GMT",
+    Header { name: "Last-Modified", on: HeaderScope::Document, always: true, value: Pattern(HTTP_DATE), example: "Sat, 21 Nov 2026 13:00:00 GMT",
         meaning: "When the data last changed." },
-    Header { name: "Cache-Status", on: On::Document, always: true, value: Pattern("^[^;]+(; ?[a-z-]+(=[^;]+)?)+$"), example: "scoregate; hit; ttl=1840",
+    Header { name: "Cache-Status", on: HeaderScope::Document, always: true, value: Pattern("^[^;]+(; ?[a-z-]+(=[^;]+)?)+$"), example: "scoregate; hit; ttl=1840",
         meaning: "Where the answer came from (RFC 9211). `detail=stale` marks one that is overdue for a refresh." },
-    Header { name: "Content-Type", on: On::Body, always: true, value: Pattern("^application/(problem\\+)?json"), example: "application/json",
+    Header { name: "Content-Type", on: HeaderScope::Body, always: true, value: Pattern("^application/(problem\\+)?json"), example: "application/json",
         meaning: "`application/json`, or `application/problem+json` for errors where you accept it." },
-    Header { name: "Content-Encoding", on: On::Body, always: false, value: Words(&["gzip", "br"]), example: "br",
+    Header { name: "Content-Encoding", on: HeaderScope::Body, always: false, value: Words(&["gzip", "br"]), example: "br",
         meaning: "How the body is compressed, where you accept it." },
-    Header { name: "Strict-Transport-Security", on: On::Every, always: false, value: Pattern("^max-age=[0-9]+$"), example: "max-age=31536000",
+    Header { name: "Strict-Transport-Security", on: HeaderScope::Every, always: false, value: Pattern("^max-age=[0-9]+$"), example: "max-age=31536000",
         meaning: "Over TLS: this service is never to be asked in the clear." },
-    Header { name: "X-Content-Type-Options", on: On::Every, always: true, value: Words(&["nosniff"]), example: "nosniff",
+    Header { name: "X-Content-Type-Options", on: HeaderScope::Every, always: true, value: Words(&["nosniff"]), example: "nosniff",
         meaning: "A browser takes the answer for what `Content-Type` says, and for nothing else." },
-    Header { name: "WWW-Authenticate", on: On::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",
+    Header { name: "WWW-Authenticate", on: HeaderScope::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",
         meaning: "How to send a key." },
-    Header { name: "Allow", on: On::Status(&[405]), always: true, value: Pattern("^[A-Z]+(, [A-Z]+)*$"), example: "GET, HEAD, OPTIONS",
+    Header { name: "Allow", on: HeaderScope::Status(&[405]), always: true, value: Pattern("^[A-Z]+(, [A-Z]+)*$"), example: "GET, HEAD, OPTIONS",
         meaning: "The methods that every path takes. OPTIONS is answered with it too." },
-    Header { name: "Access-Control-Allow-Origin", on: On::Every, always: false, value: Pattern("^([*]|https?://[^ /]+)$"), example: "https://dash.example.org",
+    Header { name: "Access-Control-Allow-Origin", on: HeaderScope::Every, always: false, value: Pattern("^([*]|https?://[^ /]+)$"), example: "https://dash.example.org",
         meaning: "The site whose pages may read the answer in a browser, where this service lets any." },
-    Header { name: "Access-Control-Expose-Headers", on: On::Every, always: false, value: Pattern("^[A-Za-z-]+(, [A-Za-z-]+)*$"), example: "RateLimit, Retry-After",
+    Header { name: "Access-Control-Expose-Headers", on: HeaderScope::Every, always: false, value: Pattern("^[A-Za-z-]+(, [A-Za-z-]+)*$"), example: "RateLimit, Retry-After",
         meaning: "The headers that scripts of such a page may read: all of these that can be of use to them." },
-    Header { name: "Deprecation", on: On::Every, always: false, value: Pattern("^@[0-9]+$"), example: "@1795305600",
+    Header { name: "Deprecation", on: HeaderScope::Every, always: false, value: Pattern("^@[0-9]+$"), example: "@1795305600",
         meaning: "This API is deprecated since then, or will be from then on, in seconds since 1970-01-01 UTC (RFC 9745)." },
-    Header { name: "Sunset", on: On::Every, always: false, value: Pattern(HTTP_DATE), example: "Wed, 30 Jun 2027 20:00:00 GMT",
+    Header { name: "Sunset", on: HeaderScope::Every, always: false, value: Pattern(HTTP_DATE), example: "Wed, 30 Jun 2027 20:00:00 GMT",
         meaning: "When this API will go (RFC 8594)." },
-    Header { name: "Link", on: On::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"deprecation\"$"), example: "<https://example.org/end>; rel=\"deprecation\"",
+    Header { name: "Link", on: HeaderScope::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"deprecation\"$"), example: "<https://example.org/end>; rel=\"deprecation\"",
         meaning: "Where the deprecation is described." },
 ];
 
@@ -125,7 +125,7 @@ pub fn for_scripts() -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-impl On {
+impl HeaderScope {
     /// Whether it covers an answer with this status of an endpoint whose answers are stored or not.
     pub fn covers(self, status: u16, stored: bool) -> bool {
         match self {
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn errors_of_the_caller_say_what_is_left_but_not_how_old_the_data_is() {
-        assert!(On::Every.covers(404, true));
-        assert!(!On::Document.covers(404, true));
-        assert!(!On::Document.covers(200, false));
-        assert!(!On::Body.covers(304, true));
+        assert!(HeaderScope::Every.covers(404, true));
+        assert!(!HeaderScope::Document.covers(404, true));
+        assert!(!HeaderScope::Document.covers(200, false));
+        assert!(!HeaderScope::Body.covers(304, true));
     }
 }

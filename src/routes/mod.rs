@@ -17,9 +17,9 @@ mod selection;
 pub mod shapes;
 mod table;
 
-pub use allowed::Allowed;
+pub use allowed::AllowedValues;
 pub use error_body::ErrorBody;
 pub use key::{DocumentKey, ModelId};
 pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment, query_names};
 pub use selection::{BadSelection, Selection};
-pub use table::{API_BASE, API_VERSION, ENDPOINTS, Endpoint, Found, Route, find};
+pub use table::{API_BASE, API_VERSION, ENDPOINTS, Endpoint, Route, RouteMatch, find};

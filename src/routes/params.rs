@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::allowed::Allowed;
-use super::codes::Code;
+use super::allowed::AllowedValues;
+use super::codes::ErrorCode;
 
 /// A parameter that some endpoint takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ pub struct BadParam {
 
 impl BadParam {
     /// The message for a caller who may use these values. It repeats nothing that the caller sent.
-    pub fn message(&self, allowed: &Allowed) -> String {
+    pub fn message(&self, allowed: &AllowedValues) -> String {
         format!("`{}` {}. Allowed: {allowed}.", self.param.name(), self.problem)
     }
 }
@@ -149,12 +149,12 @@ impl Param {
     }
 
     /// The code of a value that is not allowed.
-    pub const fn code(self) -> Code {
+    pub const fn code(self) -> ErrorCode {
         match self {
-            Self::Id => Code::InvalidModelId,
-            Self::Period => Code::InvalidPeriod,
-            Self::SortBy => Code::InvalidSortBy,
-            Self::Limit => Code::InvalidLimit,
+            Self::Id => ErrorCode::InvalidModelId,
+            Self::Period => ErrorCode::InvalidPeriod,
+            Self::SortBy => ErrorCode::InvalidSortBy,
+            Self::Limit => ErrorCode::InvalidLimit,
         }
     }
 
@@ -172,15 +172,15 @@ impl Param {
     }
 
     /// The values it may have, whatever the tier.
-    pub fn allowed(self) -> Allowed {
+    pub fn allowed(self) -> AllowedValues {
         match self {
-            Self::Id => Allowed::Pattern {
+            Self::Id => AllowedValues::Pattern {
                 expression: "[A-Za-z0-9][A-Za-z0-9._:-]{0,127}",
                 words: "a letter or digit, then up to 127 letters, digits, dots, underscores, colons or hyphens",
             },
-            Self::Period => Allowed::Words(Period::ALL.map(Period::word).to_vec()),
-            Self::SortBy => Allowed::Words(SortBy::ALL.map(SortBy::word).to_vec()),
-            Self::Limit => Allowed::Range { minimum: 1, maximum: Limit::MAX },
+            Self::Period => AllowedValues::Words(Period::ALL.map(Period::word).to_vec()),
+            Self::SortBy => AllowedValues::Words(SortBy::ALL.map(SortBy::word).to_vec()),
+            Self::Limit => AllowedValues::Range { minimum: 1, maximum: Limit::MAX },
         }
     }
 }

@@ -3,11 +3,11 @@
 //! The minute pays for work, the day pays for data delivered, and a refused request spends neither. Not for: the
 //! arithmetic of the limits, which is `limits`.
 
-use super::codes::Code;
+use super::codes::ErrorCode;
 
 /// How a request can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum PricedEnding {
     /// 200 with data, wherever it came from.
     Data,
     /// 304.
@@ -21,7 +21,7 @@ pub enum Ending {
     /// A 404 `model_not_found` that is to be tried again: the model is in no list, and could not be looked up yet.
     Unlisted,
     /// An error with this code.
-    Error(Code),
+    Error(ErrorCode),
 }
 
 /// What some endings cost.
@@ -30,7 +30,7 @@ pub struct Price {
     /// The endings, for the documents.
     pub outcome: &'static str,
     /// The endings.
-    pub endings: &'static [Ending],
+    pub endings: &'static [PricedEnding],
     /// Tokens of the application's minute.
     pub minute: u8,
     /// Units of the application's day.
@@ -43,24 +43,24 @@ pub struct Price {
 #[rustfmt::skip]
 pub static PRICES: [Price; 5] = [
     Price { outcome: "200 with data, cached or not", minute: 1, day: 1, guard: 0,
-        endings: &[Ending::Data] },
+        endings: &[PricedEnding::Data] },
     Price { outcome: "304; 404 `model_not_found`; any 5xx other than `overloaded`", minute: 1, day: 0, guard: 0,
-        endings: &[Ending::NotModified, Ending::Error(Code::ModelNotFound), Ending::Error(Code::InternalError),
-            Ending::Error(Code::UpstreamInvalid), Ending::Error(Code::UpstreamUnavailable), Ending::Error(Code::UpstreamTimeout)] },
+        endings: &[PricedEnding::NotModified, PricedEnding::Error(ErrorCode::ModelNotFound), PricedEnding::Error(ErrorCode::InternalError),
+            PricedEnding::Error(ErrorCode::UpstreamInvalid), PricedEnding::Error(ErrorCode::UpstreamUnavailable), PricedEnding::Error(ErrorCode::UpstreamTimeout)] },
     Price { outcome: "A refused request: 400, 401, 403, 404 `not_found`, 405, 414, 431", minute: 0, day: 0, guard: 1,
-        endings: &[Ending::Error(Code::BadRequest), Ending::Error(Code::InvalidModelId), Ending::Error(Code::InvalidPeriod),
-            Ending::Error(Code::InvalidSortBy), Ending::Error(Code::InvalidLimit), Ending::Error(Code::ApiKeyRequired),
-            Ending::Error(Code::InvalidApiKey), Ending::Error(Code::LatestRequiresPlan), Ending::Error(Code::NotFound),
-            Ending::Error(Code::MethodNotAllowed), Ending::Error(Code::UriTooLong), Ending::Error(Code::HeadersTooLarge)] },
+        endings: &[PricedEnding::Error(ErrorCode::BadRequest), PricedEnding::Error(ErrorCode::InvalidModelId), PricedEnding::Error(ErrorCode::InvalidPeriod),
+            PricedEnding::Error(ErrorCode::InvalidSortBy), PricedEnding::Error(ErrorCode::InvalidLimit), PricedEnding::Error(ErrorCode::ApiKeyRequired),
+            PricedEnding::Error(ErrorCode::InvalidApiKey), PricedEnding::Error(ErrorCode::LatestRequiresPlan), PricedEnding::Error(ErrorCode::NotFound),
+            PricedEnding::Error(ErrorCode::MethodNotAllowed), PricedEnding::Error(ErrorCode::UriTooLong), PricedEnding::Error(ErrorCode::HeadersTooLarge)] },
     // The guard's own 429 finds an empty bucket, so there is nothing left to take.
     Price { outcome: "429; 503 `overloaded`; 404 `model_not_found` with `Retry-After`; OPTIONS; the pages that need no key", minute: 0, day: 0, guard: 0,
-        endings: &[Ending::Error(Code::QuotaExceeded), Ending::Error(Code::RateLimitExceeded), Ending::Error(Code::TooManyRefusals),
-            Ending::Error(Code::Overloaded), Ending::Unlisted, Ending::Options, Ending::Page] },
+        endings: &[PricedEnding::Error(ErrorCode::QuotaExceeded), PricedEnding::Error(ErrorCode::RateLimitExceeded), PricedEnding::Error(ErrorCode::TooManyRefusals),
+            PricedEnding::Error(ErrorCode::Overloaded), PricedEnding::Unlisted, PricedEnding::Options, PricedEnding::Page] },
     Price { outcome: "`/me`", minute: 0, day: 0, guard: 1,
-        endings: &[Ending::Me] },
+        endings: &[PricedEnding::Me] },
 ];
 
-impl Ending {
+impl PricedEnding {
     /// What it costs.
     pub fn price(self) -> &'static Price {
         let row = PRICES.iter().find(|row| row.endings.contains(&self));
@@ -75,9 +75,15 @@ mod tests {
 
     #[test]
     fn every_way_a_request_can_end_has_exactly_one_price() {
-        let codes = CODES.iter().map(|row| Ending::Error(row.code));
-        let others =
-            [Ending::Data, Ending::NotModified, Ending::Me, Ending::Options, Ending::Page, Ending::Unlisted];
+        let codes = CODES.iter().map(|row| PricedEnding::Error(row.code));
+        let others = [
+            PricedEnding::Data,
+            PricedEnding::NotModified,
+            PricedEnding::Me,
+            PricedEnding::Options,
+            PricedEnding::Page,
+            PricedEnding::Unlisted,
+        ];
         for ending in codes.chain(others) {
             assert_eq!(PRICES.iter().filter(|row| row.endings.contains(&ending)).count(), 1, "{ending:?}");
         }
@@ -86,8 +92,8 @@ mod tests {
     #[test]
     fn only_data_spends_the_day() {
         for row in &PRICES {
-            assert_eq!(row.day == 1, row.endings == [Ending::Data], "{}", row.outcome);
+            assert_eq!(row.day == 1, row.endings == [PricedEnding::Data], "{}", row.outcome);
         }
-        assert_eq!(Ending::NotModified.price().minute, 1);
+        assert_eq!(PricedEnding::NotModified.price().minute, 1);
     }
 }

@@ -4,10 +4,10 @@
 //! A foreign backend may leave fields out or send more: the gateway passes items through untouched and never fails
 //! because of a field. Not for: checking answers at run time.
 
-use super::field::Shape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
+use super::field::FieldShape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
 use super::field::{asked, field, maybe, nullable, paid};
 
-pub use super::field::{Field, Presence, Shape};
+pub use super::field::{FieldShape, ItemField, Presence};
 
 /// The words of `trend`.
 pub const TREND: &[&str] = &["up", "down", "stable", "unavailable"];
@@ -25,7 +25,7 @@ const LAST_UPDATED: &str =
     "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
 
 /// An item of `/models`: the fields of the specification, and what `speed` and `price` order by.
-pub const RANKING: &[Field] = &[
+pub const RANKING: &[ItemField] = &[
     field("id", Text, "Model identifier, used in paths."),
     field("name", Text, "The model's name."),
     field("provider", Text, "Provider identifier."),
@@ -51,7 +51,7 @@ pub const RANKING: &[Field] = &[
     ),
 ];
 
-const AXIS: &[Field] = &[
+const AXIS: &[ItemField] = &[
     field("axis", Words(AXES), "The axis."),
     maybe("score", Score, "Mean score on this axis, from 0 to 100."),
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
@@ -59,7 +59,7 @@ const AXIS: &[Field] = &[
     field("samples", Integer, "Trials behind it."),
 ];
 
-const SUITE: &[Field] = &[
+const SUITE: &[ItemField] = &[
     field("suite", Words(SUITES), "The suite."),
     maybe("score", Score, "Mean score in this suite, from 0 to 100."),
     field("runs", Integer, "Runs behind it."),
@@ -67,7 +67,7 @@ const SUITE: &[Field] = &[
 ];
 
 /// The item of `/models/:id`.
-pub const MODEL: &[Field] = &[
+pub const MODEL: &[ItemField] = &[
     field("id", Text, "Model identifier."),
     field("name", Text, "The model's name."),
     field("provider", Text, "Provider identifier."),
@@ -92,7 +92,7 @@ pub const MODEL: &[Field] = &[
 ];
 
 /// An item of `/models/:id/history`, oldest first.
-pub const HISTORY: &[Field] = &[
+pub const HISTORY: &[ItemField] = &[
     field("timestamp", Instant, "The start of the stretch this point sums up."),
     maybe("score", Score, "Mean score of the stretch, from 0 to 100."),
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
@@ -100,14 +100,14 @@ pub const HISTORY: &[Field] = &[
     field("runs", Integer, "Runs behind it."),
 ];
 
-const INDEX_POINT: &[Field] = &[
+const INDEX_POINT: &[ItemField] = &[
     field("timestamp", Instant, "The hour."),
     maybe("value", Score, "The index of that hour."),
     field("models", Integer, "Models that had a score then."),
 ];
 
 /// The item of `/index`.
-pub const INDEX: &[Field] = &[
+pub const INDEX: &[ItemField] = &[
     maybe("value", Score, "Mean score of all models that have one, from 0 to 100."),
     field("trend", Words(TREND), "Direction of movement against the day before."),
     field("models", Integer, "Models that have a score."),
@@ -118,7 +118,7 @@ pub const INDEX: &[Field] = &[
 ];
 
 /// An item of `/alerts`.
-pub const ALERT: &[Field] = &[
+pub const ALERT: &[ItemField] = &[
     field("id", Text, "The alert's identifier."),
     field("modelId", Text, "The model it is about."),
     field("modelName", Text, "Its name."),
@@ -139,7 +139,7 @@ pub const ALERT: &[Field] = &[
 ];
 
 /// An item of `/incidents`, newest first.
-pub const INCIDENT: &[Field] = &[
+pub const INCIDENT: &[ItemField] = &[
     field("id", Text, "The incident's identifier."),
     field("modelId", Text, "The model it is about."),
     field("modelName", Text, "Its name."),
@@ -154,7 +154,7 @@ pub const INCIDENT: &[Field] = &[
 ];
 
 /// An item of `/providers`.
-pub const PROVIDER: &[Field] = &[
+pub const PROVIDER: &[ItemField] = &[
     field("provider", Text, "Provider identifier."),
     field(
         "status",
@@ -176,7 +176,7 @@ pub const PROVIDER: &[Field] = &[
 ];
 
 /// An item of `/analytics/degradations`, the largest first.
-pub const DEGRADATION: &[Field] = &[
+pub const DEGRADATION: &[ItemField] = &[
     field("modelId", Text, "The model."),
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
@@ -199,7 +199,7 @@ pub const DEGRADATION: &[Field] = &[
 ];
 
 /// An item of `/analytics/recommendations`.
-pub const RECOMMENDATION: &[Field] = &[
+pub const RECOMMENDATION: &[ItemField] = &[
     field("task", Words(&["coding", "reasoning", "tooling", "budget", "fast"]), "The type of task."),
     field("modelId", Text, "The model to use now."),
     field("modelName", Text, "Its name."),
@@ -210,7 +210,7 @@ pub const RECOMMENDATION: &[Field] = &[
 ];
 
 /// An item of `/analytics/provider-reliability`, the most reliable first.
-pub const RELIABILITY: &[Field] = &[
+pub const RELIABILITY: &[ItemField] = &[
     field("provider", Text, "Provider identifier."),
     maybe(
         "reliability",
@@ -226,12 +226,12 @@ pub const RELIABILITY: &[Field] = &[
     field("failedRuns", Integer, "Those that failed."),
 ];
 
-const WEIGHT: &[Field] = &[
+const WEIGHT: &[ItemField] = &[
     field("name", Text, "The part."),
     field("weight", Number, "Its weight; the weights of a score add up to 1."),
 ];
 
-const SAMPLES: &[Field] = &[
+const SAMPLES: &[ItemField] = &[
     field("suite", Words(SUITES), "The suite."),
     field("runs", Integer, "Runs in the period."),
     field("failedRuns", Integer, "Those that failed and carry no score."),
@@ -241,7 +241,7 @@ const SAMPLES: &[Field] = &[
 ];
 
 /// An item of `/analytics/transparency`: one per model.
-pub const TRANSPARENCY: &[Field] = &[
+pub const TRANSPARENCY: &[ItemField] = &[
     field("modelId", Text, "The model."),
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
@@ -255,7 +255,7 @@ pub const TRANSPARENCY: &[Field] = &[
     field("synthetic", Flag, "Whether the runs were simulated."),
 ];
 
-const PAGE_HINKLEY: &[Field] = &[
+const PAGE_HINKLEY: &[ItemField] = &[
     maybe(
         "statistic",
         Number,
@@ -283,14 +283,14 @@ const PAGE_HINKLEY: &[Field] = &[
     maybe("noise", Number, "Standard deviation of a round about its level, in points: the unit of the test."),
 ];
 
-const AXIS_TREND: &[Field] = &[
+const AXIS_TREND: &[ItemField] = &[
     field("axis", Words(AXES), "The axis."),
     field("trend", Words(TREND), "Its direction, tested and corrected for all axes of all models."),
     maybe("slopePerDay", Number, "Points a day, by least squares over the last 7 days."),
 ];
 
 /// The item of `/drift/:id`.
-pub const DRIFT: &[Field] = &[
+pub const DRIFT: &[ItemField] = &[
     field("modelId", Text, "The model."),
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
@@ -306,10 +306,10 @@ pub const DRIFT: &[Field] = &[
     field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
-const APPLICATION: &[Field] =
+const APPLICATION: &[ItemField] =
     &[field("id", Text, "The application's identifier."), field("name", Text, "Its name.")];
 
-const ALLOWANCE: &[Field] = &[
+const ALLOWANCE: &[ItemField] = &[
     field("name", Words(&["minute", "day"]), "Which limit."),
     field("limit", Integer, "How many requests."),
     field("window_seconds", Integer, "In how long."),
@@ -319,7 +319,7 @@ const ALLOWANCE: &[Field] = &[
 ];
 
 /// The item of `/me`.
-pub const ME: &[Field] = &[
+pub const ME: &[ItemField] = &[
     field("application", Object(APPLICATION), "The application that the key belongs to."),
     field("key_prefix", Text, "The first characters of the key, to tell keys apart. Never the key."),
     field("tier", Text, "The application's tier."),

@@ -4,7 +4,7 @@
 //! API description and the docs page say. Not for: parameter syntax (`params.rs`) or item fields (`shapes.rs`).
 
 use super::params::{Param, decode_segment};
-use super::shapes::{self, Field};
+use super::shapes::{self, ItemField};
 
 /// What every data path begins with.
 pub const API_BASE: &str = "/api/v1";
@@ -46,7 +46,7 @@ pub struct Endpoint {
     /// One line for the docs.
     pub summary: &'static str,
     /// The fields of one item of its `data`.
-    pub item: &'static [Field],
+    pub item: &'static [ItemField],
     /// Whether it is about one thing: then `data` is an array of one.
     pub one: bool,
 }
@@ -113,7 +113,7 @@ impl Endpoint {
 
 /// A row, and the raw text that stood where its path says `:id`.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'p> {
+pub struct RouteMatch<'p> {
     /// The row.
     pub endpoint: &'static Endpoint,
     /// The identifier as received, still percent-encoded.
@@ -122,7 +122,7 @@ pub struct Found<'p> {
 
 /// Finds the row of a path as received. Fixed segments are compared after one percent-decoding; nothing is repaired:
 /// a trailing slash, `//` or a dot segment finds no row.
-pub fn find(path: &str) -> Option<Found<'_>> {
+pub fn find(path: &str) -> Option<RouteMatch<'_>> {
     let rest = path.strip_prefix(API_BASE)?.strip_prefix('/')?;
     ENDPOINTS.iter().find_map(|endpoint| {
         let mut raw_id = None;
@@ -139,7 +139,7 @@ pub fn find(path: &str) -> Option<Found<'_>> {
                 return None;
             }
         }
-        parts.next().is_none().then_some(Found { endpoint, raw_id })
+        parts.next().is_none().then_some(RouteMatch { endpoint, raw_id })
     })
 }
 

@@ -11,18 +11,18 @@ use super::figures::{Trend, chance};
 use super::hour::of_period;
 use super::measure::Measure;
 use super::method;
-use super::portrait::Portrait;
-use super::statistics::{Line, chance_of_change, holm};
+use super::model_state::ModelState;
+use super::statistics::{FittedLine, chance_of_change, holm};
 
 /// The changes of every model.
 #[derive(Debug)]
-pub(super) struct Changes<'a> {
-    models: HashMap<&'a str, Change>,
+pub(super) struct ModelChanges<'a> {
+    models: HashMap<&'a str, ModelChange>,
 }
 
 /// What changed about one model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct ModelChange {
     /// Of each measure, in the order of `Measure::ALL`.
     trends: [[Trend; 4]; 5],
     movements: [Trend; 4],
@@ -32,15 +32,15 @@ pub(super) struct Change {
     pub drift: Option<f64>,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> ModelChanges<'a> {
     /// The changes among all models there are.
-    pub(super) fn among(portraits: &'a [Portrait]) -> Self {
+    pub(super) fn among(portraits: &'a [ModelState]) -> Self {
         let trends = Measure::ALL.map(|measure| Period::ALL.map(|period| trends(portraits, period, measure)));
         let movements = Period::ALL.map(|period| movements(portraits, period));
         let (axes, drifts) = (axes(portraits), drifts(portraits));
         let models = portraits.iter().enumerate().map(|(place, portrait)| {
             let told = |trends: &Vec<Trend>| trends.get(place).copied().unwrap_or(Trend::Unavailable);
-            let change = Change {
+            let change = ModelChange {
                 trends: trends.each_ref().map(|periods| periods.each_ref().map(told)),
                 movements: movements.each_ref().map(told),
                 axes: axes.get(place).copied().unwrap_or([Trend::Unavailable; 7]),
@@ -52,7 +52,7 @@ impl<'a> Changes<'a> {
     }
 
     /// What changed about one of them.
-    pub(super) fn of(&self, portrait: &Portrait) -> Change {
+    pub(super) fn of(&self, portrait: &ModelState) -> ModelChange {
         *self
             .models
             .get(portrait.id())
@@ -60,7 +60,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-impl Change {
+impl ModelChange {
     /// Where a score of a period moved against the stretch before.
     pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
         *of_period(period, measure.of(&self.trends))
@@ -77,7 +77,7 @@ impl Change {
     }
 }
 
-fn trends(portraits: &[Portrait], period: Period, measure: Measure) -> Vec<Trend> {
+fn trends(portraits: &[ModelState], period: Period, measure: Measure) -> Vec<Trend> {
     let estimates = || portraits.iter().map(|portrait| portrait.over(period).estimates(measure));
     let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
     let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| match (now, before, chance) {
@@ -88,22 +88,22 @@ fn trends(portraits: &[Portrait], period: Period, measure: Measure) -> Vec<Trend
     estimates().zip(chances).map(trend).collect()
 }
 
-fn movements(portraits: &[Portrait], period: Period) -> Vec<Trend> {
+fn movements(portraits: &[ModelState], period: Period) -> Vec<Trend> {
     let hours = u32::try_from(*of_period(period, &method::MOVEMENT_HOURS)).unwrap_or(u32::MAX);
     let days = f64::from(hours) / 24.0;
     let lines = || portraits.iter().map(|portrait| *of_period(period, &portrait.movements));
     along(lines, method::MOVEMENT_MINIMUM / days)
 }
 
-fn axes(portraits: &[Portrait]) -> Vec<[Trend; 7]> {
+fn axes(portraits: &[ModelState]) -> Vec<[Trend; 7]> {
     let trends = along(|| portraits.iter().flat_map(|portrait| portrait.slopes), method::SLOPE_MINIMUM);
     trends.as_chunks().0.to_vec()
 }
 
 /// Where lines lead: told if it is sure among all of them, and so many points a day or more.
-fn along<L: Iterator<Item = Option<Line>>>(lines: impl Fn() -> L, minimum: f64) -> Vec<Trend> {
+fn along<L: Iterator<Item = Option<FittedLine>>>(lines: impl Fn() -> L, minimum: f64) -> Vec<Trend> {
     let chances = corrected(lines().map(|line| Some(line?.p)));
-    let trend = |(line, chance): (Option<Line>, Option<f64>)| match line.zip(chance) {
+    let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| match line.zip(chance) {
         None => Trend::Unavailable,
         Some((line, chance)) => {
             Trend::of(line.slope, line.slope.abs() >= minimum && chance < method::TREND_ALPHA)
@@ -113,7 +113,7 @@ fn along<L: Iterator<Item = Option<Line>>>(lines: impl Fn() -> L, minimum: f64) 
 }
 
 /// A model without a signal was looked at too, and counts as one that chance explains.
-fn drifts(portraits: &[Portrait]) -> Vec<Option<f64>> {
+fn drifts(portraits: &[ModelState]) -> Vec<Option<f64>> {
     let drifts = || portraits.iter().map(|portrait| portrait.drift);
     let looked_at =
         drifts().map(|drift| drift.statistic.map(|_| drift.signal.map_or(1.0, |signal| signal.chance)));

@@ -6,15 +6,15 @@
 use crate::clock::Wall;
 
 use super::method;
-use super::run::{Outcome, Run};
-use super::statistics::{Estimate, Tally};
+use super::run::{Run, RunOutcome};
+use super::statistics::{Estimate, SampleSums};
 
 /// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean.
 pub(super) type Marks<T> = [T; 9];
 
 /// The sum of samples, and that of their squares.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sums {
+pub(super) struct PowerSums {
     /// Their sum.
     pub sum: f64,
     /// The sum of their squares.
@@ -23,7 +23,7 @@ pub(super) struct Sums {
 
 /// Runs of one suite, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Count {
+pub(super) struct RunCounts {
     /// Runs made.
     pub runs: u32,
     /// Those that failed.
@@ -38,17 +38,17 @@ pub(super) struct Count {
     pub cost: f64,
     /// Samples are the runs, because the trials of one run share its luck. While there is only one, its trials are all
     /// that can be told of the spread: then they are the samples.
-    pub marks: Marks<Sums>,
+    pub marks: Marks<PowerSums>,
 }
 
-impl Sums {
+impl PowerSums {
     fn add(&mut self, sample: f64) {
         self.sum += sample;
         self.squares += sample * sample;
     }
 }
 
-impl Count {
+impl RunCounts {
     /// No runs.
     pub(super) const EMPTY: Self = Self {
         runs: 0,
@@ -57,15 +57,15 @@ impl Count {
         failed_trials: 0,
         last_scored: None,
         cost: 0.0,
-        marks: [Sums { sum: 0.0, squares: 0.0 }; 9],
+        marks: [PowerSums { sum: 0.0, squares: 0.0 }; 9],
     };
 
     /// Counts a run.
     pub(super) fn add(&mut self, run: &Run) {
         let mut one = Self { runs: 1, ..Self::default() };
         match run.outcome() {
-            Outcome::Failed(_) => one.failed = 1,
-            Outcome::Scored(trials) => {
+            RunOutcome::Failed(_) => one.failed = 1,
+            RunOutcome::Scored(trials) => {
                 for trial in trials {
                     one.trials += 1;
                     one.cost += trial.cost();
@@ -103,8 +103,8 @@ impl Count {
 
     /// A mark in points.
     pub(super) fn estimate(&self, mark: usize) -> Option<Estimate> {
-        let Sums { sum, squares } = *self.marks.get(mark)?;
-        let tally = Tally { count: self.samples(), sum, squares };
+        let PowerSums { sum, squares } = *self.marks.get(mark)?;
+        let tally = SampleSums { count: self.samples(), sum, squares };
         tally.estimate().map(|estimate| estimate.scaled(100.0))
     }
 
@@ -137,7 +137,7 @@ impl Count {
         if self.scored() == 1 {
             self.marks = by_run(&self.marks, self.trials);
         }
-        let merge = |mine: &mut Marks<Sums>, theirs: &Marks<Sums>| {
+        let merge = |mine: &mut Marks<PowerSums>, theirs: &Marks<PowerSums>| {
             for (mine, theirs) in mine.iter_mut().zip(theirs) {
                 mine.sum += theirs.sum;
                 mine.squares += theirs.squares;
@@ -152,12 +152,12 @@ impl Count {
 }
 
 /// The sums of one run's trials as those of one sample, the run.
-fn by_run(of_trials: &Marks<Sums>, trials: u32) -> Marks<Sums> {
+fn by_run(of_trials: &Marks<PowerSums>, trials: u32) -> Marks<PowerSums> {
     let trials = f64::from(trials);
     let mut of_run = Marks::default();
     for (of_run, of_trials) in of_run.iter_mut().zip(of_trials) {
         let mean = of_trials.sum / trials;
-        *of_run = Sums { sum: mean, squares: mean * mean };
+        *of_run = PowerSums { sum: mean, squares: mean * mean };
     }
     of_run
 }

@@ -7,10 +7,10 @@
 
 use super::drift;
 use super::hour::{Hour, Stretch};
-use super::incidents::Watch;
+use super::incidents::IncidentScan;
 use super::method;
-use super::series::Round;
-use super::statistics::{Estimate, Tally, chance_of_fall};
+use super::series::ScoreRound;
+use super::statistics::{Estimate, SampleSums, chance_of_fall};
 
 /// Models that a corrected chance is corrected for.
 pub const MODELS: u32 = 150;
@@ -126,9 +126,9 @@ fn rounds(plant: Plant, noise: f64, number: u32) -> Vec<(Hour, f64)> {
 fn watched(rounds: &[(Hour, f64)], plant: Plant) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut said = [false; 3];
-    let mut incidents = Watch::default();
+    let mut incidents = IncidentScan::default();
     for (known, (hour, score)) in (1..).zip(rounds) {
-        incidents.look_for_degradation(Round { hour: *hour, score: *score, axes: [*score; 7] });
+        incidents.look_for_degradation(ScoreRound { hour: *hour, score: *score, axes: [*score; 7] });
         let Some(since) = known_since(known) else { continue };
         let past = rounds.get(..known).unwrap_or_default();
         for ((detector, alarms), said) in Detector::ALL.into_iter().zip(&mut alarms).zip(&mut said) {
@@ -173,7 +173,7 @@ fn alerts(past: &[(Hour, f64)]) -> bool {
 }
 
 fn estimate(rounds: &[(Hour, f64)]) -> Option<Estimate> {
-    let tally: Tally = rounds.iter().map(|(_, score)| *score).collect();
+    let tally: SampleSums = rounds.iter().map(|(_, score)| *score).collect();
     tally.estimate().map(|estimate| estimate.no_finer(method::RESOLUTION))
 }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_noise_is_centred_and_of_the_size_asked_for() {
-        let drawn: Tally =
+        let drawn: SampleSums =
             (0..10).flat_map(|n| rounds(Plant::Quiet, 1.5, n)).map(|(_, score)| score).collect();
         assert!((drawn.mean().unwrap() - LEVEL).abs() < 0.05);
         assert!((drawn.variance().unwrap().sqrt() - 1.5).abs() < 0.03);

@@ -7,18 +7,21 @@ use serde::Serialize;
 
 use super::hour::Hour;
 use super::method;
-use super::page_hinkley::{Direction, PageHinkley, Rule};
-use super::statistics::{self, Tally};
+use super::page_hinkley::{PageHinkley, PageHinkleyParameters, ShiftDirection};
+use super::statistics::{self, SampleSums};
 
 /// How the test is set for every model: in units of noise.
-pub(super) const RULE: Rule =
-    Rule { minimum: method::DRIFT_LEAST, delta: method::DRIFT_DELTA, lambda: method::DRIFT_LAMBDA };
+pub(super) const RULE: PageHinkleyParameters = PageHinkleyParameters {
+    minimum: method::DRIFT_LEAST,
+    delta: method::DRIFT_DELTA,
+    lambda: method::DRIFT_LAMBDA,
+};
 
 /// What the test says of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Drift {
+pub(super) struct DriftResult {
     /// Where it stands.
-    pub state: State,
+    pub state: DriftState,
     /// The larger statistic of both directions; absent before the first round.
     pub statistic: Option<f64>,
     /// Rounds since it last began anew.
@@ -26,13 +29,13 @@ pub(super) struct Drift {
     /// The standard deviation of a round about its level, in points; absent where two rounds are not there.
     pub noise: Option<f64>,
     /// The newest signal, while it stands.
-    pub signal: Option<Signal>,
+    pub signal: Option<DriftSignal>,
 }
 
 /// Where the test stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum DriftState {
     /// It has seen too few rounds since it began.
     Warming,
     /// It would signal, and does not.
@@ -43,9 +46,9 @@ pub(super) enum State {
 
 /// A signal that stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Signal {
+pub(super) struct DriftSignal {
     /// Which way the level changed.
-    pub direction: Direction,
+    pub direction: ShiftDirection,
     /// The hour of the round that brought it.
     pub hour: Hour,
     /// The statistic it had.
@@ -57,16 +60,16 @@ pub(super) struct Signal {
 
 /// Where a signal was found: places in the rounds.
 #[derive(Clone, Copy)]
-struct Found {
+struct DetectedChange {
     began: usize,
     changed: usize,
     at: usize,
-    direction: Direction,
+    direction: ShiftDirection,
     statistic: f64,
 }
 
 /// Runs the test over rounds, oldest first.
-pub(super) fn watch(rounds: &[(Hour, f64)]) -> Drift {
+pub(super) fn watch(rounds: &[(Hour, f64)]) -> DriftResult {
     let noise = noise(rounds);
     let mut test = PageHinkley::new(RULE);
     let mut newest = None;
@@ -74,18 +77,18 @@ pub(super) fn watch(rounds: &[(Hour, f64)]) -> Drift {
         if let Some(direction) = test.feed(score / noise.unwrap_or(method::DRIFT_NOISE_LEAST)) {
             let began = (at + 1).saturating_sub(count(test.samples()));
             let changed = began + count(test.before(direction));
-            newest = Some(Found { began, changed, at, direction, statistic: test.larger().1 });
+            newest = Some(DetectedChange { began, changed, at, direction, statistic: test.larger().1 });
         }
     }
-    let stands = |found: &Found| rounds.len() - found.at <= method::DRIFT_STANDS;
+    let stands = |found: &DetectedChange| rounds.len() - found.at <= method::DRIFT_STANDS;
     let signal = newest.filter(stands).and_then(|found| found.tested(rounds));
     let state = match signal {
-        Some(_) => State::Signalled,
-        None if test.samples() < RULE.minimum => State::Warming,
-        None => State::Quiet,
+        Some(_) => DriftState::Signalled,
+        None if test.samples() < RULE.minimum => DriftState::Warming,
+        None => DriftState::Quiet,
     };
     let statistic = (!rounds.is_empty()).then(|| test.larger().1);
-    Drift { state, statistic, samples: test.samples(), noise, signal }
+    DriftResult { state, statistic, samples: test.samples(), noise, signal }
 }
 
 /// The noise of rounds, told by how much neighbours differ: a change of level is one difference among many, and the
@@ -98,10 +101,10 @@ fn noise(rounds: &[(Hour, f64)]) -> Option<f64> {
     Some((middle / (0.674_489_750_196_081_7 * 2.0_f64.sqrt())).max(method::DRIFT_NOISE_LEAST))
 }
 
-impl Found {
+impl DetectedChange {
     /// The rounds since the change against those before it, as far as the test looked.
-    fn tested(self, rounds: &[(Hour, f64)]) -> Option<Signal> {
-        let tally = |part: Option<&[(Hour, f64)]>| -> Option<Tally> {
+    fn tested(self, rounds: &[(Hour, f64)]) -> Option<DriftSignal> {
+        let tally = |part: Option<&[(Hour, f64)]>| -> Option<SampleSums> {
             Some(part?.iter().map(|(_, score)| *score).collect())
         };
         let before = tally(rounds.get(self.began..self.changed))?;
@@ -111,7 +114,7 @@ impl Found {
             .map_or(1.0, |difference| difference.chance_from_zero());
         let hour = rounds.get(self.at)?.0;
         let chance = (chance * places).min(1.0);
-        Some(Signal { direction: self.direction, hour, statistic: self.statistic, chance })
+        Some(DriftSignal { direction: self.direction, hour, statistic: self.statistic, chance })
     }
 }
 
@@ -139,10 +142,10 @@ mod tests {
         for (size, step) in [(1.0, 5.0), (2.0, 10.0), (3.0, 15.0)] {
             let drift = watch(&rounds(wobbling(70.0, size, 200).chain(wobbling(70.0 - step, size, 12))));
             let signal = drift.signal.unwrap();
-            assert_eq!(signal.direction, Direction::Down);
+            assert_eq!(signal.direction, ShiftDirection::Down);
             assert!((drift.noise.unwrap() / size - 2.0 / 0.6745 / 2.0_f64.sqrt()).abs() < 0.01);
             let first = watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(65.0, 1.0, 12))));
-            assert_eq!((signal.hour, drift.state), (first.signal.unwrap().hour, State::Signalled));
+            assert_eq!((signal.hour, drift.state), (first.signal.unwrap().hour, DriftState::Signalled));
             assert!(signal.chance < 1e-6, "{signal:?}");
         }
     }
@@ -151,18 +154,18 @@ mod tests {
     fn a_test_is_warming_then_quiet_and_a_signal_stands_for_its_time() {
         assert_eq!(watch(&[]).statistic, None);
         let least = count(method::DRIFT_LEAST);
-        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least - 1))).state, State::Warming);
-        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least))).state, State::Quiet);
+        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least - 1))).state, DriftState::Warming);
+        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least))).state, DriftState::Quiet);
         let after = |hours| watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(76.0, 1.0, hours))));
         let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
-        assert_eq!(found.direction, Direction::Up);
+        assert_eq!(found.direction, ShiftDirection::Up);
         let standing = after(found_at + method::DRIFT_STANDS - 1);
         assert_eq!(
             (standing.state, standing.signal.map(|signal| signal.hour)),
-            (State::Signalled, Some(found.hour))
+            (DriftState::Signalled, Some(found.hour))
         );
         let over = after(found_at + method::DRIFT_STANDS);
-        assert_eq!((over.state, over.signal), (State::Quiet, None));
+        assert_eq!((over.state, over.signal), (DriftState::Quiet, None));
         assert_eq!(count(over.samples), method::DRIFT_STANDS);
     }
 

@@ -11,15 +11,15 @@ use crate::clock::Wall;
 use super::figures::Severity;
 use super::hour::{Hour, Stretch};
 use super::method;
-use super::series::{Reading, Round, Series};
-use super::statistics::{Tally, pooled_difference};
+use super::series::{PeriodScores, ScoreRound, ScoreSeries};
+use super::statistics::{SampleSums, pooled_difference};
 
 /// Points by which the running sum is surely off by less.
 const ROUGH: f64 = 1e-6;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum IncidentKind {
     /// Its scores fell.
     Degradation,
     /// Its runs failed.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Incident {
     /// What happened.
-    pub kind: Kind,
+    pub kind: IncidentKind,
     /// How bad it was.
     pub severity: Severity,
     /// When it began.
@@ -44,8 +44,8 @@ pub(super) struct Incident {
 }
 
 /// The incidents of a window, in the order they ended, those that last at the end.
-pub(super) fn find(series: &Series, window: Stretch) -> Vec<Incident> {
-    let mut watch = Watch::default();
+pub(super) fn find(series: &ScoreSeries, window: Stretch) -> Vec<Incident> {
+    let mut watch = IncidentScan::default();
     for hour in window.hours() {
         if let Some(reading) = series.at(hour) {
             watch.look_for_outage(hour, reading);
@@ -72,13 +72,13 @@ impl Incident {
 
 /// A look at one model, hour by hour.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(super) struct IncidentScan {
     found: Vec<Incident>,
     /// Rounds before the recent ones; stands still while an incident lasts.
     before: VecDeque<f64>,
     /// About their sum: it is added to and taken from, and so gathers errors of rounding.
     roughly: f64,
-    recent: VecDeque<Round>,
+    recent: VecDeque<ScoreRound>,
     slump: Option<Slump>,
     silence: Option<Silence>,
 }
@@ -95,8 +95,8 @@ struct Silence {
     baseline: Option<f64>,
 }
 
-impl Watch {
-    fn look_for_outage(&mut self, hour: Hour, reading: &Reading) {
+impl IncidentScan {
+    fn look_for_outage(&mut self, hour: Hour, reading: &PeriodScores) {
         let (runs, failed) = reading.runs();
         if runs > failed {
             let ended = self.silence.take().and_then(|silence| silence.told(Some(hour.start())));
@@ -108,7 +108,7 @@ impl Watch {
     }
 
     /// Takes the next round. An incident opens, and ends, with the round that shows it.
-    pub(super) fn look_for_degradation(&mut self, round: Round) {
+    pub(super) fn look_for_degradation(&mut self, round: ScoreRound) {
         self.recent.push_back(round);
         if self.recent.len() <= method::INCIDENT_ROUNDS {
             return;
@@ -123,7 +123,7 @@ impl Watch {
                 self.roughly -= self.before.pop_front().unwrap_or_default();
             }
         }
-        let six: Tally = self.recent.iter().map(|round| round.score).collect();
+        let six: SampleSums = self.recent.iter().map(|round| round.score).collect();
         let Some(recent) = six.mean() else {
             return;
         };
@@ -154,10 +154,10 @@ impl Watch {
 
     fn baseline(&self) -> Option<f64> {
         let known = self.before.len() >= method::INCIDENT_BASELINE_LEAST;
-        self.before.iter().copied().collect::<Tally>().mean().filter(|_| known)
+        self.before.iter().copied().collect::<SampleSums>().mean().filter(|_| known)
     }
 
-    fn opened(&self, recent: Tally) -> Option<Slump> {
+    fn opened(&self, recent: SampleSums) -> Option<Slump> {
         let mean = recent.mean()?;
         let rounds: f64 = u32::try_from(self.before.len()).unwrap_or(u32::MAX).into();
         // Nearly every round ends here, and a running sum is near enough to tell.
@@ -165,12 +165,12 @@ impl Watch {
             return None;
         }
         let baseline = self.baseline().filter(|baseline| baseline - mean >= method::INCIDENT_OPENS)?;
-        let before: Tally = self.before.iter().copied().collect();
+        let before: SampleSums = self.before.iter().copied().collect();
         let difference = pooled_difference(before, recent, method::RESOLUTION)?;
         if difference.chance_above_zero() >= method::INCIDENT_ALPHA {
             return None;
         }
-        let low = |round: &&Round| is_low(round, baseline);
+        let low = |round: &&ScoreRound| is_low(round, baseline);
         let opened = self.recent.iter().find(low)?.hour;
         let lowest = self.recent.iter().map(|round| round.score).fold(f64::INFINITY, f64::min);
         Some(Slump { baseline, opened, lowest })
@@ -192,7 +192,7 @@ impl Watch {
 impl Slump {
     fn told(self, resolved: Option<Wall>) -> Incident {
         Incident {
-            kind: Kind::Degradation,
+            kind: IncidentKind::Degradation,
             severity: Severity::from(self.baseline - self.lowest, method::INCIDENT_CRITICAL),
             opened: self.opened.start(),
             resolved,
@@ -206,7 +206,7 @@ impl Silence {
     fn told(self, resolved: Option<Wall>) -> Option<Incident> {
         let critical = self.hours >= method::OUTAGE_CRITICAL_HOURS;
         (self.hours >= method::OUTAGE_HOURS).then(|| Incident {
-            kind: Kind::Outage,
+            kind: IncidentKind::Outage,
             severity: if critical { Severity::Critical } else { Severity::Warning },
             opened: self.since.start(),
             resolved,
@@ -216,13 +216,13 @@ impl Silence {
     }
 }
 
-fn is_low(round: &Round, baseline: f64) -> bool {
+fn is_low(round: &ScoreRound, baseline: f64) -> bool {
     round.score < baseline - method::INCIDENT_RESOLVES
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::{Failure, Model, Outcome, Run, Suite, Trial};
+    use super::super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
     use super::*;
     use crate::routes::ModelId;
     use std::sync::Arc;
@@ -230,14 +230,16 @@ mod tests {
     /// A series whose hours have these scores; `None` is an hour in which every run failed.
     fn found(scores: &[Option<f64>]) -> (Hour, Vec<Incident>) {
         let first = Hour::of(Wall::from_seconds(1_000_000_000));
-        let model = Arc::new(Model::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+        let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
         let window = Stretch { from: first, to: first.plus(scores.len() as u64) };
-        let mut series = Series::new(window);
+        let mut series = ScoreSeries::new(window);
         for (hour, score) in window.hours().zip(scores) {
             for suite in Suite::ALL {
                 let outcome = match score {
-                    Some(score) => Outcome::Scored(vec![Trial::new([*score / 100.0; 7], 1.0, 0.0).unwrap()]),
-                    None => Outcome::Failed(Failure::Timeout),
+                    Some(score) => {
+                        RunOutcome::Scored(vec![Trial::new([*score / 100.0; 7], 1.0, 0.0).unwrap()])
+                    }
+                    None => RunOutcome::Failed(RunFailure::Timeout),
                 };
                 series.add(&Run::new(Arc::clone(&model), suite, hour.start(), outcome).unwrap());
             }
@@ -253,7 +255,7 @@ mod tests {
     fn a_break_and_its_end_make_one_incident_with_both_instants() {
         let (first, incidents) = found(&of(&[(100, Some(70.0)), (20, Some(58.0)), (30, Some(70.0))]));
         let [incident] = incidents.as_slice() else { panic!("{incidents:?}") };
-        assert_eq!((incident.kind, incident.severity), (Kind::Degradation, Severity::Critical));
+        assert_eq!((incident.kind, incident.severity), (IncidentKind::Degradation, Severity::Critical));
         assert_eq!(incident.opened, first.plus(100).start());
         assert_eq!(incident.resolved, Some(first.plus(120).start()));
         assert!((incident.lowest.unwrap() - 58.0).abs() < 1e-9);
@@ -275,7 +277,7 @@ mod tests {
         assert!(short.is_empty());
         let (first, long) = found(&of(&[(50, Some(70.0)), (7, None), (10, Some(70.0))]));
         let [incident] = long.as_slice() else { panic!("{long:?}") };
-        assert_eq!((incident.kind, incident.severity), (Kind::Outage, Severity::Critical));
+        assert_eq!((incident.kind, incident.severity), (IncidentKind::Outage, Severity::Critical));
         assert_eq!(incident.opened, first.plus(50).start());
         assert_eq!(incident.resolved, Some(first.plus(57).start()));
         assert_eq!(incident.lowest, None);

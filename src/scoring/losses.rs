@@ -6,14 +6,14 @@
 use std::cmp::Ordering;
 
 use super::figures::{chance, points};
-use super::portrait::Portrait;
+use super::model_state::ModelState;
 use super::statistics::{Estimate, chance_of_fall, holm};
 
 /// Two estimates of one model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pair<'a> {
+pub(super) struct EstimatePair<'a> {
     /// The model.
-    pub portrait: &'a Portrait,
+    pub portrait: &'a ModelState,
     /// What it had.
     pub before: Estimate,
     /// What it has.
@@ -22,9 +22,9 @@ pub(super) struct Pair<'a> {
 
 /// A loss that is sure and large enough.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loss<'a> {
+pub(super) struct SureLoss<'a> {
     /// What was compared.
-    pub pair: Pair<'a>,
+    pub pair: EstimatePair<'a>,
     /// The points lost, as published.
     pub points: f64,
     /// The corrected chance, as published.
@@ -32,15 +32,15 @@ pub(super) struct Loss<'a> {
 }
 
 /// The losses among pairs, the largest first, ties by identifier.
-pub(super) fn find<'a>(pairs: &[Pair<'a>], alpha: f64, minimum: f64) -> Vec<Loss<'a>> {
+pub(super) fn find<'a>(pairs: &[EstimatePair<'a>], alpha: f64, minimum: f64) -> Vec<SureLoss<'a>> {
     let chances: Vec<f64> = pairs.iter().map(|pair| chance_of_fall(pair.before, pair.now)).collect();
-    let loss = |(pair, corrected): (&Pair<'a>, f64)| {
+    let loss = |(pair, corrected): (&EstimatePair<'a>, f64)| {
         // What is published decides, so that nobody finds an alert above its own limit.
         let chance = chance(corrected);
         let lost = points(points(pair.before.mean) - points(pair.now.mean));
-        (chance < alpha && lost >= minimum).then_some(Loss { pair: *pair, points: lost, chance })
+        (chance < alpha && lost >= minimum).then_some(SureLoss { pair: *pair, points: lost, chance })
     };
-    let mut losses: Vec<Loss<'a>> = pairs.iter().zip(holm(&chances)).filter_map(loss).collect();
+    let mut losses: Vec<SureLoss<'a>> = pairs.iter().zip(holm(&chances)).filter_map(loss).collect();
     losses.sort_by(|a, b| {
         largest_first(a.points, b.points).then_with(|| a.pair.portrait.id().cmp(b.pair.portrait.id()))
     });

@@ -15,17 +15,17 @@ mod endpoints;
 mod figures;
 mod hour;
 mod incidents;
-mod keeping;
 mod losses;
 mod measure;
 mod method;
+mod model_state;
 mod page_hinkley;
-mod portrait;
 mod question;
 mod run;
 mod series;
 mod simulate;
 mod snapshot;
+mod snapshot_updater;
 mod statistics;
 mod student;
 #[cfg(test)]
@@ -40,17 +40,18 @@ use bytes::Bytes;
 use crate::clock::Wall;
 use crate::routes::{Limit, ModelId, Period, SortBy};
 
-use endpoints::Answers;
+use endpoints::SnapshotAnswers;
 use hour::Hour;
 
-pub use archive::{Archive, ArchiveError, Taken};
-pub use keeping::{Keeper, Look, LookAsked, Looks};
+pub use archive::{Archive, ArchiveError, RunInsertion};
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, BadRun, Failure, LONGEST_RUN, MOST_TRIALS, Model, Outcome, Record, Run, RunId, Suite, Trial,
+    Axis, BadRun, IdentifiedRun, LONGEST_RUN, MOST_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite,
+    TestedModel, Trial,
 };
 pub use simulate::simulated_records;
-pub use snapshot::Source;
+pub use snapshot::RunSource;
+pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
 
 /// A source that could not be read is left alone for so long.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -102,23 +103,23 @@ pub enum Change {
 /// The built-in backend. Share it by `Arc`; any number of threads may ask while one refreshes.
 #[derive(Debug)]
 pub struct Scoring {
-    source: Source,
-    answers: ArcSwap<Answers>,
+    source: RunSource,
+    answers: ArcSwap<SnapshotAnswers>,
     /// Held by whoever refreshes. After a refresh that failed: when it is worth trying again.
     refreshing: Mutex<Option<Wall>>,
 }
 
 impl Scoring {
     /// Opens a source and computes the snapshot of the hour that `now` lies in.
-    pub fn open(source: Source, now: Wall) -> Result<Self, ArchiveError> {
+    pub fn open(source: RunSource, now: Wall) -> Result<Self, ArchiveError> {
         let source = source.in_order();
-        let answers = Answers::render(&source.snapshot(now)?);
+        let answers = SnapshotAnswers::render(&source.snapshot(now)?);
         Ok(Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(None) })
     }
 
     /// A backend of simulated runs: the same seed and hour give the same bytes in every process.
     pub fn demo(seed: u64, now: Wall) -> Self {
-        Self::open(Source::Simulated { seed }, now).expect("only an archive can be unreadable")
+        Self::open(RunSource::Simulated { seed }, now).expect("only an archive can be unreadable")
     }
 
     /// Sees to it that the snapshot is not older than the hour `now` lies in; true if this call made a new one.
@@ -151,7 +152,7 @@ impl Scoring {
     fn renew(
         &self,
         now: Wall,
-        is_wanted: impl Fn(&Answers) -> Result<bool, ArchiveError>,
+        is_wanted: impl Fn(&SnapshotAnswers) -> Result<bool, ArchiveError>,
     ) -> Result<bool, ArchiveError> {
         // What the lock guards is whole at any time: a panic under it leaves nothing behind that could be wrong.
         let mut again = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +165,7 @@ impl Scoring {
             Err(error) => Err(error),
         };
         *again = snapshot.is_err().then(|| now.plus(RETRY_AFTER));
-        self.answers.store(Arc::new(Answers::render(&snapshot?)));
+        self.answers.store(Arc::new(SnapshotAnswers::render(&snapshot?)));
         Ok(true)
     }
 

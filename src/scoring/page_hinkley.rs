@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// How the test is set.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Rule {
+pub(super) struct PageHinkleyParameters {
     /// Samples needed before anything is signalled.
     pub minimum: u32,
     /// By how much a sample may differ from the mean without weighing (delta).
@@ -20,7 +20,7 @@ pub(super) struct Rule {
 /// Which way a level changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Direction {
+pub(super) enum ShiftDirection {
     /// It rose.
     Up,
     /// It fell.
@@ -30,17 +30,17 @@ pub(super) enum Direction {
 /// The test and its state. Feed it samples, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageHinkley {
-    rule: Rule,
+    rule: PageHinkleyParameters,
     samples: u32,
     mean: f64,
-    rise: Sum,
-    fall: Sum,
-    signalled: Option<Direction>,
+    rise: CumulativeSum,
+    fall: CumulativeSum,
+    signalled: Option<ShiftDirection>,
 }
 
 /// One of the sums, and where it was at its extreme.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Sum {
+struct CumulativeSum {
     total: f64,
     extreme: f64,
     /// Samples up to the extreme, that one included: the level changed after them, if it did.
@@ -49,12 +49,19 @@ struct Sum {
 
 impl PageHinkley {
     /// A test that has seen nothing.
-    pub(super) fn new(rule: Rule) -> Self {
-        Self { rule, samples: 0, mean: 0.0, rise: Sum::default(), fall: Sum::default(), signalled: None }
+    pub(super) fn new(rule: PageHinkleyParameters) -> Self {
+        Self {
+            rule,
+            samples: 0,
+            mean: 0.0,
+            rise: CumulativeSum::default(),
+            fall: CumulativeSum::default(),
+            signalled: None,
+        }
     }
 
     /// Takes one more sample, and says whether it brings a signal. After a signal the next sample begins anew.
-    pub(super) fn feed(&mut self, sample: f64) -> Option<Direction> {
+    pub(super) fn feed(&mut self, sample: f64) -> Option<ShiftDirection> {
         if self.signalled.is_some() {
             *self = Self::new(self.rule);
         }
@@ -81,9 +88,9 @@ impl PageHinkley {
     }
 
     /// The larger statistic, and its direction.
-    pub(super) fn larger(&self) -> (Direction, f64) {
+    pub(super) fn larger(&self) -> (ShiftDirection, f64) {
         let [rise, fall] = self.statistics();
-        if rise > fall { (Direction::Up, rise) } else { (Direction::Down, fall) }
+        if rise > fall { (ShiftDirection::Up, rise) } else { (ShiftDirection::Down, fall) }
     }
 
     /// Samples since it last began.
@@ -92,15 +99,15 @@ impl PageHinkley {
     }
 
     /// How many of them came before the change, if there was one in that direction.
-    pub(super) fn before(&self, direction: Direction) -> u32 {
+    pub(super) fn before(&self, direction: ShiftDirection) -> u32 {
         match direction {
-            Direction::Up => self.rise.place,
-            Direction::Down => self.fall.place,
+            ShiftDirection::Up => self.rise.place,
+            ShiftDirection::Down => self.fall.place,
         }
     }
 }
 
-impl Sum {
+impl CumulativeSum {
     fn marked(&mut self, place: u32) {
         self.extreme = self.total;
         self.place = place;
@@ -111,9 +118,9 @@ impl Sum {
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule { minimum: 48, delta: 0.5, lambda: 20.0 };
+    const RULE: PageHinkleyParameters = PageHinkleyParameters { minimum: 48, delta: 0.5, lambda: 20.0 };
 
-    fn fed(samples: impl IntoIterator<Item = f64>) -> (PageHinkley, Vec<(usize, Direction)>) {
+    fn fed(samples: impl IntoIterator<Item = f64>) -> (PageHinkley, Vec<(usize, ShiftDirection)>) {
         let mut test = PageHinkley::new(RULE);
         let mut signals = Vec::new();
         for (place, sample) in samples.into_iter().enumerate() {
@@ -132,13 +139,13 @@ mod tests {
     fn the_statistic_is_the_one_computed_by_hand() {
         // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its highest is 0.5.
         let (test, _) = fed([10.0, 8.0, 6.0]);
-        assert_eq!(test.larger(), (Direction::Down, 2.0));
-        assert_eq!((test.before(Direction::Down), test.samples()), (1, 3));
+        assert_eq!(test.larger(), (ShiftDirection::Down, 2.0));
+        assert_eq!((test.before(ShiftDirection::Down), test.samples()), (1, 3));
     }
 
     #[test]
     fn a_step_signals_its_direction_and_place_and_the_next_sample_begins_anew() {
-        for (level, direction) in [(64.0, Direction::Down), (76.0, Direction::Up)] {
+        for (level, direction) in [(64.0, ShiftDirection::Down), (76.0, ShiftDirection::Up)] {
             let steady = || std::iter::repeat_n(70.0, 100);
             let (test, signals) = fed(steady().chain(std::iter::repeat_n(level, 4)));
             assert_eq!(signals, [(103, direction)]);

@@ -6,25 +6,25 @@ use std::cell::OnceCell;
 
 use crate::clock::Wall;
 
-use super::count::{Count, Marks};
+use super::count::{Marks, RunCounts};
 use super::hour::{Hour, Stretch};
 use super::measure::Measure;
 use super::method;
-use super::run::{Outcome, Run, Suite, Trial};
+use super::run::{Run, RunOutcome, Suite, Trial};
 use super::statistics::{Estimate, median};
 
 const DAY: u64 = 24;
 
 /// What a stretch says of a model.
 #[derive(Clone, Debug)]
-pub(super) struct Reading {
+pub(super) struct PeriodScores {
     /// Its suites, in the order of `Suite::ALL`.
-    pub suites: [Count; 3],
+    pub suites: [RunCounts; 3],
 }
 
 /// The complete round of one hour: points.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
+pub(super) struct ScoreRound {
     /// The hour.
     pub hour: Hour,
     /// The combined score.
@@ -35,25 +35,25 @@ pub(super) struct Round {
 
 /// All hours of one model, within a window.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
+pub(super) struct ScoreSeries {
     window: Stretch,
-    hours: Vec<Reading>,
+    hours: Vec<PeriodScores>,
     /// Of all trials, by hour.
     latencies: Vec<f64>,
     /// Where the latencies of each hour end, as far as there are hours with runs.
     ends: Vec<usize>,
     /// The complete rounds, oldest first, worked out when they are first asked for.
-    rounds: OnceCell<Vec<Round>>,
+    rounds: OnceCell<Vec<ScoreRound>>,
     /// The sums of whole days counted back from the window's end, the newest first, likewise.
-    days: OnceCell<Vec<Reading>>,
+    days: OnceCell<Vec<PeriodScores>>,
     /// The first run there was, also before the window.
     first_seen: Option<Wall>,
 }
 
-impl Series {
+impl ScoreSeries {
     /// A series of that window without a run.
     pub(super) fn new(window: Stretch) -> Self {
-        let hours = window.hours().map(|_| Reading::EMPTY).collect();
+        let hours = window.hours().map(|_| PeriodScores::EMPTY).collect();
         let (latencies, ends) = (Vec::new(), Vec::new());
         let (rounds, days) = (OnceCell::new(), OnceCell::new());
         Self { window, hours, latencies, ends, rounds, days, first_seen: None }
@@ -62,7 +62,7 @@ impl Series {
     /// Forgets every run, and keeps the room for the next.
     pub(super) fn clear(&mut self) {
         for reading in self.hours.iter_mut().filter(|reading| reading.runs().0 > 0) {
-            *reading = Reading::EMPTY;
+            *reading = PeriodScores::EMPTY;
         }
         self.latencies.clear();
         self.ends.clear();
@@ -77,24 +77,24 @@ impl Series {
 
     /// When the model was last updated: the newest run with a score, else the first run there was.
     pub(super) fn last_updated(&self) -> Wall {
-        let scored = self.hours.iter().rev().find_map(Reading::last_scored);
+        let scored = self.hours.iter().rev().find_map(PeriodScores::last_scored);
         scored.or(self.first_seen).unwrap_or(self.window.from.start())
     }
 
     /// Counts a run. One that lies outside the window is seen and not counted.
     pub(super) fn add(&mut self, run: &Run) {
         self.saw(run.at());
-        let mut count = Count::default();
+        let mut count = RunCounts::default();
         count.add(run);
         let latencies: Vec<f64> = match run.outcome() {
-            Outcome::Scored(trials) => trials.iter().map(Trial::latency_ms).collect(),
-            Outcome::Failed(_) => Vec::new(),
+            RunOutcome::Scored(trials) => trials.iter().map(Trial::latency_ms).collect(),
+            RunOutcome::Failed(_) => Vec::new(),
         };
         self.put(Hour::of(run.at()), run.suite(), &count, &latencies);
     }
 
     /// Adds runs of one hour and suite that are counted already, with the latencies of their trials.
-    pub(super) fn put(&mut self, hour: Hour, suite: Suite, count: &Count, latencies: &[f64]) {
+    pub(super) fn put(&mut self, hour: Hour, suite: Suite, count: &RunCounts, latencies: &[f64]) {
         let Some(place) = self.place(hour) else { return };
         let Some(reading) = self.hours.get_mut(place) else { return };
         suite.of_mut(&mut reading.suites).merge(count);
@@ -109,23 +109,23 @@ impl Series {
     }
 
     /// What a stretch says.
-    pub(super) fn over(&self, stretch: Stretch) -> Reading {
+    pub(super) fn over(&self, stretch: Stretch) -> PeriodScores {
         let whole_days = |hours: u64| hours.is_multiple_of(DAY).then(|| usize::try_from(hours / DAY).ok())?;
         // Most stretches end with the window or whole days before: their days are summed up once.
         let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
         match (ago(stretch.to), ago(stretch.from)) {
             (Some(newest), Some(oldest)) if newest + 1 < oldest => {
                 let days = self.days().get(newest..oldest.min(self.days().len())).unwrap_or_default();
-                Reading::sum(days.iter().rev())
+                PeriodScores::sum(days.iter().rev())
             }
-            _ => Reading::sum(stretch.hours().filter_map(|hour| self.at(hour))),
+            _ => PeriodScores::sum(stretch.hours().filter_map(|hour| self.at(hour))),
         }
     }
 
-    fn days(&self) -> &[Reading] {
+    fn days(&self) -> &[PeriodScores] {
         self.days.get_or_init(|| {
             let newest_first = self.hours.rchunks(usize::try_from(DAY).unwrap_or(usize::MAX));
-            newest_first.map(|day| Reading::sum(day.iter())).collect()
+            newest_first.map(|day| PeriodScores::sum(day.iter())).collect()
         })
     }
 
@@ -135,16 +135,16 @@ impl Series {
     }
 
     /// What one hour says; `None` outside the window.
-    pub(super) fn at(&self, hour: Hour) -> Option<&Reading> {
+    pub(super) fn at(&self, hour: Hour) -> Option<&PeriodScores> {
         self.hours.get(self.place(hour)?)
     }
 
     /// The complete rounds of a stretch, oldest first: hours in which every suite has a score.
-    pub(super) fn rounds(&self, stretch: Stretch) -> impl DoubleEndedIterator<Item = Round> {
+    pub(super) fn rounds(&self, stretch: Stretch) -> impl DoubleEndedIterator<Item = ScoreRound> {
         self.rounds_in(stretch).iter().copied()
     }
 
-    fn rounds_in(&self, stretch: Stretch) -> &[Round] {
+    fn rounds_in(&self, stretch: Stretch) -> &[ScoreRound] {
         let rounds = self.rounds.get_or_init(|| {
             let hours = self.window.hours().zip(&self.hours);
             hours.filter_map(|(hour, reading)| reading.round(hour)).collect()
@@ -180,9 +180,9 @@ impl Series {
     }
 }
 
-impl Reading {
+impl PeriodScores {
     /// What hours without runs say.
-    const EMPTY: Self = Self { suites: [Count::EMPTY; 3] };
+    const EMPTY: Self = Self { suites: [RunCounts::EMPTY; 3] };
 
     /// The combined score in points. `None` if a suite has none: a score that left one out could not be compared.
     pub(super) fn score(&self) -> Option<Estimate> {
@@ -214,7 +214,7 @@ impl Reading {
 
     /// Runs that carry a score.
     pub(super) fn scored(&self) -> u32 {
-        self.suites.iter().map(Count::scored).sum()
+        self.suites.iter().map(RunCounts::scored).sum()
     }
 
     /// Trials behind the scores.
@@ -242,7 +242,7 @@ impl Reading {
     }
 
     /// The round that an hour's readings are, if they are complete.
-    fn round(&self, hour: Hour) -> Option<Round> {
+    fn round(&self, hour: Hour) -> Option<ScoreRound> {
         let mut marks = Marks::default();
         for (suite, weight) in &method::SUITE_WEIGHTS {
             let means = suite.of(&self.suites).means()?;
@@ -251,7 +251,7 @@ impl Reading {
             }
         }
         let [score, axes @ .., _] = marks;
-        Some(Round { hour, score, axes })
+        Some(ScoreRound { hour, score, axes })
     }
 
     fn sum<'r>(readings: impl Iterator<Item = &'r Self>) -> Self {
@@ -267,24 +267,24 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::{Failure, Model};
+    use super::super::run::{RunFailure, TestedModel};
     use super::*;
     use crate::routes::ModelId;
     use std::sync::Arc;
 
     fn run(suite: Suite, hour: u64, scores: Option<&[f64]>) -> Run {
-        let model = Model::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap();
+        let model = TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap();
         let outcome = match scores {
             Some(scores) => {
-                Outcome::Scored(scores.iter().map(|s| Trial::new([*s; 7], 10.0, 0.5).unwrap()).collect())
+                RunOutcome::Scored(scores.iter().map(|s| Trial::new([*s; 7], 10.0, 0.5).unwrap()).collect())
             }
-            None => Outcome::Failed(Failure::Timeout),
+            None => RunOutcome::Failed(RunFailure::Timeout),
         };
         Run::new(Arc::new(model), suite, Hour::of(Wall::default()).plus(hour).start(), outcome).unwrap()
     }
 
-    fn series(runs: &[Run]) -> Series {
-        let mut series = Series::new(Hour::of(Wall::default()).plus(10).last(10));
+    fn series(runs: &[Run]) -> ScoreSeries {
+        let mut series = ScoreSeries::new(Hour::of(Wall::default()).plus(10).last(10));
         for run in runs {
             series.add(run);
         }
@@ -327,7 +327,7 @@ mod tests {
             let scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
                 .map(|s| s + 0.1 * f64::from(u8::try_from(place).unwrap()));
             let trials = vec![Trial::new(scores, 1.0, 0.0).unwrap(); 2];
-            runs.push(Run::new(model, suite, Wall::default(), Outcome::Scored(trials)).unwrap());
+            runs.push(Run::new(model, suite, Wall::default(), RunOutcome::Scored(trials)).unwrap());
         }
         let reading = series(&runs).over(all());
         let from_axes: f64 = method::AXIS_WEIGHTS
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_stretch_of_whole_days_says_what_its_hours_say() {
         let window = Hour::of(Wall::default()).plus(100).last(100);
-        let mut runs = Series::new(window);
+        let mut runs = ScoreSeries::new(window);
         for hour in 0..100 {
             for suite in Suite::ALL {
                 runs.add(&run(suite, hour, Some(&[0.25, 0.5]).filter(|_| hour % 7 != 0).map(|s| &s[..])));
@@ -349,7 +349,7 @@ mod tests {
         }
         for (to, from) in [(0, 48), (0, 24), (24, 72), (0, 96), (0, 120), (5, 53), (48, 48)] {
             let stretch = Stretch { from: window.to.minus(from), to: window.to.minus(to) };
-            let by_hours = Reading::sum(stretch.hours().filter_map(|hour| runs.at(hour)));
+            let by_hours = PeriodScores::sum(stretch.hours().filter_map(|hour| runs.at(hour)));
             let found = runs.over(stretch);
             assert_eq!((found.runs(), found.trials()), (by_hours.runs(), by_hours.trials()), "{to} {from}");
             let close = |a: Option<Estimate>, b: Option<Estimate>| match (a, b) {
@@ -365,7 +365,7 @@ mod tests {
         let at = |hour: u64, latency: f64| {
             let run = run(Suite::Coding, hour, None);
             let trials = vec![Trial::new([0.5; 7], latency, 0.0).unwrap()];
-            Run::new(Arc::clone(run.model()), Suite::Coding, run.at(), Outcome::Scored(trials)).unwrap()
+            Run::new(Arc::clone(run.model()), Suite::Coding, run.at(), RunOutcome::Scored(trials)).unwrap()
         };
         for order in [[2, 4, 4, 7], [7, 4, 2, 4]] {
             let mut runs = series(&[]);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::catalogue::{CATALOGUE, Entry, Habit};
+use super::catalogue::{CATALOGUE, CatalogueModel, SimulatedHabit};
 use super::hour::{Hour, Stretch};
-use super::run::{Failure, Model, Outcome, Record, Run, RunId, Suite, Trial};
+use super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
 
 /// Trials of one run.
 const TRIALS: usize = 5;
@@ -26,8 +26,8 @@ const PROMPT_TOKENS: f64 = 3_000.0;
 /// One simulated model, ready to be run.
 #[derive(Clone, Debug)]
 pub(super) struct Simulated {
-    model: Arc<Model>,
-    entry: Entry,
+    model: Arc<TestedModel>,
+    entry: CatalogueModel,
     seed: u64,
     shift: u64,
 }
@@ -44,7 +44,7 @@ pub fn simulated_records(
     models: usize,
     until: Wall,
     hours: u64,
-) -> impl Iterator<Item = Record> + Send {
+) -> impl Iterator<Item = IdentifiedRun> + Send {
     let again = (0_u64..).flat_map(move |turn| {
         let ending = if turn == 0 { String::new() } else { format!("-{turn}") };
         models_named(seed + turn, &ending)
@@ -57,13 +57,13 @@ pub fn simulated_records(
     Hour::of(until).last(hours).hours().flat_map(of_hour).map(|run| {
         let id = format!("{}-{}-{}", run.model().id(), run.suite().word(), run.at().seconds());
         let id = RunId::new(&id).expect("its parts are short and visible");
-        Record { id, run, detail: None }
+        IdentifiedRun { id, run, detail: None }
     })
 }
 
 fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
     // One shift for all keeps the order of the habits, which is hand-picked.
-    let shift = Random::new(&[seed]).below(10_000);
+    let shift = SplitMix64::new(&[seed]).below(10_000);
     CATALOGUE
         .into_iter()
         .map(|entry| {
@@ -71,11 +71,13 @@ fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
                 .expect("the catalogue's identifiers are well-formed: a test walks them");
             let (input, output) = entry.prices;
             let name = format!("{}{}", entry.name, ending.replace('-', " "));
-            let model = Model::new(id, &name, entry.provider, Some(input), Some(output));
+            let model = TestedModel::new(id, &name, entry.provider, Some(input), Some(output));
             let model = Arc::new(model.expect("the catalogue's models are valid: a test walks them"));
-            let mut own = Random::new(&[seed]);
-            let seed =
-                entry.id.bytes().fold(own.next(), |sum, byte| Random::new(&[sum, u64::from(byte)]).next());
+            let mut own = SplitMix64::new(&[seed]);
+            let seed = entry
+                .id
+                .bytes()
+                .fold(own.next(), |sum, byte| SplitMix64::new(&[sum, u64::from(byte)]).next());
             Simulated { model, entry, seed, shift }
         })
         .collect()
@@ -83,7 +85,7 @@ fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
 
 impl Simulated {
     /// The model.
-    pub(super) fn model(&self) -> &Arc<Model> {
+    pub(super) fn model(&self) -> &Arc<TestedModel> {
         &self.model
     }
 
@@ -95,27 +97,29 @@ impl Simulated {
     /// Its runs of one hour, oldest first.
     pub(super) fn round(&self, hour: Hour) -> Vec<Run> {
         let state = self.state(hour);
-        if state == State::Gone {
+        if state == SimulatedState::Gone {
             return Vec::new();
         }
-        let mut random = Random::new(&[self.seed, hour.number()]);
+        let mut random = SplitMix64::new(&[self.seed, hour.number()]);
         let run = |(suite, minute): (Suite, u64)| {
             let at = hour.start().plus(Duration::from_secs(60 * minute + random.below(900)));
             let failed = random.below(FAILS_ONE_IN) == 0;
             let outcome = match state {
-                State::Up { loss } if !failed => Outcome::Scored(self.trials(suite, hour, loss, &mut random)),
-                State::Up { .. } => Outcome::Failed(random.failure()),
-                State::Failing | State::Gone => Outcome::Failed(Failure::Unreachable),
+                SimulatedState::Up { loss } if !failed => {
+                    RunOutcome::Scored(self.trials(suite, hour, loss, &mut random))
+                }
+                SimulatedState::Up { .. } => RunOutcome::Failed(random.failure()),
+                SimulatedState::Failing | SimulatedState::Gone => RunOutcome::Failed(RunFailure::Unreachable),
             };
             Run::new(Arc::clone(&self.model), suite, at, outcome).expect("it has trials, and few")
         };
         Suite::ALL.into_iter().zip([2, 20, 38]).map(run).collect()
     }
 
-    fn trials(&self, suite: Suite, hour: Hour, loss: f64, random: &mut Random) -> Vec<Trial> {
+    fn trials(&self, suite: Suite, hour: Hour, loss: f64, random: &mut SplitMix64) -> Vec<Trial> {
         let level = suite.of(&self.entry.level) - loss + LUCK.0 * random.normal();
         // Axes differ from model to model, and by what a model's habit takes from it: code first, manners last.
-        let mut lasting = Random::new(&[self.seed]);
+        let mut lasting = SplitMix64::new(&[self.seed]);
         let tilt: [f64; 7] = std::array::from_fn(|_| 0.03 * lasting.normal());
         let hit = [1.2, 1.0, 1.3, 0.9, 0.9, 0.4, 0.7];
         let busy = 1.0 + 0.2 * busyness(hour);
@@ -134,27 +138,27 @@ impl Simulated {
         (0..TRIALS).map(&mut trial).collect()
     }
 
-    fn state(&self, hour: Hour) -> State {
+    fn state(&self, hour: Hour) -> SimulatedState {
         let place = |cycle: u64, phase: u64| (hour.number() + self.shift + phase) % cycle;
-        let up = |loss| State::Up { loss };
+        let up = |loss| SimulatedState::Up { loss };
         match self.entry.habit {
-            Habit::Steady => up(0.0),
-            Habit::Drifts { cycle, phase, loss } => up(loss * share(place(cycle, phase), cycle)),
-            Habit::Breaks { cycle, phase, hours, loss } => {
+            SimulatedHabit::Steady => up(0.0),
+            SimulatedHabit::Drifts { cycle, phase, loss } => up(loss * share(place(cycle, phase), cycle)),
+            SimulatedHabit::Breaks { cycle, phase, hours, loss } => {
                 up(if place(cycle, phase) < hours { loss } else { 0.0 })
             }
-            Habit::Fails { cycle, phase, hours } => {
+            SimulatedHabit::Fails { cycle, phase, hours } => {
                 if place(cycle, phase) < hours {
-                    State::Failing
+                    SimulatedState::Failing
                 } else {
                     up(0.0)
                 }
             }
-            Habit::Visits { cycle, phase, hours } => {
+            SimulatedHabit::Visits { cycle, phase, hours } => {
                 if place(cycle, phase) < hours {
                     up(0.0)
                 } else {
-                    State::Gone
+                    SimulatedState::Gone
                 }
             }
         }
@@ -162,7 +166,7 @@ impl Simulated {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum SimulatedState {
     Up { loss: f64 },
     Failing,
     Gone,
@@ -181,9 +185,9 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// Splitmix64: small, fast, and the same on every machine for ever, which no library promises.
 #[derive(Clone, Debug)]
-struct Random(u64);
+struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     /// A generator for what these numbers name together.
     fn new(named: &[u64]) -> Self {
         named.iter().fold(Self(0x5C0_2E6A7E), |random, number| {
@@ -211,12 +215,12 @@ impl Random {
         (f64::from(sum) / 65_536.0 - 2.0) * 3.0_f64.sqrt()
     }
 
-    fn failure(&mut self) -> Failure {
+    fn failure(&mut self) -> RunFailure {
         match self.below(4) {
-            0 => Failure::Unreachable,
-            1 => Failure::Throttled,
-            2 => Failure::Unusable,
-            _ => Failure::Timeout,
+            0 => RunFailure::Unreachable,
+            1 => RunFailure::Throttled,
+            2 => RunFailure::Unusable,
+            _ => RunFailure::Timeout,
         }
     }
 }
@@ -225,7 +229,7 @@ impl Random {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::statistics::Tally;
+    use super::super::statistics::SampleSums;
     use super::*;
 
     fn noon() -> Hour {
@@ -243,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_load_has_as_many_models_as_wanted_and_every_run_an_identifier_of_its_own() {
-        let records: Vec<Record> = simulated_records(1, 40, noon().start(), 24).collect();
+        let records: Vec<IdentifiedRun> = simulated_records(1, 40, noon().start(), 24).collect();
         let ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
         assert_eq!(ids.len(), records.len());
         let models: BTreeSet<_> = records.iter().map(|record| record.run.model().id()).collect();
@@ -264,7 +268,7 @@ mod tests {
         let mut failed = 0;
         for simulated in models(1) {
             for run in simulated.runs(noon().last(240)) {
-                failed += u32::from(matches!(run.outcome(), Outcome::Failed(_)));
+                failed += u32::from(matches!(run.outcome(), RunOutcome::Failed(_)));
             }
             for run in simulated.round(noon()) {
                 assert_eq!(Hour::of(run.at()), noon());
@@ -284,8 +288,8 @@ mod tests {
 
     #[test]
     fn the_luck_is_centred_and_of_unit_size() {
-        let mut random = Random::new(&[42]);
-        let drawn: Tally = (0..20_000).map(|_| random.normal()).collect();
+        let mut random = SplitMix64::new(&[42]);
+        let drawn: SampleSums = (0..20_000).map(|_| random.normal()).collect();
         assert!(drawn.mean().unwrap().abs() < 0.03);
         assert!((drawn.variance().unwrap() - 1.0).abs() < 0.03);
     }

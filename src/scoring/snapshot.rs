@@ -10,17 +10,17 @@ use std::time::Duration;
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::archive::{Archive, ArchiveError, Newest};
+use super::archive::{Archive, ArchiveError, NewestRuns};
 use super::hour::{Hour, Stretch};
 use super::method;
-use super::portrait::Portrait;
-use super::run::{Model, Outcome, Run, Trial};
-use super::series::Series;
+use super::model_state::ModelState;
+use super::run::{Run, RunOutcome, TestedModel, Trial};
+use super::series::ScoreSeries;
 use super::simulate;
 
 /// Where runs come from.
 #[derive(Debug)]
-pub enum Source {
+pub enum RunSource {
     /// Runs made from a seed: the same seed, the same runs, for ever.
     Simulated {
         /// The seed.
@@ -47,12 +47,12 @@ pub(super) struct Snapshot {
     /// The last import it knows of.
     pub imported: Option<Wall>,
     /// The models, by identifier.
-    pub portraits: Vec<Portrait>,
+    pub portraits: Vec<ModelState>,
     /// Whether the runs were simulated.
     pub synthetic: bool,
 }
 
-impl Source {
+impl RunSource {
     /// Puts runs into one order, so that sums of them do not depend on the order they came in.
     pub(super) fn in_order(mut self) -> Self {
         match &mut self {
@@ -72,7 +72,7 @@ impl Source {
     /// be in order.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
         let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
-        let (none, synthetic) = (Newest::default(), matches!(self, Self::Simulated { .. }));
+        let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
         let (mut portraits, newest) = match self {
             Self::Simulated { seed } => (simulated(*seed, window(none)), none),
             Self::Runs(runs) => (measured(runs, window(none)), none),
@@ -96,7 +96,7 @@ impl Source {
 ///
 /// An import shows its runs at once, those of the running hour too. Both depend on the archive and the hour alone, so that
 /// all servers on one archive agree, and a restart changes nothing.
-fn end(now: Wall, newest: Newest) -> (Hour, Wall) {
+fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
     let hour = Hour::of(now);
     let since = |at: &Wall| *at >= hour.start();
     let Some(import) = newest.import.filter(since) else { return (hour, hour.start()) };
@@ -107,38 +107,38 @@ fn end(now: Wall, newest: Newest) -> (Hour, Wall) {
 
 fn archived(
     archive: &Archive,
-    window: &dyn Fn(Newest) -> Stretch,
-) -> Result<(Vec<Portrait>, Newest), ArchiveError> {
+    window: &dyn Fn(NewestRuns) -> Stretch,
+) -> Result<(Vec<ModelState>, NewestRuns), ArchiveError> {
     let mut portraits = Vec::new();
     let newest = archive.each_series(window, &mut |model, series, window| {
-        portraits.push(Portrait::draw(model, series, window.to));
+        portraits.push(ModelState::draw(model, series, window.to));
     })?;
     Ok((portraits, newest))
 }
 
 /// One model after the other, so that only one series is in memory at a time.
-fn simulated(seed: u64, window: Stretch) -> Vec<Portrait> {
+fn simulated(seed: u64, window: Stretch) -> Vec<ModelState> {
     let draw = |simulated: simulate::Simulated| {
-        let mut series = Series::new(window);
+        let mut series = ScoreSeries::new(window);
         simulated.runs(window).for_each(|run| series.add(&run));
-        Portrait::draw(Arc::clone(simulated.model()), &series, window.to)
+        ModelState::draw(Arc::clone(simulated.model()), &series, window.to)
     };
     simulate::models(seed).into_iter().map(draw).collect()
 }
 
-fn measured(runs: &[Run], window: Stretch) -> Vec<Portrait> {
+fn measured(runs: &[Run], window: Stretch) -> Vec<ModelState> {
     let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.at() < window.to.start()) {
         by_model.entry(run.model().id()).or_default().push(run);
     }
     let draw = |runs: Vec<&Run>| {
-        let mut series = Series::new(window);
+        let mut series = ScoreSeries::new(window);
         for run in &runs {
             series.add(run);
         }
         // Names and prices change; the newest run knows best.
-        let model: &Arc<Model> = runs.last().filter(|run| window.holds(run.at()))?.model();
-        Some(Portrait::draw(Arc::clone(model), &series, window.to))
+        let model: &Arc<TestedModel> = runs.last().filter(|run| window.holds(run.at()))?.model();
+        Some(ModelState::draw(Arc::clone(model), &series, window.to))
     };
     by_model.into_values().filter_map(draw).collect()
 }
@@ -150,8 +150,8 @@ fn content(run: &Run) -> Vec<u64> {
     let prices =
         [model.price_input(), model.price_output()].map(|price| price.map_or(u64::MAX, f64::to_bits));
     let outcome = match run.outcome() {
-        Outcome::Failed(failure) => vec![*failure as u64],
-        Outcome::Scored(trials) => trials.iter().flat_map(trial_content).collect(),
+        RunOutcome::Failed(failure) => vec![*failure as u64],
+        RunOutcome::Scored(trials) => trials.iter().flat_map(trial_content).collect(),
     };
     let failed_trials = run.failed_trials().iter().map(|failure| *failure as u64).collect();
     [text(model.name()), text(model.provider()), prices.to_vec(), outcome, failed_trials].concat()

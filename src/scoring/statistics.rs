@@ -11,7 +11,7 @@ use super::student;
 /// Scores lie between 0 and 1 and vary by hundredths, so that the difference of squares keeps ten digits; a spread so
 /// small that it kept fewer is below what counts as measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Tally {
+pub(super) struct SampleSums {
     /// How many.
     pub count: u32,
     /// Their sum.
@@ -40,14 +40,14 @@ pub(super) struct Spread {
 
 /// A line fitted to points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct FittedLine {
     /// What y gains when x grows by one.
     pub slope: f64,
     /// The chance, on both sides, of such a slope if there were none.
     pub p: f64,
 }
 
-impl Tally {
+impl SampleSums {
     /// Counts one more.
     pub(super) fn add(&mut self, sample: f64) {
         self.merge(Self { count: 1, sum: sample, squares: sample * sample });
@@ -81,7 +81,7 @@ impl Tally {
     }
 }
 
-impl FromIterator<f64> for Tally {
+impl FromIterator<f64> for SampleSums {
     fn from_iter<I: IntoIterator<Item = f64>>(samples: I) -> Self {
         let mut tally = Self::default();
         samples.into_iter().for_each(|sample| tally.add(sample));
@@ -166,9 +166,10 @@ pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
 /// If nothing changed both have one variance, so that this is the exact test of that; and a handful of samples against
 /// many has the degrees of the many, where Welch's test has those of the handful. No variance is taken for smaller than
 /// that of samples known to `resolution`.
-pub(super) fn pooled_difference(before: Tally, now: Tally, resolution: f64) -> Option<Estimate> {
-    let rest =
-        |tally: Tally| tally.variance().map_or(0.0, |variance| variance * (f64::from(tally.count) - 1.0));
+pub(super) fn pooled_difference(before: SampleSums, now: SampleSums, resolution: f64) -> Option<Estimate> {
+    let rest = |tally: SampleSums| {
+        tally.variance().map_or(0.0, |variance| variance * (f64::from(tally.count) - 1.0))
+    };
     let df = f64::from(before.count) + f64::from(now.count) - 2.0;
     let mean = before.mean()? - now.mean()?;
     let variance = ((rest(before) + rest(now)) / df).max(resolution * resolution);
@@ -194,9 +195,9 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
 
 /// The line of least squares through points whose y are each known to `resolution`; `None` below three points or where
 /// all stand above one x.
-pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<Line> {
-    let xs: Tally = points.iter().map(|(x, _)| *x).collect();
-    let ys: Tally = points.iter().map(|(_, y)| *y).collect();
+pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<FittedLine> {
+    let xs: SampleSums = points.iter().map(|(x, _)| *x).collect();
+    let ys: SampleSums = points.iter().map(|(_, y)| *y).collect();
     let (x_mean, y_mean) = (xs.mean()?, ys.mean()?);
     let x_squares: f64 = points.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
     if points.len() < 3 || x_squares <= 0.0 {
@@ -207,7 +208,7 @@ pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<Line> {
     let df = f64::from(xs.count) - 2.0;
     let variance = (rest / df).max(resolution * resolution);
     let spread = Some(Spread { variance: variance / x_squares, df });
-    Some(Line { slope, p: Estimate { mean: slope, spread }.chance_from_zero() })
+    Some(FittedLine { slope, p: Estimate { mean: slope, spread }.chance_from_zero() })
 }
 
 /// The median; `None` without values.
@@ -230,16 +231,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn estimate(samples: &[f64]) -> Estimate {
-        samples.iter().copied().collect::<Tally>().estimate().unwrap()
+        samples.iter().copied().collect::<SampleSums>().estimate().unwrap()
     }
 
     #[test]
     fn mean_and_variance_are_those_of_the_textbook() {
-        let tally: Tally = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
+        let tally: SampleSums = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
         assert_eq!(tally.mean(), Some(5.0));
         assert!((tally.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
-        assert_eq!(Tally::default().mean(), None);
-        assert_eq!([3.0].into_iter().collect::<Tally>().variance(), None);
+        assert_eq!(SampleSums::default().mean(), None);
+        assert_eq!([3.0].into_iter().collect::<SampleSums>().variance(), None);
     }
 
     #[test]

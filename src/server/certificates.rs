@@ -50,7 +50,7 @@ pub struct Certificates {
 }
 
 /// A certificate as read.
-struct Loaded {
+struct LoadedCertificate {
     certified: Arc<CertifiedKey>,
     names: Vec<String>,
     ends: Wall,
@@ -116,7 +116,11 @@ impl CertificateFiles {
     }
 }
 
-fn load(files: &CertificateFiles, now: Wall, digest: &mut Sha256) -> Result<Loaded, Vec<BadCertificate>> {
+fn load(
+    files: &CertificateFiles,
+    now: Wall,
+    digest: &mut Sha256,
+) -> Result<LoadedCertificate, Vec<BadCertificate>> {
     let chain = chain(files, digest);
     let key = key(files, digest);
     let (chain, key) = match (chain, key) {
@@ -148,7 +152,7 @@ fn load(files: &CertificateFiles, now: Wall, digest: &mut Sha256) -> Result<Load
     let certified = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
         vec![files.bad(&files.key, format!("it does not fit {}: {error}", files.certificate.display()))]
     })?;
-    Ok(Loaded { certified: Arc::new(certified), names, ends })
+    Ok(LoadedCertificate { certified: Arc::new(certified), names, ends })
 }
 
 /// The names that it is for, in lower case. Addresses count, though no client names them: a certificate may be for those

@@ -11,17 +11,17 @@ use tokio::net::TcpStream;
 use crate::address::Networks;
 use crate::gateway::Peer;
 
-use super::closed::Closed;
+use super::connection_context::ConnectionContext;
+use super::connection_end::ConnectionEnd;
+use super::connection_slots::ConnectionSlot;
+use super::deadline_timer::DeadlineTimer;
 use super::deadlines::Deadlines;
-use super::host::Host;
 use super::http2::PREFACE;
-use super::places::Place;
+use super::prefixed_io::PrefixedIo;
 use super::proxy_header::{self, NoHeader};
-use super::pulse::Pulse;
-use super::rewound::Rewound;
-use super::tls::Tls;
-use super::watch::Watch;
-use super::watched::Watched;
+use super::pulse::ConnectionActivity;
+use super::timed_io::TimedIo;
+use super::tls::TlsTermination;
 use super::{http1, http2};
 
 /// How a connection behaves.
@@ -30,7 +30,7 @@ pub struct ConnectionConfig {
     /// How long everything may take.
     pub deadlines: Deadlines,
     /// What opens TLS; without it plain HTTP is spoken.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsTermination>,
     /// Peers whose connections have to begin with a PROXY header.
     pub proxy_protocol: Networks,
     /// Peers that speak for many, and may have more connections than one address.
@@ -38,7 +38,7 @@ pub struct ConnectionConfig {
 }
 
 /// The protocol that a stream begins with.
-enum Spoken {
+enum WireProtocol {
     Http1,
     Http2,
 }
@@ -47,16 +47,16 @@ enum Spoken {
 pub(super) async fn serve(
     stream: TcpStream,
     mut peer: Peer,
-    pulse: &Arc<Pulse>,
-    place: &mut Place,
+    pulse: &Arc<ConnectionActivity>,
+    place: &mut ConnectionSlot,
     config: &ConnectionConfig,
-    host: &Host,
-) -> Closed {
+    host: &ConnectionContext,
+) -> ConnectionEnd {
     if stream.set_nodelay(true).is_err() {
-        return Closed::Failed; // only a socket that is gone already refuses that
+        return ConnectionEnd::Failed; // only a socket that is gone already refuses that
     }
-    let mut watch = Watch::new(Arc::clone(pulse), config.deadlines, &host.clock);
-    let mut stream = Watched::new(stream, Arc::clone(pulse));
+    let mut watch = DeadlineTimer::new(Arc::clone(pulse), config.deadlines, &host.clock);
+    let mut stream = TimedIo::new(stream, Arc::clone(pulse));
     let mut speaks_for_many = config.many.contains(peer.address);
     let mut heard = Bytes::new();
     if config.proxy_protocol.contains(peer.address) {
@@ -66,16 +66,16 @@ pub(super) async fn serve(
                 client
             }
             Ok(Err(error)) => return no_proxy_header(&error, peer),
-            Err(told) => return Closed::from(told),
+            Err(told) => return ConnectionEnd::from(told),
         };
         // A proxy that speaks for itself looks whether we are there. The client may be a listed proxy in its turn.
         speaks_for_many = client.is_none_or(|client| config.many.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
     if !speaks_for_many && !place.is_of(peer.address) {
-        return Closed::Refused;
+        return ConnectionEnd::Refused;
     }
-    let stream = Rewound::new(heard, stream);
+    let stream = PrefixedIo::new(heard, stream);
     let Some(tls) = &config.tls else { return speak(stream, peer, pulse, host, &mut watch).await };
     match watch.over(Box::pin(tls.open(stream))).await {
         Ok(Ok(stream)) => {
@@ -84,35 +84,41 @@ pub(super) async fn serve(
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "no TLS came about");
-            Closed::Tls
+            ConnectionEnd::Tls
         }
-        Err(told) => Closed::from(told),
+        Err(told) => ConnectionEnd::from(told),
     }
 }
 
-fn no_proxy_header(error: &NoHeader, peer: Peer) -> Closed {
+fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
     // Many balancers look whether a port is open, and say nothing.
     if matches!(error, NoHeader::Ended) {
-        return Closed::Done;
+        return ConnectionEnd::Done;
     }
     tracing::debug!(%error, proxy = %peer.address, "a listed proxy sent no PROXY header");
-    Closed::Failed
+    ConnectionEnd::Failed
 }
 
 /// Speaks what the client speaks. Each protocol has a future of its own size: a connection holds the one it needs.
-async fn speak<S>(mut stream: S, peer: Peer, pulse: &Arc<Pulse>, host: &Host, watch: &mut Watch) -> Closed
+async fn speak<S>(
+    mut stream: S,
+    peer: Peer,
+    pulse: &Arc<ConnectionActivity>,
+    host: &ConnectionContext,
+    watch: &mut DeadlineTimer,
+) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (spoken, heard) = match watch.over(find_out(&mut stream)).await {
         Ok(Ok(found)) => found,
-        Ok(Err(_)) => return Closed::Failed,
-        Err(told) => return Closed::from(told),
+        Ok(Err(_)) => return ConnectionEnd::Failed,
+        Err(told) => return ConnectionEnd::from(told),
     };
-    let stream = Rewound::new(heard, stream);
+    let stream = PrefixedIo::new(heard, stream);
     match spoken {
-        Spoken::Http1 => Box::pin(http1::serve(stream, peer, pulse, host, watch)).await,
-        Spoken::Http2 => {
+        WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, pulse, host, watch)).await,
+        WireProtocol::Http2 => {
             pulse.speaks_http2();
             Box::pin(http2::serve(stream, peer, pulse, host, watch)).await
         }
@@ -120,17 +126,17 @@ where
 }
 
 /// Reads until it is clear what is spoken. What was read belongs to the conversation.
-async fn find_out(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(Spoken, Bytes)> {
+async fn find_out(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(WireProtocol, Bytes)> {
     let mut heard = BytesMut::with_capacity(1_024);
     loop {
         if heard.starts_with(PREFACE) {
-            return Ok((Spoken::Http2, heard.freeze()));
+            return Ok((WireProtocol::Http2, heard.freeze()));
         }
         if !PREFACE.starts_with(&heard) {
-            return Ok((Spoken::Http1, heard.freeze()));
+            return Ok((WireProtocol::Http1, heard.freeze()));
         }
         if stream.read_buf(&mut heard).await? == 0 {
-            return Ok((Spoken::Http1, heard.freeze()));
+            return Ok((WireProtocol::Http1, heard.freeze()));
         }
     }
 }

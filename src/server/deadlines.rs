@@ -31,7 +31,7 @@ pub(super) const HURRIED: Duration = Duration::from_secs(1);
 
 /// What was not done in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
+pub(super) enum MissedDeadline {
     /// There was no request, or only a part of its head.
     Head,
     /// Nothing happened since the last request.
@@ -44,9 +44,9 @@ pub(super) enum Overdue {
 
 /// What of a connection's doing decides what is due.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Course {
+pub(super) struct ConnectionProgress {
     /// What is awaited.
-    pub(super) phase: Phase,
+    pub(super) phase: ConnectionPhase,
     /// Since when.
     pub(super) since: Mono,
     /// When the oldest request began that is not answered to its last byte.
@@ -60,7 +60,7 @@ pub(super) struct Course {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// The first request is awaited, and all that comes before it.
     Opening,
     /// A part of a head is there.
@@ -73,19 +73,23 @@ pub(super) enum Phase {
 
 impl Deadlines {
     /// What has to happen next, and until when.
-    pub(super) fn next(&self, course: Course) -> (Mono, Overdue) {
-        let Course { phase, since, asked, blocked, hurries, retiring } = course;
+    pub(super) fn next(&self, course: ConnectionProgress) -> (Mono, MissedDeadline) {
+        let ConnectionProgress { phase, since, asked, blocked, hurries, retiring } = course;
         // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
         // for having been idle long enough.
-        let last = retiring.filter(|_| asked.is_none() && phase != Phase::Head);
-        let last = last.map(|told| (told.max(since).plus(LAST_REQUEST), Overdue::Idle));
+        let last = retiring.filter(|_| asked.is_none() && phase != ConnectionPhase::Head);
+        let last = last.map(|told| (told.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
         let work = match (asked, phase) {
-            (Some(since), _) => (since.plus(self.request), Overdue::Request),
-            (None, Phase::Opening | Phase::Head) => (since.plus(self.head), Overdue::Head),
-            (None, Phase::Idle | Phase::Streams) => last.unwrap_or((since.plus(self.idle), Overdue::Idle)),
+            (Some(since), _) => (since.plus(self.request), MissedDeadline::Request),
+            (None, ConnectionPhase::Opening | ConnectionPhase::Head) => {
+                (since.plus(self.head), MissedDeadline::Head)
+            }
+            (None, ConnectionPhase::Idle | ConnectionPhase::Streams) => {
+                last.unwrap_or((since.plus(self.idle), MissedDeadline::Idle))
+            }
         };
         let limit = if hurries { self.write.min(HURRIED) } else { self.write };
-        let write = blocked.map(|since| (since.plus(limit), Overdue::Write));
+        let write = blocked.map(|since| (since.plus(limit), MissedDeadline::Write));
         [write, last]
             .into_iter()
             .flatten()

@@ -16,7 +16,7 @@ const HUNG: Duration = Duration::from_secs(5);
 
 /// What a connection does, as far as it matters here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Conduct {
+pub(super) struct ConnectionConduct {
     /// A valid key was presented on it.
     pub(super) is_authenticated: bool,
     /// When it was accepted.
@@ -31,7 +31,7 @@ pub(super) struct Conduct {
 
 /// Why a connection may be closed. The first variant is closed first; within a variant, the least value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
+pub(super) enum DisplacementRank {
     /// Without a key, and its client has stopped to read.
     Hung(Mono),
     /// No request is open.
@@ -44,18 +44,19 @@ pub(super) enum Rank {
     HungWithKey(Mono),
 }
 
-impl Conduct {
+impl ConnectionConduct {
     /// The ranks of a connection, each with the instant from which it holds. None for a connection with a key that makes
     /// progress.
-    pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, Rank)> {
+    pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
         let Self { is_authenticated, opened, idle, unread, .. } = self;
         let unread = unread.filter(|_| idle.is_none());
-        let idle = idle.map(|since| (since.plus(A_MOMENT), Rank::Idle(since)));
+        let idle = idle.map(|since| (since.plus(A_MOMENT), DisplacementRank::Idle(since)));
         let stalled = unread.filter(|_| !is_authenticated);
-        let stalled = stalled.map(|since| (since.plus(STALLED), Rank::Stalled(since)));
-        let hung = if is_authenticated { Rank::HungWithKey } else { Rank::Hung };
+        let stalled = stalled.map(|since| (since.plus(STALLED), DisplacementRank::Stalled(since)));
+        let hung = if is_authenticated { DisplacementRank::HungWithKey } else { DisplacementRank::Hung };
         let hung = unread.map(|since| (since.plus(HUNG), hung(since)));
-        let slow = (!is_authenticated).then(|| (opened.plus(A_MOMENT), Rank::WithoutKey(self.rate(now))));
+        let slow = (!is_authenticated)
+            .then(|| (opened.plus(A_MOMENT), DisplacementRank::WithoutKey(self.rate(now))));
         [hung, idle, stalled, slow].into_iter().flatten()
     }
 
@@ -74,48 +75,56 @@ mod tests {
         Mono::from_nanos(millis * 1_000_000)
     }
 
-    const NEW: Conduct =
-        Conduct { is_authenticated: false, opened: Mono::from_nanos(0), idle: None, unread: None, taken: 0 };
+    const NEW: ConnectionConduct = ConnectionConduct {
+        is_authenticated: false,
+        opened: Mono::from_nanos(0),
+        idle: None,
+        unread: None,
+        taken: 0,
+    };
 
     /// The rank of a connection at an instant.
-    fn rank(conduct: Conduct, now: Mono) -> Option<Rank> {
+    fn rank(conduct: ConnectionConduct, now: Mono) -> Option<DisplacementRank> {
         conduct.ranks(now).filter(|(from, _)| *from <= now).map(|(_, rank)| rank).min()
     }
 
     #[test]
     fn a_connection_is_not_closed_in_its_first_moments() {
-        let idle = Conduct { idle: Some(at(0)), ..NEW };
-        assert_eq!((rank(idle, at(999)), rank(idle, at(1_000))), (None, Some(Rank::Idle(at(0)))));
-        let unread = Conduct { unread: Some(at(100)), ..NEW };
-        assert_eq!((rank(unread, at(349)), rank(unread, at(350))), (None, Some(Rank::Stalled(at(100)))));
-        assert_eq!((rank(NEW, at(999)), rank(NEW, at(1_000))), (None, Some(Rank::WithoutKey(0))));
+        let idle = ConnectionConduct { idle: Some(at(0)), ..NEW };
+        assert_eq!((rank(idle, at(999)), rank(idle, at(1_000))), (None, Some(DisplacementRank::Idle(at(0)))));
+        let unread = ConnectionConduct { unread: Some(at(100)), ..NEW };
+        assert_eq!(
+            (rank(unread, at(349)), rank(unread, at(350))),
+            (None, Some(DisplacementRank::Stalled(at(100))))
+        );
+        assert_eq!((rank(NEW, at(999)), rank(NEW, at(1_000))), (None, Some(DisplacementRank::WithoutKey(0))));
     }
 
     #[test]
     fn a_connection_with_a_key_is_closed_only_if_it_is_idle_or_has_stopped_to_read() {
-        let with_key = Conduct { is_authenticated: true, ..NEW };
+        let with_key = ConnectionConduct { is_authenticated: true, ..NEW };
         assert_eq!(rank(with_key, at(1_000_000)), None);
-        let unread = Conduct { unread: Some(at(0)), ..with_key };
+        let unread = ConnectionConduct { unread: Some(at(0)), ..with_key };
         assert_eq!(
             (rank(unread, at(4_999)), rank(unread, at(5_000))),
-            (None, Some(Rank::HungWithKey(at(0))))
+            (None, Some(DisplacementRank::HungWithKey(at(0))))
         );
-        let idle = Conduct { idle: Some(at(0)), ..with_key };
-        assert_eq!(rank(idle, at(1_000)), Some(Rank::Idle(at(0))));
+        let idle = ConnectionConduct { idle: Some(at(0)), ..with_key };
+        assert_eq!(rank(idle, at(1_000)), Some(DisplacementRank::Idle(at(0))));
     }
 
     #[test]
     fn the_order_is_hung_then_idle_then_stalled_then_least_progress_then_hung_with_a_key() {
         let now = at(10_000);
-        let with_key = Conduct { is_authenticated: true, ..NEW };
+        let with_key = ConnectionConduct { is_authenticated: true, ..NEW };
         let in_order = [
-            Conduct { unread: Some(at(4_000)), ..NEW },
-            Conduct { idle: Some(at(1_000)), ..with_key },
-            Conduct { idle: Some(at(2_000)), ..NEW },
-            Conduct { unread: Some(at(9_000)), taken: 1_000_000, ..NEW },
-            Conduct { unread: Some(at(9_900)), taken: 10, ..NEW },
-            Conduct { unread: Some(at(9_900)), taken: 1_000_000, ..NEW },
-            Conduct { unread: Some(at(4_000)), ..with_key },
+            ConnectionConduct { unread: Some(at(4_000)), ..NEW },
+            ConnectionConduct { idle: Some(at(1_000)), ..with_key },
+            ConnectionConduct { idle: Some(at(2_000)), ..NEW },
+            ConnectionConduct { unread: Some(at(9_000)), taken: 1_000_000, ..NEW },
+            ConnectionConduct { unread: Some(at(9_900)), taken: 10, ..NEW },
+            ConnectionConduct { unread: Some(at(9_900)), taken: 1_000_000, ..NEW },
+            ConnectionConduct { unread: Some(at(4_000)), ..with_key },
         ];
         let ranks = in_order.map(|conduct| rank(conduct, now).unwrap());
         assert!(ranks.is_sorted(), "{ranks:?}");

@@ -16,12 +16,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::gateway::Peer;
 
-use super::closed::Closed;
-use super::deadlines::Overdue;
-use super::heads::Heads;
-use super::host::Host;
-use super::pulse::Pulse;
-use super::watch::{Told, Watch};
+use super::connection_context::ConnectionContext;
+use super::connection_end::ConnectionEnd;
+use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
+use super::deadlines::MissedDeadline;
+use super::head_scanner::HeadScanner;
+use super::pulse::ConnectionActivity;
 
 /// Twice what the gateway takes: what is refused for its size is refused in the API's own words. Of fields the codec takes
 /// 100, which is more than the gateway does as well; if it were told any number, it would allocate for each request.
@@ -38,10 +38,10 @@ const HEAR_OUT_BYTES: u64 = 256 * 1_024;
 pub(super) async fn serve<S>(
     mut stream: S,
     peer: Peer,
-    pulse: &Arc<Pulse>,
-    host: &Host,
-    watch: &mut Watch,
-) -> Closed
+    pulse: &Arc<ConnectionActivity>,
+    host: &ConnectionContext,
+    watch: &mut DeadlineTimer,
+) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -69,28 +69,28 @@ where
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(CODEC_HEAD_BYTES)
-        .serve_connection(TokioIo::new(Heads::new(&mut stream)), service);
+        .serve_connection(TokioIo::new(HeadScanner::new(&mut stream)), service);
     let ended = watch.over(connection).await;
     match ended {
-        Ok(Ok(())) if !broke_off.load(Ordering::Relaxed) => Closed::Done,
+        Ok(Ok(())) if !broke_off.load(Ordering::Relaxed) => ConnectionEnd::Done,
         Ok(ended) => {
             hear_out(stream, host).await;
-            if ended.is_ok() { Closed::Done } else { Closed::Failed }
+            if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed }
         }
-        Err(Told::Overdue(Overdue::Idle)) => {
+        Err(ConnectionSignal::Overdue(MissedDeadline::Idle)) => {
             leave(stream, host).await;
-            Closed::Idle
+            ConnectionEnd::Idle
         }
         Err(told) => {
             pulse.cut();
-            Closed::from(told)
+            ConnectionEnd::from(told)
         }
     }
 }
 
 /// The answer is sent: our side is closed, and what is still on its way is read, so that nothing resets the connection
 /// before the client has seen why.
-async fn hear_out(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &Host) {
+async fn hear_out(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &ConnectionContext) {
     let heard = host.clock.within(HEAR_OUT, async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream.take(HEAR_OUT_BYTES), &mut tokio::io::sink()).await
@@ -100,7 +100,7 @@ async fn hear_out(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &Host) 
 }
 
 /// Closes our side of a connection that nobody uses.
-async fn leave(mut stream: impl AsyncWrite + Unpin, host: &Host) {
+async fn leave(mut stream: impl AsyncWrite + Unpin, host: &ConnectionContext) {
     let left = host.clock.within(HEAR_OUT, stream.shutdown()).await;
     tracing::trace!(?left, "an idle connection was closed");
 }

@@ -19,13 +19,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Peer};
 
-use super::closed::Closed;
-use super::deadlines::Overdue;
-use super::host::Host;
-use super::paced::Paced;
-use super::pulse::Pulse;
-use super::sent::Sent;
-use super::watch::{Told, Watch};
+use super::connection_context::ConnectionContext;
+use super::connection_end::ConnectionEnd;
+use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
+use super::deadlines::MissedDeadline;
+use super::paced_io::PacedIo;
+use super::pulse::ConnectionActivity;
+use super::response_body::ResponseBody;
 
 /// The first bytes of an HTTP/2 connection.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -47,14 +47,14 @@ const SEND_BUFFER: usize = 64 * 1_024;
 pub(super) async fn serve<S>(
     stream: S,
     peer: Peer,
-    pulse: &Arc<Pulse>,
-    host: &Host,
-    watch: &mut Watch,
-) -> Closed
+    pulse: &Arc<ConnectionActivity>,
+    host: &ConnectionContext,
+    watch: &mut DeadlineTimer,
+) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let stream = Paced::new(stream, PREFACE.len(), Arc::clone(pulse));
+    let stream = PacedIo::new(stream, PREFACE.len(), Arc::clone(pulse));
     let service = service_fn(|request: Request<Incoming>| {
         let mut ticket = pulse.ticket();
         let (gateway, pulse) = (host.gateway.load_full(), Arc::clone(pulse));
@@ -64,10 +64,10 @@ where
             if !ticket.answered(!response.body().is_end_stream()) {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
             }
-            Ok(response.map(|body| Sent::new(body, ticket)))
+            Ok(response.map(|body| ResponseBody::new(body, ticket)))
         }
     });
-    let connection = http2::Builder::new(Tasks(host.tasks.clone()))
+    let connection = http2::Builder::new(StreamTasks(host.tasks.clone()))
         .max_concurrent_streams(STREAMS)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
@@ -84,17 +84,19 @@ where
             ended = poll_fn(|cx| {
                 pulse.next_turn();
                 connection.as_mut().poll(cx)
-            }) => return if ended.is_ok() { Closed::Done } else { Closed::Failed },
+            }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
             told = watch.told() => told,
         };
         // One that is idle is told before it is left: what it sent meanwhile is answered.
-        if told == Told::Retire || (told == Told::Overdue(Overdue::Idle) && !pulse.is_retiring()) {
+        if told == ConnectionSignal::Retire
+            || (told == ConnectionSignal::Overdue(MissedDeadline::Idle) && !pulse.is_retiring())
+        {
             pulse.retire();
             connection.as_mut().graceful_shutdown();
             continue;
         }
         pulse.cut();
-        return Closed::from(told);
+        return ConnectionEnd::from(told);
     }
 }
 
@@ -103,7 +105,7 @@ async fn answer(
     gateway: Arc<Gateway>,
     request: Request<Incoming>,
     peer: Peer,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionActivity>,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
@@ -117,9 +119,9 @@ async fn answer(
 
 /// Runs the streams of connections, as tasks that a stop waits for.
 #[derive(Clone)]
-struct Tasks(TaskTracker);
+struct StreamTasks(TaskTracker);
 
-impl<F> Executor<F> for Tasks
+impl<F> Executor<F> for StreamTasks
 where
     F: Future<Output = ()> + Send + 'static,
 {

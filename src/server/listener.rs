@@ -15,14 +15,14 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::{Clock, Mono};
 use crate::gateway::{Gateway, Peer};
-use crate::telemetry::metrics::{Family, Registry};
+use crate::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
-use super::closed::Closed;
 use super::connection::{ConnectionConfig, serve};
-use super::host::Host;
-use super::places::{Place, Places};
-use super::pulse::Pulse;
-use super::waiting::Unsent;
+use super::connection_context::ConnectionContext;
+use super::connection_end::ConnectionEnd;
+use super::connection_slots::{ConnectionSlot, ConnectionSlots};
+use super::pulse::ConnectionActivity;
+use super::unsent::UnsentResponses;
 
 /// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
 const BREATHE: Duration = Duration::from_millis(50);
@@ -49,12 +49,12 @@ pub struct ServerConfig {
 }
 
 /// How the public port behaves now, which can change while it serves.
-pub struct Manners {
+pub struct LiveServerConfig {
     config: ArcSwap<ServerConfig>,
-    places: Arc<Places>,
+    places: Arc<ConnectionSlots>,
 }
 
-impl Manners {
+impl LiveServerConfig {
     /// From now on it behaves so. Connections that are open keep the deadlines they began with.
     pub fn change(&self, config: ServerConfig) {
         self.places.allow(config.most_connections, config.most_per_address);
@@ -71,16 +71,16 @@ pub struct PublicPort {
 /// A server on one listening socket.
 pub struct Server {
     port: PublicPort,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
 }
 
 /// What the connections of a server share.
-struct Shared {
-    host: Host,
-    manners: Arc<Manners>,
-    unsent: Arc<Unsent>,
+struct ServerShared {
+    host: ConnectionContext,
+    manners: Arc<LiveServerConfig>,
+    unsent: Arc<UnsentResponses>,
     open: Gauge,
-    closed: Family<Counter, Closed>,
+    closed: MetricFamily<Counter, ConnectionEnd>,
     failures: Counter,
 }
 
@@ -116,24 +116,24 @@ impl Server {
         gateway: Arc<ArcSwap<Gateway>>,
         config: ServerConfig,
         clock: Clock,
-        registry: &Registry,
+        registry: &MetricsRegistry,
     ) -> Self {
-        let places = Places::new(config.most_connections, config.most_per_address);
-        let manners = Arc::new(Manners { config: ArcSwap::from_pointee(config), places });
-        let host = Host { gateway, clock, tasks: TaskTracker::new() };
-        let shared = Arc::new(Shared {
+        let places = ConnectionSlots::new(config.most_connections, config.most_per_address);
+        let manners = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), places });
+        let host = ConnectionContext { gateway, clock, tasks: TaskTracker::new() };
+        let shared = Arc::new(ServerShared {
             host,
             manners,
             unsent: Arc::default(),
             open: registry.gauge("scoregate_connections"),
-            closed: registry.counters("scoregate_connections_total", &Closed::words()),
+            closed: registry.counters("scoregate_connections_total", &ConnectionEnd::words()),
             failures: registry.counter("scoregate_accept_failures_total"),
         });
         Self { port, shared }
     }
 
     /// How it behaves, to be changed while it serves.
-    pub fn manners(&self) -> Arc<Manners> {
+    pub fn manners(&self) -> Arc<LiveServerConfig> {
         Arc::clone(&self.shared.manners)
     }
 
@@ -178,19 +178,25 @@ impl Server {
     }
 }
 
-impl Shared {
+impl ServerShared {
     fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
         // Otherwise the kernel reports no progress of a slow client until a third of its send buffer is free.
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }
-        let pulse = Arc::new(Pulse::new(self.host.clock.clone(), Arc::clone(&self.unsent)));
+        let pulse = Arc::new(ConnectionActivity::new(self.host.clock.clone(), Arc::clone(&self.unsent)));
         let place = self.manners.places.take(&pulse);
         let shared = Arc::clone(self);
         self.host.tasks.spawn(async move { shared.connection(stream, peer, pulse, place).await });
     }
 
-    async fn connection(&self, stream: TcpStream, peer: SocketAddr, pulse: Arc<Pulse>, mut place: Place) {
+    async fn connection(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        pulse: Arc<ConnectionActivity>,
+        mut place: ConnectionSlot,
+    ) {
         self.open.increment(1.0);
         let config = self.manners.config.load_full();
         let peer = Peer { address: peer.ip(), is_encrypted: false };

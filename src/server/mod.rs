@@ -3,31 +3,31 @@
 //! Knows sockets and the codec; what a request is answered, the gateway decides. Not for: the side port (`admin`).
 
 mod certificates;
-mod closed;
 mod connection;
+mod connection_context;
+mod connection_end;
+mod connection_slots;
+mod deadline_timer;
 mod deadlines;
 mod displacement;
-mod heads;
-mod host;
+mod head_scanner;
 mod http1;
 mod http2;
 mod listener;
-mod paced;
-mod places;
+mod paced_io;
+mod prefixed_io;
 mod proxy_header;
 mod pulse;
-mod rewound;
-mod sent;
+mod response_body;
+mod timed_io;
 mod tls;
-mod waiting;
-mod watch;
-mod watched;
+mod unsent;
 
 pub use certificates::{BadCertificate, CertificateFiles, Certificates};
 pub use connection::ConnectionConfig;
 pub use deadlines::Deadlines;
-pub use listener::{Manners, PublicPort, Server, ServerConfig, bind};
+pub use listener::{LiveServerConfig, PublicPort, Server, ServerConfig, bind};
 /// For the fuzz targets below `tests/fuzz/` alone.
 #[doc(hidden)]
 pub use proxy_header::{Reading, read as read_proxy_header};
-pub use tls::{NoTls, Tls};
+pub use tls::{TlsError, TlsTermination};

@@ -23,23 +23,23 @@ const HTTP1: &[u8] = b"http/1.1";
 
 /// What opens TLS on a connection.
 #[derive(Clone)]
-pub struct Tls {
+pub struct TlsTermination {
     acceptor: TlsAcceptor,
-    current: Arc<Current>,
+    current: Arc<CurrentTls>,
 }
 
 #[derive(Debug)]
-struct Current(ArcSwap<Certificates>);
+struct CurrentTls(ArcSwap<Certificates>);
 
 /// TLS cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS cannot be set up: {0}")]
-pub struct NoTls(#[from] rustls::Error);
+pub struct TlsError(#[from] rustls::Error);
 
-impl Tls {
+impl TlsTermination {
     /// With these certificates.
-    pub fn new(certificates: Certificates) -> Result<Self, NoTls> {
-        let current = Arc::new(Current(ArcSwap::from_pointee(certificates)));
+    pub fn new(certificates: Certificates) -> Result<Self, TlsError> {
+        let current = Arc::new(CurrentTls(ArcSwap::from_pointee(certificates)));
         let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
         let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -71,13 +71,13 @@ impl Tls {
     }
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentTls {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load().of(hello.server_name()))
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for TlsTermination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tls").field(&self.current).finish()
     }

@@ -57,7 +57,7 @@ pub struct StoredKey {
 
 /// A page of applications, in the order of their identifiers.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct ApplicationPage {
     /// The applications.
     pub applications: Vec<StoredApplication>,
     /// Records that could not be read and were passed over, each with the reason; to be counted and alarmed.
@@ -68,7 +68,7 @@ pub struct Page {
 
 /// A change to applications or keys, with who made it and when, for the audit trail.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct StoreChange {
     /// When.
     pub at: Wall,
     /// Who, in words: `cli:root`, `admin-api`, `demo`.
@@ -76,12 +76,12 @@ pub struct Change {
     /// Which application it is about.
     pub application: ApplicationId,
     /// What changes.
-    pub what: What,
+    pub what: ChangeKind,
 }
 
 /// What a change does. Each is atomic.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum ChangeKind {
     /// A new application.
     Create {
         /// Its name.
@@ -144,7 +144,7 @@ pub enum What {
     },
 }
 
-impl What {
+impl ChangeKind {
     /// The word for it in the audit trail.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl What {
 
 /// That a key was used, in the hour that begins then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct KeyUse {
     /// Which key.
     pub digest: Digest,
     /// The beginning of the hour.
@@ -172,7 +172,7 @@ pub struct Used {
 
 /// A question about the audit trail, which is read from its newest record back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AuditAsk {
+pub struct AuditQuery {
     /// Of which application, if not of all.
     pub application: Option<ApplicationId>,
     /// Only records older than this one.
@@ -190,7 +190,7 @@ pub struct AuditRecord {
     pub at: Wall,
     /// Who.
     pub who: String,
-    /// What, in the words of [`What::word`].
+    /// ChangeKind, in the words of [`ChangeKind::word`].
     pub what: String,
     /// The identifier of the application.
     pub application: String,

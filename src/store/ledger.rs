@@ -8,7 +8,7 @@ use crate::keys::ApplicationId;
 
 /// A wish to lease units of a day's quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaseAsk {
+pub struct LeaseRequest {
     /// For which application.
     pub application: ApplicationId,
     /// Which gateway asks: a number of its own for each life of each gateway.
@@ -29,7 +29,7 @@ pub struct LeaseAsk {
 
 /// What the ledger says to a wish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lease {
+pub enum LeaseReply {
     /// So many units are the node's to spend, perhaps none; and so many are granted in all, to any node, with these.
     Granted {
         /// Units for the node.
@@ -49,7 +49,7 @@ pub enum Lease {
 
 /// Units that a node leased, did not spend and returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GiveBack {
+pub struct LeaseReturn {
     /// Whose.
     pub application: ApplicationId,
     /// Which gateway returns them.
@@ -64,7 +64,7 @@ pub struct GiveBack {
 
 /// Units that were delivered on grace and not charged before the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owed {
+pub struct OwedUnits {
     /// With the application, the identity of the entry: it is charged once.
     pub id: u64,
     /// Whose.

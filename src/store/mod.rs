@@ -7,10 +7,10 @@
 mod applications;
 #[cfg(test)]
 mod conformance;
+mod disk_mirror;
 mod embedded;
 mod ledger;
 mod owed;
-mod shelf;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -22,15 +22,16 @@ use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
 
 pub use applications::{
-    AuditAsk, AuditRecord, Change, OwnLimits, Page, StoredApplication, StoredKey, Used, What,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyUse, OwnLimits, StoreChange, StoredApplication,
+    StoredKey,
 };
-pub use embedded::{Embedded, upkeep};
-pub use ledger::{GiveBack, Lease, LeaseAsk, Owed};
+pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
+pub use embedded::{Embedded, maintenance};
+pub use ledger::{LeaseReply, LeaseRequest, LeaseReturn, OwedUnits};
 pub use owed::OwedFile;
-pub use shelf::{Flaw, Jar, Refused, Shelf, ShelfError, Stock};
 
 /// What a call of the door gives: an answer that may take a while.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Why the store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -89,25 +90,25 @@ impl StoreError {
 /// The door. Instants are kept to the millisecond.
 pub trait Store: Send + Sync + 'static {
     /// Up to `most` applications after `after`, with what is granted of `day`.
-    fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> Answer<'_, Page>;
+    fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage>;
 
     /// One application, with what is granted of `day`. Fails if its record cannot be read; a key that cannot be read
     /// is left out.
-    fn application(&self, id: ApplicationId, day: Day) -> Answer<'_, Option<StoredApplication>>;
+    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>>;
 
     /// The newest day of which units were ever leased. Earlier days are closed.
-    fn newest_day(&self) -> Answer<'_, Option<Day>>;
+    fn newest_day(&self) -> StoreFuture<'_, Option<Day>>;
 
     /// Makes a change and its audit record durable, both or neither, and answers with the application as it now is
     /// (`granted` of the day in which the change lies). Where its record cannot be read, a change that gives no key is
     /// made all the same, and answered without the keys that are not revoked: none of them is in force.
-    fn change(&self, change: Change) -> Answer<'_, StoredApplication>;
+    fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication>;
 
     /// Remembers when keys were last used. Those that are not there, or were used later already, are passed over.
-    fn used(&self, keys: Vec<Used>) -> Answer<'_, ()>;
+    fn used(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()>;
 
     /// Changes that were made, newest first.
-    fn audit(&self, ask: AuditAsk) -> Answer<'_, Vec<AuditRecord>>;
+    fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
 
     /// What is wrong with the store itself, if anything was found at work. Somebody has to mend it.
     fn damage(&self) -> Option<String>;
@@ -118,16 +119,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Grants as much of a wish as the quota leaves, durably, before it answers. A wish for nothing opens the day and
     /// asks for the total. An asker that leaves before the answer forfeits what it was granted.
-    fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease>;
+    fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply>;
 
     /// Adds units to what is granted of their day, each entry once, however often it is sent. Units of a closed day, or of
     /// an application that does not exist, are dropped.
-    fn charge(&self, owed: Vec<Owed>, at: Wall) -> Answer<'_, ()>;
+    fn charge(&self, owed: Vec<OwedUnits>, at: Wall) -> StoreFuture<'_, ()>;
 
     /// Takes units back. Units of a closed day are worth nothing and are dropped, and so are those of an application
     /// that is not there. Never repeat it after an error: it may have been done, and units given back twice could be
     /// granted twice; units that are lost only cost their caller a little.
-    fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()>;
+    fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()>;
 }
 
 /// Waits for an answer, or for several, where there is no runtime: in the command line and in tests. Blocks this

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::clock::Wall;
 use crate::keys::ApplicationId;
 
-use super::Owed;
+use super::OwedUnits;
 
 /// How the file begins; the checksum follows.
 const OPENING: &str = "scoregate-owed 1 ";
@@ -33,7 +33,7 @@ impl OwedFile {
     }
 
     /// The entries; none if there is no file. A file that is damaged is an error of the kind `InvalidData`.
-    pub fn read(&self) -> io::Result<Vec<Owed>> {
+    pub fn read(&self) -> io::Result<Vec<OwedUnits>> {
         match fs::metadata(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
@@ -49,8 +49,9 @@ impl OwedFile {
     }
 
     /// Replaces the entries. They are durable when this returns.
-    pub fn write(&self, owed: &[Owed]) -> io::Result<()> {
-        let line = |one: &Owed| format!("{:016x} {} {} {}\n", one.id, one.application, one.day, one.units);
+    pub fn write(&self, owed: &[OwedUnits]) -> io::Result<()> {
+        let line =
+            |one: &OwedUnits| format!("{:016x} {} {} {}\n", one.id, one.application, one.day, one.units);
         let rest: String = owed.iter().map(line).collect();
         let half = self.0.with_extension("owed.half");
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
@@ -73,13 +74,13 @@ impl OwedFile {
     }
 }
 
-fn entry(line: &str) -> Option<Owed> {
+fn entry(line: &str) -> Option<OwedUnits> {
     let mut fields = line.split(' ');
     let id = u64::from_str_radix(fields.next()?, 16).ok()?;
     let application: ApplicationId = fields.next()?.parse().ok()?;
     let day = Wall::parse_rfc3339(&format!("{}T00:00:00Z", fields.next()?))?.day();
     let units = fields.next()?.parse().ok()?;
-    fields.next().is_none().then_some(Owed { id, application, day, units })
+    fields.next().is_none().then_some(OwedUnits { id, application, day, units })
 }
 
 fn checksum(text: &str) -> String {
@@ -101,7 +102,7 @@ mod tests {
         let file = OwedFile::of(directory.path());
         assert_eq!(file.read().unwrap(), []);
         let (application, day) = ("app_0123456789a".parse().unwrap(), Day::from_number(20_000));
-        let owed = [1, u64::MAX].map(|id| Owed { id, application, day, units: 20 });
+        let owed = [1, u64::MAX].map(|id| OwedUnits { id, application, day, units: 20 });
         file.write(&owed).unwrap();
         assert_eq!(file.read().unwrap(), owed);
         let path = directory.path().join(OwedFile::NAME);

@@ -38,13 +38,13 @@ pub type RunningTime = Box<dyn Fn() -> Duration + Send + Sync>;
 
 /// A kind of events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Kind {
+struct EventKind {
     callsite: Identifier,
     value: Option<String>,
 }
 
 #[derive(Debug)]
-struct Window {
+struct EventWindow {
     began: Duration,
     logged: u32,
     dropped: u64,
@@ -54,7 +54,7 @@ struct Window {
 
 /// What was dropped of a kind in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Report {
+struct DroppedEvents {
     level: Level,
     message: String,
     dropped: u64,
@@ -63,7 +63,7 @@ struct Report {
 
 /// What happens to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum EventDecision {
     Log,
     /// It is the first that is dropped in its window.
     DropFirst,
@@ -72,9 +72,9 @@ enum Verdict {
 
 /// The windows of all kinds that are being counted.
 #[derive(Debug, Default)]
-struct Windows(HashMap<Kind, Window>);
+struct EventWindows(HashMap<EventKind, EventWindow>);
 
-impl Window {
+impl EventWindow {
     fn at(now: Duration) -> Self {
         Self { began: now, logged: 0, dropped: 0, level: Level::INFO, message: "events".into() }
     }
@@ -84,24 +84,24 @@ impl Window {
     }
 }
 
-impl Windows {
+impl EventWindows {
     /// Counts an event. A window with dropped events lasts until it is reported.
-    fn admit(&mut self, kind: &Kind, now: Duration) -> Verdict {
+    fn admit(&mut self, kind: &EventKind, now: Duration) -> EventDecision {
         let kind = self.bounded(kind, now);
-        let window = self.0.entry(kind).or_insert_with(|| Window::at(now));
+        let window = self.0.entry(kind).or_insert_with(|| EventWindow::at(now));
         if window.is_over(now) && window.dropped == 0 {
-            *window = Window::at(now);
+            *window = EventWindow::at(now);
         }
         if window.logged < BURST {
             window.logged += 1;
-            return Verdict::Log;
+            return EventDecision::Log;
         }
         window.dropped += 1;
-        if window.dropped == 1 { Verdict::DropFirst } else { Verdict::Drop }
+        if window.dropped == 1 { EventDecision::DropFirst } else { EventDecision::Drop }
     }
 
     /// Sets what the report about a kind says.
-    fn describe(&mut self, kind: &Kind, now: Duration, level: Level, message: String) {
+    fn describe(&mut self, kind: &EventKind, now: Duration, level: Level, message: String) {
         let kind = self.bounded(kind, now);
         if let Some(window) = self.0.get_mut(&kind) {
             (window.level, window.message) = (level, message);
@@ -109,21 +109,21 @@ impl Windows {
     }
 
     /// The kind, or the one of its place in the code if there is no room for another.
-    fn bounded(&mut self, kind: &Kind, now: Duration) -> Kind {
+    fn bounded(&mut self, kind: &EventKind, now: Duration) -> EventKind {
         if self.0.len() >= MOST_KINDS && !self.0.contains_key(kind) {
             self.0.retain(|_, window| window.dropped > 0 || !window.is_over(now));
             if self.0.len() >= MOST_KINDS {
-                return Kind { callsite: kind.callsite.clone(), value: None };
+                return EventKind { callsite: kind.callsite.clone(), value: None };
             }
         }
         kind.clone()
     }
 
     /// Ends the windows that `ends` chooses, and returns what was dropped in them.
-    fn reports(&mut self, now: Duration, ends: impl Fn(&Window) -> bool) -> Vec<Report> {
+    fn reports(&mut self, now: Duration, ends: impl Fn(&EventWindow) -> bool) -> Vec<DroppedEvents> {
         let ended = self.0.extract_if(|_, window| ends(window)).map(|(_, window)| window);
         let dropped = ended.filter(|window| window.dropped > 0);
-        let report = |window: Window| Report {
+        let report = |window: EventWindow| DroppedEvents {
             level: window.level,
             message: window.message,
             dropped: window.dropped,
@@ -139,10 +139,10 @@ impl Windows {
 
 /// The limits, as a layer before the one that writes. All clones share their windows.
 #[derive(Clone)]
-pub(super) struct EventLimits(Arc<Shared>);
+pub(super) struct EventLimits(Arc<SharedWindows>);
 
-struct Shared {
-    windows: Mutex<Windows>,
+struct SharedWindows {
+    windows: Mutex<EventWindows>,
     now: RunningTime,
     /// Wakes whoever reports.
     dropped: SyncSender<()>,
@@ -152,7 +152,7 @@ impl EventLimits {
     /// Limits, and what hears that there is something to report.
     pub(super) fn new(now: RunningTime) -> (Self, Receiver<()>) {
         let (dropped, has_dropped) = sync_channel(1);
-        (Self(Arc::new(Shared { windows: Mutex::default(), now, dropped })), has_dropped)
+        (Self(Arc::new(SharedWindows { windows: Mutex::default(), now, dropped })), has_dropped)
     }
 
     /// Starts the thread that reports what was dropped, at the end of each window.
@@ -183,7 +183,7 @@ impl EventLimits {
         reports.iter().for_each(tell);
     }
 
-    fn windows(&self) -> MutexGuard<'_, Windows> {
+    fn windows(&self) -> MutexGuard<'_, EventWindows> {
         // Counts are whole at every step.
         self.0.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -195,16 +195,16 @@ impl<S: Subscriber> Layer<S> for EventLimits {
         if *metadata.level() > Level::INFO || metadata.target() == REPORTS {
             return true;
         }
-        let mut value = Value(None);
+        let mut value = KindVisitor(None);
         event.record(&mut value);
-        let (kind, now) = (Kind { callsite: metadata.callsite(), value: value.0 }, (self.0.now)());
+        let (kind, now) = (EventKind { callsite: metadata.callsite(), value: value.0 }, (self.0.now)());
         let verdict = self.windows().admit(&kind, now);
-        if verdict == Verdict::DropFirst {
+        if verdict == EventDecision::DropFirst {
             // Without the lock: formatting runs code of the event's fields, which may panic, and a panic is an event
             // too.
-            let mut message = Message(String::new());
+            let mut message = MessageVisitor(String::new());
             event.record(&mut message);
-            let Message(message) = message;
+            let MessageVisitor(message) = message;
             let message = match &kind.value {
                 Some(value) => format!("{message} ({value})"),
                 None => message,
@@ -215,12 +215,12 @@ impl<S: Subscriber> Layer<S> for EventLimits {
                 Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
             }
         }
-        verdict == Verdict::Log
+        verdict == EventDecision::Log
     }
 }
 
-fn tell(report: &Report) {
-    let Report { level, message, dropped, within } = report;
+fn tell(report: &DroppedEvents) {
+    let DroppedEvents { level, message, dropped, within } = report;
     let seconds = within.as_secs().max(1);
     match *level {
         Level::ERROR => {
@@ -234,9 +234,9 @@ fn tell(report: &Report) {
 }
 
 /// The value of the first field that tells kinds apart.
-struct Value(Option<String>);
+struct KindVisitor(Option<String>);
 
-impl Visit for Value {
+impl Visit for KindVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if self.0.is_none() && TELLING.contains(&field.name()) {
             self.0 = Some(format!("{}={value:?}", field.name()));
@@ -245,9 +245,9 @@ impl Visit for Value {
 }
 
 /// The first line of the message.
-struct Message(String);
+struct MessageVisitor(String);
 
-impl Visit for Message {
+impl Visit for MessageVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
             let whole = format!("{value:?}");

@@ -1,7 +1,7 @@
 //! Writes log lines on a thread of its own, so that no caller ever waits for a disk or for the reader of a pipe.
 //!
 //! The queue before the thread is bounded. When it is full, or when a write fails, lines are dropped and counted. Not
-//! for: what a line contains (`requests.rs`, `log.rs`).
+//! for: what a line contains (`access_log_writer.rs`, `log.rs`).
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -17,10 +17,10 @@ const BATCH: usize = 1 << 16;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Appends one line, with its line feed. Runs on the writer's thread.
-pub(super) type Line = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
+pub(super) type FormatLine = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
 
-enum Item {
-    Line(Line),
+enum WriterItem {
+    Line(FormatLine),
     /// The sender waits until everything before this is written.
     Flush(SyncSender<()>),
 }
@@ -28,19 +28,19 @@ enum Item {
 /// The sending side of a writer thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct LineWriter {
-    queue: SyncSender<Item>,
-    lost: Arc<Lost>,
+    queue: SyncSender<WriterItem>,
+    lost: Arc<LostLines>,
 }
 
 /// Counts lines that were not written. The counter can be attached later than the writer is started; lines lost
 /// before that are added to it then.
 #[derive(Debug, Default)]
-pub(super) struct Lost {
+pub(super) struct LostLines {
     counter: OnceLock<Counter>,
     before: Mutex<u64>,
 }
 
-impl Lost {
+impl LostLines {
     fn add(&self, lines: u64) {
         if let Some(counter) = self.counter.get() {
             return counter.increment(lines);
@@ -70,20 +70,20 @@ impl LineWriter {
     /// when the process ends.
     pub(super) fn start(name: &str, most: usize, out: impl Write + Send + 'static) -> std::io::Result<Self> {
         let (queue, items) = sync_channel(most);
-        let lost = Arc::new(Lost::default());
+        let lost = Arc::new(LostLines::default());
         let counted = Arc::clone(&lost);
         std::thread::Builder::new().name(name.into()).spawn(move || write_all(&items, &counted, out))?;
         Ok(Self { queue, lost })
     }
 
     /// The count of lost lines.
-    pub(super) fn lost(&self) -> &Lost {
+    pub(super) fn lost(&self) -> &LostLines {
         &self.lost
     }
 
     /// Queues a line, or counts it as lost if the queue is full. Never blocks.
-    pub(super) fn send(&self, line: Line) {
-        match self.queue.try_send(Item::Line(line)) {
+    pub(super) fn send(&self, line: FormatLine) {
+        match self.queue.try_send(WriterItem::Line(line)) {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.lost.add(1),
         }
@@ -93,7 +93,7 @@ impl LineWriter {
     pub(super) fn finish(&self, patience: Duration) -> bool {
         let (flushed, is_flushed) = sync_channel(0);
         // A full queue means that nobody reads: then there is nothing to wait for.
-        if self.queue.try_send(Item::Flush(flushed)).is_err() {
+        if self.queue.try_send(WriterItem::Flush(flushed)).is_err() {
             return false;
         }
         // The writer answers by dropping its end.
@@ -101,18 +101,18 @@ impl LineWriter {
     }
 }
 
-fn write_all(items: &Receiver<Item>, lost: &Lost, mut out: impl Write) {
+fn write_all(items: &Receiver<WriterItem>, lost: &LostLines, mut out: impl Write) {
     let mut text = Vec::new();
     let mut is_torn = false;
     while let Ok(first) = items.recv() {
         let (mut lines, mut waiting) = (0, Vec::new());
         for item in std::iter::once(first).chain(items.try_iter()) {
             match item {
-                Item::Line(line) => {
+                WriterItem::Line(line) => {
                     line(&mut text);
                     lines += 1;
                 }
-                Item::Flush(flushed) => waiting.push(flushed),
+                WriterItem::Flush(flushed) => waiting.push(flushed),
             }
             if text.len() >= BATCH || !waiting.is_empty() {
                 break;
@@ -138,11 +138,11 @@ fn write_all(items: &Receiver<Item>, lost: &Lost, mut out: impl Write) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::metrics::Registry;
+    use crate::telemetry::metrics::MetricsRegistry;
 
     const QUEUE: usize = 100;
 
-    fn line(text: &'static str) -> Line {
+    fn line(text: &'static str) -> FormatLine {
         Box::new(move |to| to.extend_from_slice(text.as_bytes()))
     }
 
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    fn lost_lines(registry: &Registry) -> String {
+    fn lost_lines(registry: &MetricsRegistry) -> String {
         let text = registry.scrape().render();
         text.lines().find_map(|line| line.strip_prefix("scoregate_panics_total ")).unwrap().to_owned()
     }
@@ -179,7 +179,7 @@ mod tests {
             writer.send(line("x\n"));
         }
         assert!(!writer.finish(Duration::from_mins(1)), "a full queue is not waited for");
-        let registry = Registry::default();
+        let registry = MetricsRegistry::default();
         // Any counter will do. What was lost before it was attached is in it, and what is lost later.
         writer.lost().count_in(registry.counter("scoregate_panics_total"));
         assert_eq!(lost_lines(&registry), "1000");
@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_stops_nothing_and_each_of_its_lines_is_counted() {
-        let (writer, registry) = (LineWriter::start("test", QUEUE, Full).unwrap(), Registry::default());
+        let (writer, registry) =
+            (LineWriter::start("test", QUEUE, Full).unwrap(), MetricsRegistry::default());
         writer.lost().count_in(registry.counter("scoregate_panics_total"));
         for _ in 0..10 {
             writer.send(line("x\n"));

@@ -18,7 +18,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 pub use super::event_limits::RunningTime;
 use super::event_limits::{EventLimits, REPORTS};
 use super::line_writer::LineWriter;
-use super::metrics::{self, Counter, Family, Label};
+use super::metrics::{self, Counter, MetricFamily, MetricLabel};
 
 /// Events that may wait to be written. Their kinds are limited, so this is far more than a burst; and few enough that
 /// a reader who stopped shows in the count of lost lines soon.
@@ -35,14 +35,14 @@ pub struct LogConfig {
 
 /// A log of the program, as the label of its lost lines.
 #[derive(Clone, Copy, Debug)]
-pub enum Log {
+pub enum LogStream {
     /// One line per request, on standard output.
     Access,
     /// Events, on standard error.
     Events,
 }
 
-impl Label for Log {
+impl MetricLabel for LogStream {
     const NAME: &'static str = "log";
     fn index(self) -> usize {
         self as usize
@@ -50,14 +50,14 @@ impl Label for Log {
 }
 
 /// The parts of a log that was started.
-struct Started {
+struct StartedLog {
     /// Changes the level while events are logged.
     filter: reload::Handle<EnvFilter, Registry>,
     writer: LineWriter,
     limits: EventLimits,
 }
 
-static STARTED: OnceLock<Started> = OnceLock::new();
+static STARTED: OnceLock<StartedLog> = OnceLock::new();
 /// The level in force.
 static LEVEL: Mutex<String> = Mutex::new(String::new());
 
@@ -74,7 +74,7 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     let (filter, handle) = reload::Layer::new(filter(&config.level));
     let to = writer.clone();
     let lines =
-        fmt::layer().with_writer(move || Lines(to.clone())).with_ansi(false).log_internal_errors(false);
+        fmt::layer().with_writer(move || EventLines(to.clone())).with_ansi(false).log_internal_errors(false);
     let events =
         tracing_subscriber::registry().with(filter).with(filter_fn(is_ours_to_tell)).with(limits.clone());
     let started = if config.json {
@@ -84,7 +84,7 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     };
     config.level.clone_into(&mut lock());
     // Another subscriber being there already is no reason not to serve.
-    if started.is_err() || STARTED.set(Started { filter: handle, writer, limits }).is_err() {
+    if started.is_err() || STARTED.set(StartedLog { filter: handle, writer, limits }).is_err() {
         tracing::debug!("events already have a log");
         return Ok(());
     }
@@ -105,9 +105,9 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 }
 
 /// The event log's output: each write is one line.
-struct Lines(LineWriter);
+struct EventLines(LineWriter);
 
-impl Write for Lines {
+impl Write for EventLines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let line = bytes.to_vec();
         self.0.send(Box::new(move |text| text.extend_from_slice(&line)));
@@ -121,7 +121,7 @@ impl Write for Lines {
 
 /// Writes a line to standard error as it is, in order with the events. Returns false if the log was not started.
 pub fn say(line: &str) -> bool {
-    let Some(Started { writer, .. }) = STARTED.get() else { return false };
+    let Some(StartedLog { writer, .. }) = STARTED.get() else { return false };
     let line = format!("{line}\n");
     writer.send(Box::new(move |text| text.extend_from_slice(line.as_bytes())));
     true
@@ -129,16 +129,16 @@ pub fn say(line: &str) -> bool {
 
 /// Writes what is queued, and how many events were dropped; waits for at most `patience`. Blocks.
 pub fn finish(patience: Duration) {
-    if let Some(Started { writer, limits, .. }) = STARTED.get() {
+    if let Some(StartedLog { writer, limits, .. }) = STARTED.get() {
         limits.finish();
         writer.finish(patience);
     }
 }
 
 /// Registers the counters of lost lines, and counts those of the event log from its start on.
-pub fn count_lost_lines(registry: &metrics::Registry) -> Family<Counter, Log> {
+pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total", &["access", "events"].map(str::to_owned));
-    if let (Some(Started { writer, .. }), Some(counter)) = (STARTED.get(), lost.of(Log::Events)) {
+    if let (Some(StartedLog { writer, .. }), Some(counter)) = (STARTED.get(), lost.of(LogStream::Events)) {
         writer.lost().count_in(counter.clone());
     }
     lost

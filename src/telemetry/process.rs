@@ -15,7 +15,7 @@ pub(super) const CPU: &str = "process_cpu_seconds_total";
 
 /// Handles of what is looked up.
 #[derive(Clone)]
-pub(super) struct Process {
+pub(super) struct ProcessMetrics {
     pub(super) resident: Gauge,
     pub(super) open_fds: Gauge,
     pub(super) max_fds: Gauge,
@@ -24,7 +24,7 @@ pub(super) struct Process {
     pub(super) cores: Gauge,
 }
 
-impl Process {
+impl ProcessMetrics {
     /// Looks again.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; sizes of memory are far below 2^53")]
     pub(super) fn look(&self) {

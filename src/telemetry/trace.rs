@@ -15,13 +15,13 @@ const KNOWN_FLAGS: u8 = 0b11;
 
 /// A trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct TraceContext {
     /// 16 bytes as lower-case hexadecimal digits.
     id: [u8; 32],
     flags: u8,
 }
 
-impl Trace {
+impl TraceContext {
     /// The trace that a request says it is a part of, if it says so once and well.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut given = headers.get_all(TRACEPARENT).iter();
@@ -62,9 +62,9 @@ mod tests {
 
     const ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
-    fn of(text: &str) -> Option<Trace> {
+    fn of(text: &str) -> Option<TraceContext> {
         let field = (TRACEPARENT, text.parse().unwrap());
-        Trace::of(&[field].into_iter().collect())
+        TraceContext::of(&[field].into_iter().collect())
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
             let (one, other) = (trace.child().unwrap(), trace.child().unwrap());
             assert_ne!(one, other);
             let headers: HeaderMap = [(TRACEPARENT, one.clone())].into_iter().collect();
-            assert_eq!(Trace::of(&headers).unwrap().id(), ID);
+            assert_eq!(TraceContext::of(&headers).unwrap().id(), ID);
             let one = one.to_str().unwrap();
             assert!(one.starts_with(&format!("00-{ID}-")) && one.ends_with(&format!("-{sent}")), "{one}");
             assert!(!one.contains("b7ad6b7169203331"));

@@ -17,14 +17,14 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
-use crate::cache::Source;
+use crate::cache::Validators;
 use crate::clock::{Clock, Wall};
 use crate::secret::Secret;
-use crate::telemetry::trace::{TRACEPARENT, Trace};
+use crate::telemetry::trace::{TRACEPARENT, TraceContext};
 
 use super::connections::Connections;
-use super::mapping::{EndpointMapping, Head, Mapping, NotFound};
-use super::{Answer, Failure, Fetched, Question, Upstream};
+use super::mapping::{EndpointMapping, Mapping, NotFound, ResponseInfo};
+use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
 
 /// How the backend is reached.
 #[derive(Clone, Debug)]
@@ -50,11 +50,11 @@ pub struct HttpConfig {
 /// The backend's address cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadBackend(String);
+pub struct BadUpstreamUrl(String);
 
 /// A backend over the network.
 #[derive(Debug)]
-pub struct Http {
+pub struct HttpUpstream {
     connections: Connections,
     config: HttpConfig,
     authorization: Option<HeaderValue>,
@@ -63,15 +63,15 @@ pub struct Http {
 
 impl HttpConfig {
     /// Whether the address and the credential can be used.
-    pub fn check(&self) -> Result<(), BadBackend> {
-        let base: Uri = self.base.parse().map_err(|_| BadBackend("it is not an address".into()))?;
+    pub fn check(&self) -> Result<(), BadUpstreamUrl> {
+        let base: Uri = self.base.parse().map_err(|_| BadUpstreamUrl("it is not an address".into()))?;
         let known_scheme = matches!(base.scheme_str(), Some("http" | "https"));
         if !known_scheme || base.authority().is_none() || base.query().is_some() {
-            return Err(BadBackend("it has to look like http://host:port/path, without a query".into()));
+            return Err(BadUpstreamUrl("it has to look like http://host:port/path, without a query".into()));
         }
         // It would never be sent, and would be printed wherever the address is.
         if base.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(BadBackend(
+            return Err(BadUpstreamUrl(
                 "take what stands before the @ out of it: a credential is upstream.credential".into(),
             ));
         }
@@ -79,9 +79,9 @@ impl HttpConfig {
     }
 }
 
-impl Http {
+impl HttpUpstream {
     /// Checks the address and prepares the pool. Nothing is connected yet.
-    pub fn new(config: HttpConfig, clock: Clock) -> Result<Self, BadBackend> {
+    pub fn new(config: HttpConfig, clock: Clock) -> Result<Self, BadUpstreamUrl> {
         let mut config = config;
         config.base.truncate(config.base.trim_end_matches('/').len());
         config.check()?;
@@ -90,26 +90,28 @@ impl Http {
         Ok(Self { connections, config, authorization, clock })
     }
 
-    async fn ask(&self, question: Question<'_>) -> Result<Fetched, Failure> {
-        let Question { key, known, .. } = question;
+    async fn ask(&self, question: UpstreamRequest<'_>) -> Result<UpstreamResponse, UpstreamFailure> {
+        let UpstreamRequest { key, known, .. } = question;
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
-        let mapped = mapped.ok_or_else(|| Failure::Invalid(format!("{key} is no question for it")))?;
+        let mapped =
+            mapped.ok_or_else(|| UpstreamFailure::Invalid(format!("{key} is no question for it")))?;
         let mut request = self.request(question, mapped)?;
         let connection = capture_connection(&mut request);
         let head =
             self.clock.until(started.plus(self.config.first_byte), self.connections.ask(request)).await;
-        let response = head.map_err(|_| Failure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
+        let response =
+            head.map_err(|_| UpstreamFailure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
         let is_its_own = speaks_of_data(response.headers());
         let refused = match response.status() {
             StatusCode::OK => None,
-            StatusCode::NOT_MODIFIED if known.is_some_and(Source::can_be_asked_about) => {
-                return Ok(Fetched::Unchanged { next_refresh });
+            StatusCode::NOT_MODIFIED if known.is_some_and(Validators::can_be_asked_about) => {
+                return Ok(UpstreamResponse::Unchanged { next_refresh });
             }
             StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Status) => {
-                return Ok(Fetched::NoSuchModel);
+                return Ok(UpstreamResponse::NoSuchModel);
             }
             // The body may say what the status does not.
             refused @ StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Error) => {
@@ -117,31 +119,33 @@ impl Http {
             }
             refused => return Err(refusal(refused, response.headers())),
         };
-        let source = Source {
+        let source = Validators {
             etag: response.headers().get(ETAG).cloned(),
             last_modified: response.headers().get(LAST_MODIFIED).cloned(),
         };
         let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
         // After an answer that cannot be read nobody knows where the next one would begin.
-        let body =
-            read.map_err(|_| Failure::Late("finish its answer"))?.inspect_err(|_| give_up(&connection))?;
+        let body = read
+            .map_err(|_| UpstreamFailure::Late("finish its answer"))?
+            .inspect_err(|_| give_up(&connection))?;
         match refused {
-            Some(_) if mapped.finds_no_model_in(&body) => Ok(Fetched::NoSuchModel),
+            Some(_) if mapped.finds_no_model_in(&body) => Ok(UpstreamResponse::NoSuchModel),
             Some(refused) => Err(refused),
             None => {
-                let head = Head { source, dated, next_refresh, now };
-                mapped.read(key, &body, head).map_err(Failure::Invalid)
+                let head = ResponseInfo { source, dated, next_refresh, now };
+                mapped.read(key, &body, head).map_err(UpstreamFailure::Invalid)
             }
         }
     }
 
     fn request(
         &self,
-        Question { key, known, trace }: Question<'_>,
+        UpstreamRequest { key, known, trace }: UpstreamRequest<'_>,
         mapped: &EndpointMapping,
-    ) -> Result<Request<Empty<Bytes>>, Failure> {
-        let no_request = |why: &str| Failure::Invalid(format!("no request can be made for {key}: {why}"));
+    ) -> Result<Request<Empty<Bytes>>, UpstreamFailure> {
+        let no_request =
+            |why: &str| UpstreamFailure::Invalid(format!("no request can be made for {key}: {why}"));
         let target = mapped.target(key).ok_or_else(|| no_request("it lacks what its path names"))?;
         let mut request = Request::get(format!("{}{target}", self.config.base))
             .body(Empty::new())
@@ -155,38 +159,41 @@ impl Http {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         match known {
-            Some(Source { etag: Some(etag), .. }) => {
+            Some(Validators { etag: Some(etag), .. }) => {
                 headers.insert(IF_NONE_MATCH, etag.clone());
             }
-            Some(Source { last_modified: Some(date), .. }) => {
+            Some(Validators { last_modified: Some(date), .. }) => {
                 headers.insert(IF_MODIFIED_SINCE, date.clone());
             }
-            Some(Source { etag: None, last_modified: None }) | None => {}
+            Some(Validators { etag: None, last_modified: None }) | None => {}
         }
         // Alone: a `tracestate` would be a stranger's text.
-        if let Some(child) = trace.and_then(Trace::child) {
+        if let Some(child) = trace.and_then(TraceContext::child) {
             headers.insert(TRACEPARENT, child);
         }
         Ok(request)
     }
 
     /// Reads a body that ends where it says it does, and no more than the cap.
-    async fn read(&self, response: Response<Incoming>) -> Result<Bytes, Failure> {
+    async fn read(&self, response: Response<Incoming>) -> Result<Bytes, UpstreamFailure> {
         if response.headers().contains_key(CONTENT_ENCODING) {
-            return Err(Failure::Invalid("it is encoded, though identity was asked for".into()));
+            return Err(UpstreamFailure::Invalid("it is encoded, though identity was asked for".into()));
         }
         if !says_where_it_ends(response.headers()) {
-            return Err(Failure::Invalid("it does not say where it ends, or says it in two ways".into()));
+            return Err(UpstreamFailure::Invalid(
+                "it does not say where it ends, or says it in two ways".into(),
+            ));
         }
         let mut body = response.into_body();
         let told = http_body::Body::size_hint(&body).exact();
-        let too_large = || Failure::Invalid(format!("it is larger than {} bytes", self.config.most_bytes));
+        let too_large =
+            || UpstreamFailure::Invalid(format!("it is larger than {} bytes", self.config.most_bytes));
         if told.is_some_and(|bytes| bytes > self.config.most_bytes as u64) {
             return Err(too_large());
         }
-        let mut whole = Blocks::default();
+        let mut whole = BodyBlocks::default();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Failure::Invalid(format!("it broke off: {error}")))?;
+            let frame = frame.map_err(|error| UpstreamFailure::Invalid(format!("it broke off: {error}")))?;
             if let Ok(data) = frame.into_data() {
                 if whole.bytes + data.len() > self.config.most_bytes {
                     return Err(too_large());
@@ -201,13 +208,13 @@ impl Http {
 /// A body as it comes in. One buffer that grows would be copied as it does, and leave holes in memory that no later one
 /// fits.
 #[derive(Default)]
-struct Blocks {
+struct BodyBlocks {
     full: Vec<BytesMut>,
     last: BytesMut,
     bytes: usize,
 }
 
-impl Blocks {
+impl BodyBlocks {
     /// Small against the cap, and large against what comes in at a time.
     const SIZE: usize = 256 * 1024;
 
@@ -229,12 +236,12 @@ impl Blocks {
     }
 }
 
-impl Upstream for Http {
+impl Upstream for HttpUpstream {
     fn place(&self) -> String {
         self.config.base.clone()
     }
 
-    fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a> {
+    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a> {
         Box::pin(self.ask(question))
     }
 
@@ -247,9 +254,9 @@ impl Upstream for Http {
     }
 }
 
-fn bearer(credential: &Secret) -> Result<HeaderValue, BadBackend> {
+fn bearer(credential: &Secret) -> Result<HeaderValue, BadUpstreamUrl> {
     let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose()))
-        .map_err(|_| BadBackend("its credential has characters that no header can carry".into()))?;
+        .map_err(|_| BadUpstreamUrl("its credential has characters that no header can carry".into()))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -261,22 +268,22 @@ fn give_up(connection: &CaptureConnection) {
     }
 }
 
-fn broken(error: &hyper_util::client::legacy::Error) -> Failure {
+fn broken(error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
     let mut reason = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(deeper) = cause {
         if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut)
         {
-            return Failure::Late("accept a connection");
+            return UpstreamFailure::Late("accept a connection");
         }
         if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
-            return Failure::Invalid(format!("its head cannot be read: {deeper}"));
+            return UpstreamFailure::Invalid(format!("its head cannot be read: {deeper}"));
         }
         reason.push_str(": ");
         reason.push_str(&deeper.to_string());
         cause = deeper.source();
     }
-    Failure::Unreachable(reason)
+    UpstreamFailure::Unreachable(reason)
 }
 
 /// Whether an answer is the backend's own: JSON, or of no type at all. A page in HTML is some proxy's, and says nothing
@@ -300,14 +307,14 @@ fn says_where_it_ends(headers: &HeaderMap) -> bool {
     }
 }
 
-fn refusal(status: StatusCode, headers: &HeaderMap) -> Failure {
+fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         // A backend that says "in a year" is not believed.
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
-        Failure::Refused { status: status.as_u16(), retry_after }
+        UpstreamFailure::Refused { status: status.as_u16(), retry_after }
     } else {
-        Failure::Invalid(format!("it has the status {}", status.as_u16()))
+        UpstreamFailure::Invalid(format!("it has the status {}", status.as_u16()))
     }
 }
 

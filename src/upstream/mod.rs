@@ -1,45 +1,48 @@
 //! The door to the backend: one question, one answer or one reason why there is none.
 //!
-//! Two engines stand behind it: [`Http`] asks a backend over the network, [`Embedded`] the one that is built in. What
+//! Two engines stand behind it: [`HttpUpstream`] asks a backend over the network, [`BuiltInUpstream`] the one that is built in. What
 //! goes upstream is made from the parsed request alone: the values of its path and query, and the trace that it is a part
 //! of, which is 32 hexadecimal digits and two flags. Nothing else that a client sent, its key least of all, can reach the
-//! backend. Before the door stands its protection, [`Protected`]. Not for: storing, nor deciding whether to ask
+//! backend. Before the door stands its protection, [`ProtectedUpstream`]. Not for: storing, nor deciding whether to ask
 //! (`documents`).
 
-mod breaker;
+mod built_in;
+mod circuit_breaker;
 mod connections;
-mod embedded;
 mod http;
-mod line;
 mod mapping;
 mod protected;
+mod queue;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::cache::{Content, Source};
+use crate::cache::{DocumentContent, Validators};
 use crate::clock::Wall;
 use crate::routes::DocumentKey;
-use crate::telemetry::trace::Trace;
+use crate::telemetry::trace::TraceContext;
 
-pub use breaker::Health;
-pub use embedded::Embedded;
-pub use http::{BadBackend, Http, HttpConfig};
-pub use line::{Urgency, Urgent};
-pub use mapping::{BadPointer, BadTemplate, EndpointMapping, Mapping, NotFound, Pointer, Shape, Template};
-pub use protected::{Condition, Protected, Protection};
+pub use built_in::BuiltInUpstream;
+pub use circuit_breaker::BreakerState;
+pub use http::{BadUpstreamUrl, HttpConfig, HttpUpstream};
+pub use mapping::{
+    BadPointer, BadTemplate, DataShape, EndpointMapping, JsonPointer, Mapping, NotFound, PathTemplate,
+};
+pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
+pub use queue::{CurrentPriority, PriorityClass};
 
 /// What a call of the door gives: an answer that may take a while.
-pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Fetched, Failure>> + Send + 'a>>;
+pub type UpstreamFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<UpstreamResponse, UpstreamFailure>> + Send + 'a>>;
 
 /// What the backend said.
 #[derive(Clone, Debug)]
-pub enum Fetched {
+pub enum UpstreamResponse {
     /// A good, complete answer.
     Content {
         /// The data.
-        content: Content,
+        content: DocumentContent,
         /// When it will next change, if the backend says so.
         next_refresh: Option<Wall>,
     },
@@ -53,7 +56,7 @@ pub enum Fetched {
     /// An empty list, which is also how this backend says that there is no such model.
     Nothing {
         /// The empty list.
-        content: Content,
+        content: DocumentContent,
         /// When it will next change, if the backend says so.
         next_refresh: Option<Wall>,
     },
@@ -61,7 +64,7 @@ pub enum Fetched {
 
 /// Why the backend gave no usable answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum UpstreamFailure {
     /// No connection could be made, or it broke before an answer began.
     #[error("the backend cannot be reached: {0}")]
     Unreachable(String),
@@ -89,13 +92,13 @@ pub enum Failure {
 
 /// What the backend is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct UpstreamRequest<'a> {
     /// Which document.
     pub key: &'a DocumentKey,
     /// What is known of it: with this, the backend may say that it has not changed.
-    pub known: Option<&'a Source>,
+    pub known: Option<&'a Validators>,
     /// The trace of the request that set it off, if one did and has one.
-    pub trace: Option<&'a Trace>,
+    pub trace: Option<&'a TraceContext>,
 }
 
 /// The door.
@@ -104,7 +107,7 @@ pub trait Upstream: Send + Sync + 'static {
     fn place(&self) -> String;
 
     /// Asks for a document.
-    fn fetch<'a>(&'a self, question: Question<'a>) -> Answer<'a>;
+    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a>;
 
     /// Whether its list of models names every model there is, so that a model which is not in it does not exist.
     fn lists_all_models(&self) -> bool;

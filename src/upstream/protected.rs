@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-use super::breaker::{Breaker, Health, Permission, Sign};
-use super::line::{Line, Urgent};
-use super::{Failure, Fetched, Question, Upstream};
+use super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
+use super::queue::{CurrentPriority, FetchQueue};
+use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
 /// How the backend is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Protection {
+pub struct ProtectionConfig {
     /// How many questions are under way at once.
     pub at_once: usize,
     /// How long a question waits for its turn.
@@ -23,19 +23,19 @@ pub struct Protection {
 }
 
 /// The backend, protected.
-pub struct Protected {
+pub struct ProtectedUpstream {
     backend: Arc<dyn Upstream>,
-    protection: Protection,
-    line: Line,
-    breaker: Mutex<Breaker>,
+    protection: ProtectionConfig,
+    line: FetchQueue,
+    breaker: Mutex<CircuitBreaker>,
     clock: Clock,
 }
 
 /// How it stands with the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct ProtectionStatus {
     /// Whether it is asked.
-    pub health: Health,
+    pub health: BreakerState,
     /// How long it still rests.
     pub rest: Duration,
     /// How often in a row it has failed.
@@ -51,28 +51,32 @@ pub struct Condition {
 }
 
 /// A question on its way. However it ends, the breaker hears of it.
-struct Pass<'p> {
-    protected: &'p Protected,
-    permission: Permission,
-    sign: Sign,
+struct RequestPermit<'p> {
+    protected: &'p ProtectedUpstream,
+    permission: BreakerPermission,
+    sign: BreakerSignal,
 }
 
-impl Protected {
+impl ProtectedUpstream {
     /// Protects `backend`.
-    pub fn new(backend: Arc<dyn Upstream>, protection: Protection, clock: Clock) -> Self {
-        let (line, breaker) = (Line::new(protection.at_once), Mutex::default());
+    pub fn new(backend: Arc<dyn Upstream>, protection: ProtectionConfig, clock: Clock) -> Self {
+        let (line, breaker) = (FetchQueue::new(protection.at_once), Mutex::default());
         Self { backend, protection, line, breaker, clock }
     }
 
     /// Asks for a document, when its turn has come.
-    pub async fn fetch(&self, question: Question<'_>, urgent: &Urgent) -> Result<Fetched, Failure> {
+    pub async fn fetch(
+        &self,
+        question: UpstreamRequest<'_>,
+        urgent: &CurrentPriority,
+    ) -> Result<UpstreamResponse, UpstreamFailure> {
         // Nobody waits in line for a backend that rests.
         let now = self.clock.now().mono;
-        if let Permission::Refused(wait) = self.breaker().ask(now).1 {
-            return Err(Failure::Resting(wait));
+        if let BreakerPermission::Refused(wait) = self.breaker().ask(now).1 {
+            return Err(UpstreamFailure::Resting(wait));
         }
         let turn = self.clock.within(self.protection.patience, self.line.turn(urgent.clone())).await;
-        let _turn = turn.ok().and_then(Result::ok).ok_or(Failure::Crowded)?;
+        let _turn = turn.ok().and_then(Result::ok).ok_or(UpstreamFailure::Crowded)?;
         let mut pass = self.pass()?;
         let fetched = self.backend.fetch(question).await;
         pass.sign = sign(&fetched);
@@ -82,7 +86,7 @@ impl Protected {
 
     /// Whether it is let rest, so that a question would fail at once.
     pub fn rests(&self) -> bool {
-        matches!(self.breaker().ask(self.clock.now().mono).1, Permission::Refused(_))
+        matches!(self.breaker().ask(self.clock.now().mono).1, BreakerPermission::Refused(_))
     }
 
     /// Where it is.
@@ -96,9 +100,9 @@ impl Protected {
     }
 
     /// How it stands.
-    pub fn condition(&self) -> Condition {
+    pub fn condition(&self) -> ProtectionStatus {
         let (breaker, now) = (*self.breaker(), self.clock.now().mono);
-        Condition {
+        ProtectionStatus {
             health: breaker.health(now),
             rest: breaker.rest(now),
             failures: breaker.failures(),
@@ -109,23 +113,23 @@ impl Protected {
         }
     }
 
-    fn pass(&self) -> Result<Pass<'_>, Failure> {
+    fn pass(&self) -> Result<RequestPermit<'_>, UpstreamFailure> {
         let mut breaker = self.breaker();
         let (asked, permission) = breaker.ask(self.clock.now().mono);
-        if let Permission::Refused(wait) = permission {
-            return Err(Failure::Resting(wait));
+        if let BreakerPermission::Refused(wait) = permission {
+            return Err(UpstreamFailure::Resting(wait));
         }
         *breaker = asked;
-        Ok(Pass { protected: self, permission, sign: Sign::None })
+        Ok(RequestPermit { protected: self, permission, sign: BreakerSignal::None })
     }
 
     /// A step of the breaker is one assignment, so a panic elsewhere does no harm.
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+    fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for RequestPermit<'_> {
     fn drop(&mut self) {
         let now = self.protected.clock.now().mono;
         let mut breaker = self.protected.breaker();
@@ -134,19 +138,23 @@ impl Drop for Pass<'_> {
         let after = *breaker;
         drop(breaker);
         match (before.health(now), after.health(now)) {
-            (Health::Working, Health::Resting) => tracing::warn!("the backend fails and is let rest"),
-            (Health::OnTrial, Health::Working) => tracing::info!("the backend works again"),
-            (Health::Working | Health::OnTrial | Health::Resting, _) => {}
+            (BreakerState::Working, BreakerState::Resting) => {
+                tracing::warn!("the backend fails and is let rest")
+            }
+            (BreakerState::OnTrial, BreakerState::Working) => tracing::info!("the backend works again"),
+            (BreakerState::Working | BreakerState::OnTrial | BreakerState::Resting, _) => {}
         }
     }
 }
 
 /// What the end of a question says of the backend's health. An answer that cannot be used is about its document.
-fn sign(fetched: &Result<Fetched, Failure>) -> Sign {
+fn sign(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
-        Ok(_) => Sign::Good,
-        Err(Failure::Refused { retry_after, .. }) => Sign::Bad(*retry_after),
-        Err(Failure::Unreachable(_) | Failure::Late(_)) => Sign::Bad(None),
-        Err(Failure::Invalid(_) | Failure::Resting(_) | Failure::Crowded) => Sign::None,
+        Ok(_) => BreakerSignal::Good,
+        Err(UpstreamFailure::Refused { retry_after, .. }) => BreakerSignal::Bad(*retry_after),
+        Err(UpstreamFailure::Unreachable(_) | UpstreamFailure::Late(_)) => BreakerSignal::Bad(None),
+        Err(UpstreamFailure::Invalid(_) | UpstreamFailure::Resting(_) | UpstreamFailure::Crowded) => {
+            BreakerSignal::None
+        }
     }
 }

@@ -102,7 +102,7 @@ struct Canary {
 impl Canary {
     async fn new(world: &World, tier: &str, name: &str, day: u32) -> Self {
         let customer = world.customer_with(tier, own(100_000, day)).await;
-        let (named, same) = (Some(name.to_owned()), scoregate::accounts::Amend::Keep);
+        let (named, same) = (Some(name.to_owned()), scoregate::accounts::FieldChange::Keep);
         world.running.registrar.describe("test", customer.id, named, same.clone(), same).await.unwrap();
         let me = world.asks(&customer, "/api/v1/me").await.json();
         let prefix = me["data"][0]["key_prefix"].as_str().unwrap().to_owned();

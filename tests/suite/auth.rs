@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::Amend;
+use scoregate::accounts::FieldChange;
 use scoregate::accounts::{NewApplication, TermsByTier};
 use scoregate::clock::Wall;
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
@@ -357,7 +357,7 @@ async fn auth_the_key_never_reaches_the_backend() {
 async fn a_new_name_is_told_at_once() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
-    let (name, same) = (Some("Another name".to_owned()), Amend::Keep);
+    let (name, same) = (Some("Another name".to_owned()), FieldChange::Keep);
     world.running.registrar.describe("test", customer.id, name, same.clone(), same).await.unwrap();
     let me = world.asks(&customer, "/api/v1/me").await;
     assert_eq!(me.json()["data"][0]["application"]["name"], "Another name");

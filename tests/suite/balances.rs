@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use scoregate::keys::Digest;
-use scoregate::limits::Rule;
+use scoregate::limits::LimitRule;
 use scoregate::store::OwnLimits;
 use tempfile::TempDir;
 
@@ -47,8 +47,8 @@ impl World {
         let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
         let (limits, now) = (account.terms().limits, self.clock.now());
         let left = |rule| account.standing(rule, &limits, now).remaining;
-        let guard = left(Rule::Guard) + self.guard_of(Ipv4Addr::LOCALHOST.into());
-        Left { minute: left(Rule::Minute), day: left(Rule::Day), guard }
+        let guard = left(LimitRule::Guard) + self.guard_of(Ipv4Addr::LOCALHOST.into());
+        Left { minute: left(LimitRule::Minute), day: left(LimitRule::Day), guard }
     }
 
     /// What is left of an address's guard.

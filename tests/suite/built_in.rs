@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scoregate::routes::shapes::Field;
+use scoregate::routes::shapes::ItemField;
 use scoregate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::world::World;
 fn documented(endpoint: &Endpoint, sees_everything: bool) -> [BTreeSet<String>; 2] {
     let seen = || endpoint.item.iter().filter(|field| sees_everything || !field.paid_only);
     let names =
-        |fields: &mut dyn Iterator<Item = &Field>| fields.map(|field| field.name.to_owned()).collect();
+        |fields: &mut dyn Iterator<Item = &ItemField>| fields.map(|field| field.name.to_owned()).collect();
     [names(&mut seen().filter(|field| !field.presence.may_be_absent())), names(&mut seen())]
 }
 

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use scoregate::routes::headers::{HEADERS, Value};
+use scoregate::routes::headers::{HEADERS, HeaderValueKind};
 use serde_json::Value as Json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -286,10 +286,10 @@ impl Rules {
                 }
             }
         }
-        let schema = |value: &Value| match value {
-            Value::Integer => serde_json::json!({"pattern": "^[0-9]+$"}),
-            Value::Words(words) => serde_json::json!({"enum": words}),
-            Value::Pattern(pattern) => serde_json::json!({"pattern": pattern}),
+        let schema = |value: &HeaderValueKind| match value {
+            HeaderValueKind::Integer => serde_json::json!({"pattern": "^[0-9]+$"}),
+            HeaderValueKind::Words(words) => serde_json::json!({"enum": words}),
+            HeaderValueKind::Pattern(pattern) => serde_json::json!({"pattern": pattern}),
         };
         let patterns = HEADERS
             .iter()
@@ -317,7 +317,7 @@ impl Rules {
         let stored = known && !is_page && method != "OPTIONS";
         for header in &HEADERS {
             let has_body = answer.status != 204 && answer.status != 304;
-            let is_body = matches!(header.on, scoregate::routes::headers::On::Body);
+            let is_body = matches!(header.on, scoregate::routes::headers::HeaderScope::Body);
             if is_page || (is_body && !has_body) || !header.on.covers(answer.status, stored) {
                 continue;
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use scoregate::routes::codes::{CODES, Code, Row};
+use scoregate::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate::store::OwnLimits;
 use serde_json::Value as Json;
 
@@ -36,44 +36,46 @@ impl Case {
 }
 
 /// The case of a code; `None` only where no request can reach it, with the reason.
-async fn case(code: Code) -> Option<Case> {
+async fn case(code: ErrorCode) -> Option<Case> {
     Some(match code {
-        Code::BadRequest => unknown_caller(|world| world.get("/").header("Content-Length", "5")).await,
-        Code::UriTooLong => unknown_caller(|world| world.get(&format!("/{}", "x".repeat(2_048)))).await,
-        Code::HeadersTooLarge => {
+        ErrorCode::BadRequest => unknown_caller(|world| world.get("/").header("Content-Length", "5")).await,
+        ErrorCode::UriTooLong => unknown_caller(|world| world.get(&format!("/{}", "x".repeat(2_048)))).await,
+        ErrorCode::HeadersTooLarge => {
             unknown_caller(|world| world.get("/").header("Cookie", &"x".repeat(16_384))).await
         }
-        Code::MethodNotAllowed => unknown_caller(|world| world.ask("PATCH", "/api/v1/models")).await,
-        Code::ApiKeyRequired => unknown_caller(|world| world.get("/api/v1/models")).await,
-        Code::InvalidApiKey => unknown_caller(|world| world.get("/api/v1/models").key("wrong")).await,
-        Code::InvalidModelId => caller("pro", "/api/v1/models/a%2Fb").await,
-        Code::InvalidPeriod => caller("pro", "/api/v1/models?period=7D").await,
-        Code::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
-        Code::InvalidLimit => caller("pro", "/api/v1/incidents?limit=0").await,
-        Code::LatestRequiresPlan => caller("free", "/api/v1/models?period=latest").await,
-        Code::NotFound => caller("pro", "/api/v1/nothing").await,
-        Code::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
-        Code::QuotaExceeded => spent(OwnLimits { minute: Some(100), day: Some(1) }).await,
-        Code::RateLimitExceeded => spent(OwnLimits { minute: Some(1), day: None }).await,
-        Code::TooManyRefusals => {
+        ErrorCode::MethodNotAllowed => unknown_caller(|world| world.ask("PATCH", "/api/v1/models")).await,
+        ErrorCode::ApiKeyRequired => unknown_caller(|world| world.get("/api/v1/models")).await,
+        ErrorCode::InvalidApiKey => unknown_caller(|world| world.get("/api/v1/models").key("wrong")).await,
+        ErrorCode::InvalidModelId => caller("pro", "/api/v1/models/a%2Fb").await,
+        ErrorCode::InvalidPeriod => caller("pro", "/api/v1/models?period=7D").await,
+        ErrorCode::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
+        ErrorCode::InvalidLimit => caller("pro", "/api/v1/incidents?limit=0").await,
+        ErrorCode::LatestRequiresPlan => caller("free", "/api/v1/models?period=latest").await,
+        ErrorCode::NotFound => caller("pro", "/api/v1/nothing").await,
+        ErrorCode::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
+        ErrorCode::QuotaExceeded => spent(OwnLimits { minute: Some(100), day: Some(1) }).await,
+        ErrorCode::RateLimitExceeded => spent(OwnLimits { minute: Some(1), day: None }).await,
+        ErrorCode::TooManyRefusals => {
             let world = World::with("guard.per_minute = 1", good).await;
             assert_eq!(world.get("/api/v1/models").send().await.status, 401);
             let ask = world.get("/api/v1/models");
             Case::new(world, ask)
         }
-        Code::UpstreamInvalid => backend(|| answer("200 OK", &[], "<html>")).await,
-        Code::UpstreamUnavailable => {
+        ErrorCode::UpstreamInvalid => backend(|| answer("200 OK", &[], "<html>")).await,
+        ErrorCode::UpstreamUnavailable => {
             backend(|| answer("503 Service Unavailable", &[("retry-after", "7")], "")).await
         }
-        Code::UpstreamTimeout => Case { waits: Some(Duration::from_secs(21)), ..backend(|| Act::Hang).await },
-        Code::Overloaded => {
+        ErrorCode::UpstreamTimeout => {
+            Case { waits: Some(Duration::from_secs(21)), ..backend(|| Act::Hang).await }
+        }
+        ErrorCode::Overloaded => {
             let case = caller("pro", "/api/v1/models").await;
             break_the_ledger(&case.world);
             case
         }
         // It is the answer to a panic. No bytes of a client and no answer of a backend are known to cause one, and
         // there is no switch in the product that would.
-        Code::InternalError => return None,
+        ErrorCode::InternalError => return None,
     })
 }
 
@@ -112,28 +114,28 @@ fn break_the_ledger(world: &World) {
 }
 
 /// The codes whose bodies name a parameter, with its name.
-fn param(code: Code) -> Option<&'static str> {
+fn param(code: ErrorCode) -> Option<&'static str> {
     match code {
-        Code::InvalidModelId => Some("id"),
-        Code::InvalidPeriod | Code::LatestRequiresPlan => Some("period"),
-        Code::InvalidSortBy => Some("sortBy"),
-        Code::InvalidLimit => Some("limit"),
-        Code::BadRequest
-        | Code::ApiKeyRequired
-        | Code::InvalidApiKey
-        | Code::NotFound
-        | Code::ModelNotFound
-        | Code::MethodNotAllowed
-        | Code::UriTooLong
-        | Code::QuotaExceeded
-        | Code::RateLimitExceeded
-        | Code::TooManyRefusals
-        | Code::HeadersTooLarge
-        | Code::InternalError
-        | Code::UpstreamInvalid
-        | Code::UpstreamUnavailable
-        | Code::Overloaded
-        | Code::UpstreamTimeout => None,
+        ErrorCode::InvalidModelId => Some("id"),
+        ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => Some("period"),
+        ErrorCode::InvalidSortBy => Some("sortBy"),
+        ErrorCode::InvalidLimit => Some("limit"),
+        ErrorCode::BadRequest
+        | ErrorCode::ApiKeyRequired
+        | ErrorCode::InvalidApiKey
+        | ErrorCode::NotFound
+        | ErrorCode::ModelNotFound
+        | ErrorCode::MethodNotAllowed
+        | ErrorCode::UriTooLong
+        | ErrorCode::QuotaExceeded
+        | ErrorCode::RateLimitExceeded
+        | ErrorCode::TooManyRefusals
+        | ErrorCode::HeadersTooLarge
+        | ErrorCode::InternalError
+        | ErrorCode::UpstreamInvalid
+        | ErrorCode::UpstreamUnavailable
+        | ErrorCode::Overloaded
+        | ErrorCode::UpstreamTimeout => None,
     }
 }
 
@@ -142,7 +144,7 @@ fn fields(body: &Json) -> BTreeSet<&str> {
 }
 
 /// Holds a body against "The body of an error", field by field.
-fn check_body(row: &Row, told: &Answer, problem: bool) {
+fn check_body(row: &CodeRow, told: &Answer, problem: bool) {
     let body = told.json();
     let mut expected =
         BTreeSet::from(["success", "version", "status", "code", "message", "request_id", "docs"]);
@@ -176,13 +178,13 @@ fn check_body(row: &Row, told: &Answer, problem: bool) {
     }
 }
 
-fn check_limit(row: &Row, told: &Answer, limit: &Json) {
+fn check_limit(row: &CodeRow, told: &Answer, limit: &Json) {
     let expected = ["name", "quota", "remaining", "window_seconds", "reset_at", "retry_after"];
     assert_eq!(fields(limit), BTreeSet::from(expected), "{}", row.word);
     let rules = [
-        (Code::QuotaExceeded, ("day", 86_400)),
-        (Code::RateLimitExceeded, ("minute", 60)),
-        (Code::TooManyRefusals, ("guard", 60)),
+        (ErrorCode::QuotaExceeded, ("day", 86_400)),
+        (ErrorCode::RateLimitExceeded, ("minute", 60)),
+        (ErrorCode::TooManyRefusals, ("guard", 60)),
     ];
     let (_, rule) = rules.into_iter().find(|(code, _)| *code == row.code).unwrap();
     assert_eq!((&limit["name"], &limit["window_seconds"]), (&rule.0.into(), &rule.1.into()));
@@ -194,7 +196,7 @@ fn check_limit(row: &Row, told: &Answer, limit: &Json) {
     assert_eq!(reset.seconds(), told.number("x-ratelimit-reset"));
 }
 
-fn check_headers(row: &Row, told: &Answer) {
+fn check_headers(row: &CodeRow, told: &Answer) {
     assert_eq!(told.status, row.status.as_u16(), "{}", row.word);
     assert_eq!(told.header("cache-control"), "no-store", "{}", row.word);
     assert_eq!(told.header("etag"), "", "{}", row.word);
@@ -243,7 +245,7 @@ async fn codes_every_code_is_a_problem_for_who_accepts_that() {
 async fn codes_a_head_is_refused_with_the_same_headers_and_no_body() {
     for row in &CODES {
         // A PATCH is what reaches `method_not_allowed`; a HEAD cannot.
-        if row.code == Code::MethodNotAllowed {
+        if row.code == ErrorCode::MethodNotAllowed {
             continue;
         }
         let Some(case) = case(row.code).await else { continue };
@@ -265,7 +267,7 @@ async fn codes_every_code_has_its_anchor_in_the_docs() {
 
 #[tokio::test]
 async fn codes_a_free_key_that_asks_for_latest_is_told_what_it_may_ask() {
-    let case = case(Code::LatestRequiresPlan).await.unwrap();
+    let case = case(ErrorCode::LatestRequiresPlan).await.unwrap();
     assert_eq!(case.ask.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
 }
 
@@ -311,17 +313,17 @@ async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
 
 #[tokio::test]
 async fn codes_one_request_is_not_spoken_of_as_several() {
-    let limited = case(Code::RateLimitExceeded).await.unwrap();
+    let limited = case(ErrorCode::RateLimitExceeded).await.unwrap();
     let message = limited.ask.send().await.json()["message"].clone();
     assert_eq!(message, "The limit of 1 request a minute is used up. Retry in 60 s.");
-    let guarded = case(Code::TooManyRefusals).await.unwrap();
+    let guarded = case(ErrorCode::TooManyRefusals).await.unwrap();
     let message = guarded.ask.send().await.json()["message"].clone();
     assert_eq!(message, "The limit of 1 refused request a minute is used up. Retry in 60 s.");
 }
 
 #[tokio::test]
 async fn codes_the_day_s_message_says_the_quota_and_the_reset() {
-    let case = case(Code::QuotaExceeded).await.unwrap();
+    let case = case(ErrorCode::QuotaExceeded).await.unwrap();
     let told = case.ask.send().await;
     let words = "The daily quota of 1 request is spent. It resets at 2026-11-22T00:00:00Z.";
     assert_eq!(told.json()["message"], words);

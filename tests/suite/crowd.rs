@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use scoregate::clock::Clock;
 use scoregate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
-use scoregate::store::{Change, Embedded, OwnLimits, Store as _, StoredKey, What, wait};
+use scoregate::store::{ChangeKind, Embedded, OwnLimits, Store as _, StoreChange, StoredKey, wait};
 
 /// What is asked for: small, and every tier may have it.
 pub const TARGET: &str = "/api/v1/index";
@@ -57,7 +57,7 @@ pub fn prepare_strangers(directory: &Path, count: u32) {
     }
 }
 
-fn creation(tier: &str, day: Option<u32>) -> (String, Change) {
+fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
     let at = Clock::system().now().wall;
     let secret = KeyForm::new("sg_live", false).mint().unwrap();
     let key = StoredKey {
@@ -68,7 +68,7 @@ fn creation(tier: &str, day: Option<u32>) -> (String, Change) {
         revoked_at: None,
         last_used_at: None,
     };
-    let what = What::Create {
+    let what = ChangeKind::Create {
         name: format!("a {tier} application"),
         tier: tier.into(),
         own: OwnLimits { minute: Some(NO_MINUTE), day },
@@ -76,7 +76,7 @@ fn creation(tier: &str, day: Option<u32>) -> (String, Change) {
         note: None,
         key,
     };
-    let change = Change { at, who: "test".into(), application: ApplicationId::mint().unwrap(), what };
+    let change = StoreChange { at, who: "test".into(), application: ApplicationId::mint().unwrap(), what };
     (secret.expose().to_owned(), change)
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use scoregate::config::{Config, read_text, resolve};
 use scoregate::documents::DocumentEngine;
-use scoregate::gateway::{AddressGuard, Capacity, Gateway, RequestLog};
+use scoregate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway};
 use scoregate::server::{Server, bind};
-use scoregate::telemetry::metrics::Registry;
-use scoregate::upstream::{Protected, Upstream};
+use scoregate::telemetry::metrics::MetricsRegistry;
+use scoregate::upstream::{ProtectedUpstream, Upstream};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::World;
@@ -17,12 +17,12 @@ use crate::world::World;
 pub async fn behind(
     world: &mut World,
     backend: Arc<dyn Upstream>,
-    request_log: RequestLog,
+    request_log: AccessLog,
 ) -> CancellationToken {
     let config: Config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
     let whole = world.running.gateway();
     let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
-    let protected = Protected::new(backend, config.protection, clock.clone());
+    let protected = ProtectedUpstream::new(backend, config.protection, clock.clone());
     let engine = DocumentEngine::new(
         config.cache_bytes,
         config.retention.clone(),
@@ -40,7 +40,7 @@ pub async fn behind(
         pages: whole.pages.clone(),
         proxies: config.proxies.clone(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: Arc::new(Capacity::new(config.capacity, Arc::clone(&instruments))),
+        capacity: Arc::new(ConcurrencyLimit::new(config.capacity, Arc::clone(&instruments))),
         instruments,
         request_log: Arc::new(request_log),
         usage: Arc::clone(&whole.usage),
@@ -52,8 +52,13 @@ pub async fn behind(
     world.running.public = listener.address().unwrap();
     world.running.gateway.store(gateway);
     let stop = CancellationToken::new();
-    let server =
-        Server::new(listener, Arc::clone(&world.running.gateway), config.server, clock, &Registry::default());
+    let server = Server::new(
+        listener,
+        Arc::clone(&world.running.gateway),
+        config.server,
+        clock,
+        &MetricsRegistry::default(),
+    );
     tokio::spawn(server.run(stop.clone()));
     stop
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use scoregate::keys::Digest;
-use scoregate::store::AuditAsk;
+use scoregate::store::AuditQuery;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Connection};
@@ -76,7 +76,8 @@ async fn every_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
         }
     }
     assert_eq!(world.running.registrar.show(customer.id).await.unwrap(), before);
-    let all = world.running.registrar.audit(AuditAsk { most: 100, ..AuditAsk::default() }).await.unwrap().0;
+    let all =
+        world.running.registrar.audit(AuditQuery { most: 100, ..AuditQuery::default() }).await.unwrap().0;
     assert_eq!(all.len(), 1, "a refused request changed something");
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use http::Request;
 use scoregate::gateway::{Authenticated, Peer};
-use scoregate::routes::codes::Code;
-use scoregate::routes::prices::{Ending, PRICES};
+use scoregate::routes::codes::ErrorCode;
+use scoregate::routes::prices::{PRICES, PricedEnding};
 
 use crate::backend::{Act, answer, json};
 use crate::balances::{own, wide};
@@ -37,29 +37,33 @@ async fn every_ending_costs_what_its_row_says_by_get_and_by_head() {
     assert_eq!(world.counted("scoregate_panics_total").await, 2, "GET and HEAD of one ending");
 }
 
-fn status_of(ending: Ending) -> u16 {
+fn status_of(ending: PricedEnding) -> u16 {
     match ending {
-        Ending::Data | Ending::Me | Ending::Page => 200,
-        Ending::NotModified => 304,
-        Ending::Options => 204,
-        Ending::Unlisted => Code::ModelNotFound.row().status.as_u16(),
-        Ending::Error(code) => code.row().status.as_u16(),
+        PricedEnding::Data | PricedEnding::Me | PricedEnding::Page => 200,
+        PricedEnding::NotModified => 304,
+        PricedEnding::Options => 204,
+        PricedEnding::Unlisted => ErrorCode::ModelNotFound.row().status.as_u16(),
+        PricedEnding::Error(code) => code.row().status.as_u16(),
     }
 }
 
-async fn refusals(world: &World, ending: Ending) -> u32 {
+async fn refusals(world: &World, ending: PricedEnding) -> u32 {
     let code = match ending {
-        Ending::Error(code) => code,
-        Ending::Unlisted => Code::ModelNotFound,
-        Ending::Data | Ending::NotModified | Ending::Me | Ending::Options | Ending::Page => return 0,
+        PricedEnding::Error(code) => code,
+        PricedEnding::Unlisted => ErrorCode::ModelNotFound,
+        PricedEnding::Data
+        | PricedEnding::NotModified
+        | PricedEnding::Me
+        | PricedEnding::Options
+        | PricedEnding::Page => return 0,
     };
     world.refused(code.row().word).await
 }
 
-async fn customer_for(world: &World, ending: Ending) -> Customer {
-    if ending == Ending::Error(Code::QuotaExceeded) {
+async fn customer_for(world: &World, ending: PricedEnding) -> Customer {
+    if ending == PricedEnding::Error(ErrorCode::QuotaExceeded) {
         world.customer_with("free", own(5, 1)).await
-    } else if ending == Ending::Error(Code::InternalError) {
+    } else if ending == PricedEnding::Error(ErrorCode::InternalError) {
         // Many units are leased ahead, so that its next request asks the ledger for none.
         world.busy().await
     } else {
@@ -68,74 +72,74 @@ async fn customer_for(world: &World, ending: Ending) -> Customer {
 }
 
 /// A request that will end like this, and everything that has to happen before it.
-async fn prepared(world: &World, ending: Ending, method: &str, customer: &Customer) -> Ask {
+async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> Ask {
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     match ending {
-        Ending::Data => ask(MODELS),
-        Ending::NotModified => {
+        PricedEnding::Data => ask(MODELS),
+        PricedEnding::NotModified => {
             let other = world.free().await;
             let etag = world.asks(&other, MODELS).await.header("etag").to_owned();
             ask(MODELS).header("If-None-Match", &etag)
         }
-        Ending::Me => ask("/api/v1/me"),
-        Ending::Options => world.ask("OPTIONS", MODELS).key(&customer.key),
-        Ending::Page => ask("/docs"),
-        Ending::Unlisted => {
+        PricedEnding::Me => ask("/api/v1/me"),
+        PricedEnding::Options => world.ask("OPTIONS", MODELS).key(&customer.key),
+        PricedEnding::Page => ask("/docs"),
+        PricedEnding::Unlisted => {
             // The turn of a caller who was turned away before is kept for a while.
             world.pass(Duration::from_secs(3));
             let other = world.free().await;
             assert_eq!(world.asks(&other, &format!("{MODELS}/{method}-made-up")).await.status, 200);
             ask(&format!("{MODELS}/{method}-made-up-too"))
         }
-        Ending::Error(code) => prepared_error(world, code, method, customer).await,
+        PricedEnding::Error(code) => prepared_error(world, code, method, customer).await,
     }
 }
 
-async fn prepared_error(world: &World, code: Code, method: &str, customer: &Customer) -> Ask {
+async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> Ask {
     // Models that are in no list are asked about once a second.
     world.pass(Duration::from_secs(1));
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     let unseen = format!("{MODELS}/{method}-{}", code.row().word);
     match code {
-        Code::BadRequest => ask(MODELS).without_host(),
-        Code::InvalidModelId => ask("/api/v1/models/%00"),
-        Code::InvalidPeriod => ask("/api/v1/models?period=7D"),
-        Code::InvalidSortBy => ask("/api/v1/models?sortBy=size"),
-        Code::InvalidLimit => ask("/api/v1/incidents?limit=0"),
-        Code::ApiKeyRequired => world.ask(method, MODELS),
-        Code::InvalidApiKey => world.ask(method, MODELS).key("sg_live_unknown"),
-        Code::LatestRequiresPlan => ask("/api/v1/models?period=latest"),
-        Code::NotFound => ask("/api/v1/nothing"),
-        Code::ModelNotFound => ask("/api/v1/models/nobody"),
-        Code::MethodNotAllowed => {
+        ErrorCode::BadRequest => ask(MODELS).without_host(),
+        ErrorCode::InvalidModelId => ask("/api/v1/models/%00"),
+        ErrorCode::InvalidPeriod => ask("/api/v1/models?period=7D"),
+        ErrorCode::InvalidSortBy => ask("/api/v1/models?sortBy=size"),
+        ErrorCode::InvalidLimit => ask("/api/v1/incidents?limit=0"),
+        ErrorCode::ApiKeyRequired => world.ask(method, MODELS),
+        ErrorCode::InvalidApiKey => world.ask(method, MODELS).key("sg_live_unknown"),
+        ErrorCode::LatestRequiresPlan => ask("/api/v1/models?period=latest"),
+        ErrorCode::NotFound => ask("/api/v1/nothing"),
+        ErrorCode::ModelNotFound => ask("/api/v1/models/nobody"),
+        ErrorCode::MethodNotAllowed => {
             world.ask(if method == "GET" { "POST" } else { "DELETE" }, MODELS).key(&customer.key)
         }
-        Code::UriTooLong => ask(&format!("{MODELS}?x={}", "x".repeat(3_000))),
-        Code::HeadersTooLarge => ask(MODELS).header("X-Large", &"x".repeat(17_000)),
-        Code::InternalError => ask(&unseen),
-        Code::QuotaExceeded | Code::RateLimitExceeded => {
+        ErrorCode::UriTooLong => ask(&format!("{MODELS}?x={}", "x".repeat(3_000))),
+        ErrorCode::HeadersTooLarge => ask(MODELS).header("X-Large", &"x".repeat(17_000)),
+        ErrorCode::InternalError => ask(&unseen),
+        ErrorCode::QuotaExceeded | ErrorCode::RateLimitExceeded => {
             assert_eq!(world.asks(customer, MODELS).await.status, 200);
             ask(&unseen)
         }
-        Code::TooManyRefusals => {
+        ErrorCode::TooManyRefusals => {
             for _ in 0..60 {
                 assert_eq!(world.asks(customer, "/api/v1/nothing").await.status, 404);
             }
             ask("/api/v1/nothing")
         }
-        Code::UpstreamInvalid => {
+        ErrorCode::UpstreamInvalid => {
             world.backend.next(json("nonsense"));
             ask(&unseen)
         }
-        Code::UpstreamUnavailable => {
+        ErrorCode::UpstreamUnavailable => {
             world.backend.next(answer("500 Internal Server Error", &[], ""));
             ask(&unseen)
         }
-        Code::UpstreamTimeout => {
+        ErrorCode::UpstreamTimeout => {
             world.backend.next(Act::Hang);
             ask(&unseen)
         }
-        Code::Overloaded => {
+        ErrorCode::Overloaded => {
             ledger(
                 world,
                 "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END",
@@ -146,19 +150,19 @@ async fn prepared_error(world: &World, code: Code, method: &str, customer: &Cust
 }
 
 /// Sends it, and does what has to happen meanwhile.
-async fn ended(world: &World, ending: Ending, ask: Ask, customer: &Customer) -> u16 {
-    if ending == Ending::Error(Code::InternalError) {
+async fn ended(world: &World, ending: PricedEnding, ask: Ask, customer: &Customer) -> u16 {
+    if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
     }
     let (received, is_late) =
-        (world.backend.received().len(), ending == Ending::Error(Code::UpstreamTimeout));
+        (world.backend.received().len(), ending == PricedEnding::Error(ErrorCode::UpstreamTimeout));
     let (answer, ()) = tokio::join!(ask.send(), async {
         if is_late {
             world.backend.has_received(received + 1).await;
             world.pass(Duration::from_secs(15));
         }
     });
-    if ending == Ending::Error(Code::Overloaded) {
+    if ending == PricedEnding::Error(ErrorCode::Overloaded) {
         ledger(world, "DROP TRIGGER away");
     }
     answer.status

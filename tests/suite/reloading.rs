@@ -2,7 +2,7 @@
 //! nobody is cut off by it.
 
 use scoregate::admin::Reloaded;
-use scoregate::config::{Config, Problems, read_text, resolve};
+use scoregate::config::{Config, ConfigProblems, read_text, resolve};
 
 use crate::client::Connection;
 use crate::shell::{Keys, Program, Visitor, run};
@@ -10,7 +10,7 @@ use crate::world::{World, good};
 
 impl World {
     /// Its settings, with these in place of those it began with.
-    fn settings(&self, text: &str) -> Result<Config, Problems> {
+    fn settings(&self, text: &str) -> Result<Config, ConfigProblems> {
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
         let state = self.directory.path().display();
         let backend = format!("[upstream]\nurl = \"{}\"\n", self.backend.url());
@@ -19,7 +19,7 @@ impl World {
     }
 
     /// Reads them again.
-    pub async fn reloads(&mut self, text: &str) -> Result<Reloaded, Problems> {
+    pub async fn reloads(&mut self, text: &str) -> Result<Reloaded, ConfigProblems> {
         let wanted = self.settings(text)?;
         self.running.reload(wanted).await
     }

@@ -10,10 +10,10 @@ use std::thread::{Scope, ThreadId};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use scoregate::cache::{Content, Source};
+use scoregate::cache::{DocumentContent, Validators};
 use scoregate::clock::Clock;
-use scoregate::gateway::RequestLog;
-use scoregate::upstream::{Answer as Answered, Fetched, Question, Upstream};
+use scoregate::gateway::AccessLog;
+use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest, UpstreamResponse};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
@@ -81,7 +81,7 @@ struct Keeping {
 }
 
 impl Upstream for Keeping {
-    fn fetch<'a>(&'a self, _: Question<'a>) -> Answered<'a> {
+    fn fetch<'a>(&'a self, _: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move {
             self.came.send(()).unwrap();
             self.gate.acquire().await.unwrap().forget();
@@ -90,8 +90,8 @@ impl Upstream for Keeping {
             drop(self.door.read().unwrap_or_else(PoisonError::into_inner));
             let (data, generated_at) =
                 (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
-            let content = Content { data, count: 1, generated_at, source: Source::default() };
-            Ok(Fetched::Content { content, next_refresh: None })
+            let content = DocumentContent { data, count: 1, generated_at, source: Validators::default() };
+            Ok(UpstreamResponse::Content { content, next_refresh: None })
         })
     }
 
@@ -134,7 +134,7 @@ fn while_every_thread_is_held<T>(
         let mut world = World::with(TOKEN, good).await;
         // Enough is leased, so that nothing but the backend is waited for.
         let customer = world.busy().await;
-        behind(&mut world, inside, RequestLog::default()).await;
+        behind(&mut world, inside, AccessLog::default()).await;
         (world, customer)
     });
     let closed = door.write().unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use scoregate::clock::{Clock, Wall};
-use scoregate::scoring::{Archive, Question, Scoring, Source};
+use scoregate::scoring::{Archive, Question, RunSource, Scoring};
 use tempfile::TempDir;
 
 use crate::disk::{Disk, Order};
@@ -35,7 +35,7 @@ fn stored(place: &Path) -> (u64, u64) {
 fn scores(place: &Path) -> String {
     let noon = Wall::parse_rfc3339(NOON).unwrap();
     let archive = Archive::open(Path::new(&archive(place)), noon).unwrap();
-    let scoring = Scoring::open(Source::Archive(archive), noon).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(archive), noon).unwrap();
     let mut text = String::new();
     for id in scoring.model_ids() {
         for question in [Question::Model(id.clone()), Question::Drift(id.clone())] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use scoregate::clock::Wall;
 use scoregate::keys::Digest;
-use scoregate::store::{Change, Embedded, Store as _, StoredKey, What};
+use scoregate::store::{ChangeKind, Embedded, Store as _, StoreChange, StoredKey};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Received, answer, json};
@@ -76,9 +76,9 @@ async fn prepared() -> TempDir {
             last_used_at: None,
         };
         let (name, tier) = (tier.to_owned(), tier.to_owned());
-        let what = What::Create { name, tier, own: wide(), contact: None, note: None, key };
+        let what = ChangeKind::Create { name, tier, own: wide(), contact: None, note: None, key };
         let application = id.parse().unwrap();
-        store.change(Change { at, who: "test".into(), application, what }).await.unwrap();
+        store.change(StoreChange { at, who: "test".into(), application, what }).await.unwrap();
     }
     directory
 }

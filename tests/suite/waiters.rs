@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use scoregate::cache::{Content, Source};
+use scoregate::cache::{DocumentContent, Validators};
 use scoregate::clock::Clock;
-use scoregate::gateway::RequestLog;
-use scoregate::upstream::{Answer as Answered, Fetched, Question, Upstream};
+use scoregate::gateway::AccessLog;
+use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest, UpstreamResponse};
 use tokio::sync::Semaphore;
 
 use crate::backend::{Act, answer, json};
@@ -140,7 +140,7 @@ impl Upstream for Panicking {
         "in a test".into()
     }
 
-    fn fetch<'a>(&'a self, _: Question<'a>) -> Answered<'a> {
+    fn fetch<'a>(&'a self, _: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move {
             let asked = self.asked.fetch_add(1, Ordering::SeqCst);
             let held = self.gate.as_ref().expect("it has one").acquire().await;
@@ -148,8 +148,8 @@ impl Upstream for Panicking {
             assert!(asked > 0, "a parser of a test panics, as it should");
             let (data, generated_at) =
                 (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
-            let content = Content { data, count: 1, generated_at, source: Source::default() };
-            Ok(Fetched::Content { content, next_refresh: None })
+            let content = DocumentContent { data, count: 1, generated_at, source: Validators::default() };
+            Ok(UpstreamResponse::Content { content, next_refresh: None })
         })
     }
 
@@ -163,7 +163,7 @@ async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_re
     let mut world = World::new().await;
     let customer = customer(&world).await;
     let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
-    let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>, RequestLog::default()).await;
+    let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>, AccessLog::default()).await;
     let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
         world.reaches("scoregate_requests_in_progress", 100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);

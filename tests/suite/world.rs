@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scoregate::accounts::NewApplication;
-use scoregate::app::{self, InUse, Running};
-use scoregate::clock::{Clock, Hand, Wall};
+use scoregate::app::{self, DataDirInUse, RunningServer};
+use scoregate::clock::{Clock, ManualClock, Wall};
 use scoregate::config::{Config, UpstreamConfig, read_text, resolve};
 use scoregate::keys::ApplicationId;
 use scoregate::store::OwnLimits;
@@ -26,13 +26,13 @@ const BUILT_IN: &str = "upstream = \"built-in\"";
 /// The world of a test.
 pub struct World {
     /// What moves its clock.
-    pub hand: Hand,
+    pub hand: ManualClock,
     /// The clock.
     pub clock: Clock,
     /// The backend.
     pub backend: Backend,
     /// The program.
-    pub running: Running,
+    pub running: RunningServer,
     /// Where its state lies.
     pub directory: Arc<TempDir>,
     rules: Arc<Rules>,
@@ -82,10 +82,10 @@ pub fn good(received: &Received) -> Act {
 
 /// Starts the program. Between its fork and its start a process of another test holds whatever this one has open, the
 /// lock of a program that has just stopped too.
-async fn begin(config: Config, clock: &Clock) -> Running {
+async fn begin(config: Config, clock: &Clock) -> RunningServer {
     for _ in 0..100_000 {
         match app::start(config.clone(), clock.clone()).await {
-            Err(error) if error.is::<InUse>() => tokio::task::yield_now().await,
+            Err(error) if error.is::<DataDirInUse>() => tokio::task::yield_now().await,
             started => return started.unwrap(),
         }
     }
@@ -114,7 +114,7 @@ impl World {
         settings: &str,
         backend: Backend,
         clock: Clock,
-        hand: Hand,
+        hand: ManualClock,
         directory: Arc<TempDir>,
     ) -> Self {
         // A test that has more to say of the backend writes the table itself, with `{backend}` for the base address, or

@@ -29,7 +29,7 @@ const ENGINES: [(&str, &str, &[&str]); 4] = [
     (
         "scoring",
         "Scoring",
-        &["src/upstream/embedded.rs", "src/backend/answer.rs", "src/cli/scoring/serve.rs"],
+        &["src/upstream/built_in.rs", "src/backend/answer.rs", "src/cli/scoring/serve.rs"],
     ),
 ];
 

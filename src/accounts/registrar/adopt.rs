@@ -12,7 +12,7 @@ use super::{PAGE, Registrar};
 
 /// Why other terms were not adopted. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAdopted {
+pub enum AdoptError {
     /// Applications are on a tier that would be gone.
     #[error("applications are on {}: keep it, or move them first by `scoregate keys set-tier`", .0.join(", "))]
     InUse(Vec<String>),
@@ -23,11 +23,11 @@ pub enum NotAdopted {
 
 impl Registrar {
     /// Puts other terms into force.
-    pub async fn adopt(&self, terms: TermsByTier) -> Result<(), NotAdopted> {
+    pub async fn adopt(&self, terms: TermsByTier) -> Result<(), AdoptError> {
         let _turn = self.turn.lock().await;
         let lost = self.on_tiers_besides(&terms).await?;
         if !lost.is_empty() {
-            return Err(NotAdopted::InUse(lost.into_iter().collect()));
+            return Err(AdoptError::InUse(lost.into_iter().collect()));
         }
         let before = self.terms.swap(Arc::new(terms));
         if let Err(error) = self.load().await {

@@ -4,13 +4,13 @@
 
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, shown_prefix};
-use crate::store::{OwnLimits, StoreError, StoredApplication, StoredKey, What};
+use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey};
 
 use super::{Registrar, RegistrarError, check_limits, check_text};
 
 /// What is wished for something that may be absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Amend<T> {
+pub enum FieldChange<T> {
     /// That it stays as it is.
     #[default]
     Keep,
@@ -20,7 +20,7 @@ pub enum Amend<T> {
     Set(T),
 }
 
-impl<T> Amend<T> {
+impl<T> FieldChange<T> {
     /// Whether it stays as it is.
     pub const fn keeps(&self) -> bool {
         matches!(self, Self::Keep)
@@ -43,7 +43,7 @@ impl Registrar {
         id: ApplicationId,
         prefix: Option<&str>,
     ) -> Result<StoredApplication, RegistrarError> {
-        let Some(prefix) = prefix else { return self.change(who, id, What::RevokeAll).await };
+        let Some(prefix) = prefix else { return self.change(who, id, ChangeKind::RevokeAll).await };
         let digest = match self.show(id).await {
             // A key that this process let in before its record was spoilt still comes in: its whole name ends it.
             Err(RegistrarError::Store(StoreError::Damaged { .. })) => {
@@ -51,7 +51,7 @@ impl Registrar {
             }
             application => one_key(&application?, prefix)?,
         };
-        self.change(who, id, What::RevokeKey { digest }).await
+        self.change(who, id, ChangeKind::RevokeKey { digest }).await
     }
 
     /// Moves an application to another tier. What it used today stays used.
@@ -62,7 +62,7 @@ impl Registrar {
         tier: &str,
     ) -> Result<StoredApplication, RegistrarError> {
         self.known_tier(tier)?;
-        self.change(who, id, What::SetTier { tier: tier.to_owned() }).await
+        self.change(who, id, ChangeKind::SetTier { tier: tier.to_owned() }).await
     }
 
     /// Gives an application limits of its own, or its tier's back. What it used today stays used.
@@ -70,8 +70,8 @@ impl Registrar {
         &self,
         who: &str,
         id: ApplicationId,
-        minute: Amend<u32>,
-        day: Amend<u32>,
+        minute: FieldChange<u32>,
+        day: FieldChange<u32>,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
         // Where both are said nothing has to be read, so that a record whose limits cannot be read is mended by that.
@@ -79,7 +79,7 @@ impl Registrar {
         let before = if reads { self.show(id).await?.own } else { OwnLimits::default() };
         let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
         check_limits(own)?;
-        let application = self.make(who, id, What::SetLimits { own }).await?;
+        let application = self.make(who, id, ChangeKind::SetLimits { own }).await?;
         drop(turn);
         Ok(application)
     }
@@ -104,7 +104,7 @@ impl Registrar {
             Some(prefix) => vec![one_key(&application, prefix)?],
             None => all_in_force(&application, now, at)?,
         };
-        let application = self.make(who, id, What::SetExpiry { digests, at }).await?;
+        let application = self.make(who, id, ChangeKind::SetExpiry { digests, at }).await?;
         drop(turn);
         Ok(application)
     }
@@ -115,8 +115,8 @@ impl Registrar {
         who: &str,
         id: ApplicationId,
         name: Option<String>,
-        contact: Amend<String>,
-        note: Amend<String>,
+        contact: FieldChange<String>,
+        note: FieldChange<String>,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
         let before = self.show(id).await?;
@@ -125,7 +125,7 @@ impl Registrar {
         check_text("name", Some(&name))?;
         check_text("contact", contact.as_ref())?;
         check_text("note", note.as_ref())?;
-        let application = self.make(who, id, What::Describe { name, contact, note }).await?;
+        let application = self.make(who, id, ChangeKind::Describe { name, contact, note }).await?;
         drop(turn);
         Ok(application)
     }

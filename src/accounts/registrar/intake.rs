@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
-use crate::store::{OwnLimits, StoreError, StoredApplication, StoredKey, What};
+use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey};
 
 use super::{Registrar, RegistrarError, check_limits, check_text};
 
@@ -46,7 +46,7 @@ pub struct KeyRecord {
 
 /// What became of a key that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Took {
+pub enum ImportedKey {
     /// It is now known, as a key of this application.
     Taken(ApplicationId),
     /// It was known. Nothing was changed.
@@ -71,7 +71,7 @@ impl BadField {
 }
 
 /// What became of one key of a batch; the store's failures are the whole batch's.
-type Outcome = Result<Result<Took, BadField>, StoreError>;
+type IntakeResult = Result<Result<ImportedKey, BadField>, StoreError>;
 
 impl Registrar {
     /// Takes keys in. Answers for each, in their order. If the store fails, some of them may have been taken: to ask
@@ -80,9 +80,9 @@ impl Registrar {
         &self,
         who: &str,
         records: Vec<KeyRecord>,
-    ) -> Result<Vec<Result<Took, BadField>>, RegistrarError> {
+    ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
         let turn = self.turn.lock().await;
-        let mut told: Vec<(usize, Outcome)> = Vec::with_capacity(records.len());
+        let mut told: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
         let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
         for (place, record) in records.into_iter().enumerate() {
             let checked = record.check().and_then(|()| self.tier_of(&record));
@@ -116,7 +116,7 @@ impl Registrar {
         who: &str,
         id: ApplicationId,
         records: Vec<(usize, KeyRecord)>,
-    ) -> Vec<(usize, Outcome)> {
+    ) -> Vec<(usize, IntakeResult)> {
         let (mut told, mut known) = (Vec::with_capacity(records.len()), None);
         for (place, record) in records {
             told.push((place, self.take_one(who, id, record, &mut known).await));
@@ -130,17 +130,17 @@ impl Registrar {
         id: ApplicationId,
         record: KeyRecord,
         known: &mut Option<StoredApplication>,
-    ) -> Outcome {
+    ) -> IntakeResult {
         let now = self.clock.now().wall;
         if known.is_none() {
             // Most are new, so it is tried before it is asked.
             match self.make(who, id, record.clone().creation(now)).await {
                 Ok(application) => {
                     *known = Some(application);
-                    return Ok(Ok(Took::Taken(id)));
+                    return Ok(Ok(ImportedKey::Taken(id)));
                 }
                 Err(StoreError::Exists(_)) if record.application.is_none() => {
-                    return Ok(Ok(Took::AlreadyThere));
+                    return Ok(Ok(ImportedKey::AlreadyThere));
                 }
                 Err(StoreError::Exists(_)) => match self.store.application(id, now.day()).await {
                     Err(StoreError::Damaged { reason, .. }) => {
@@ -154,15 +154,15 @@ impl Registrar {
         // Where there is no such application, it was the key that is there.
         let Some(there) = known else { return Ok(Err(of_another())) };
         if there.keys.iter().any(|key| key.digest == record.digest) {
-            return Ok(Ok(Took::AlreadyThere));
+            return Ok(Ok(ImportedKey::AlreadyThere));
         }
         if let Err(differs) = record.agrees_with(there) {
             return Ok(Err(differs));
         }
-        match self.make(who, id, What::AddKey { key: record.key(now) }).await {
+        match self.make(who, id, ChangeKind::AddKey { key: record.key(now) }).await {
             Ok(application) => {
                 *known = Some(application);
-                Ok(Ok(Took::Taken(id)))
+                Ok(Ok(ImportedKey::Taken(id)))
             }
             Err(StoreError::Exists(_)) => Ok(Err(of_another())),
             Err(error) => Err(error),
@@ -250,10 +250,10 @@ impl KeyRecord {
         }
     }
 
-    fn creation(self, now: Wall) -> What {
+    fn creation(self, now: Wall) -> ChangeKind {
         let key = self.key(now);
         let Self { name, tier, own, contact, note, .. } = self;
-        What::Create { name, tier, own, contact, note, key }
+        ChangeKind::Create { name, tier, own, contact, note, key }
     }
 }
 

@@ -18,16 +18,17 @@ use crate::instruments::{Instruments, StoreWork};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{
-    AuditAsk, AuditRecord, Change, OwnLimits, Page, Store, StoreError, StoredApplication, StoredKey, What,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, Store, StoreChange, StoreError,
+    StoredApplication, StoredKey,
 };
 
 use super::account::Account;
-use super::key_directory::Roster;
+use super::key_directory::KeyDirectory;
 use super::terms::TermsByTier;
 
-pub use adopt::NotAdopted;
-pub use amend::Amend;
-pub use intake::{BadField, KeyRecord, Took};
+pub use adopt::AdoptError;
+pub use amend::FieldChange;
+pub use intake::{BadField, ImportedKey, KeyRecord};
 
 /// How many applications are read at a time.
 const PAGE: usize = 10_000;
@@ -44,7 +45,7 @@ const LONGEST_TEXT: usize = 200;
 pub struct Registrar {
     store: Arc<dyn Store>,
     /// None on a stopped system, where nobody comes in.
-    roster: Option<Arc<Roster>>,
+    roster: Option<Arc<KeyDirectory>>,
     terms: ArcSwap<TermsByTier>,
     form: KeyForm,
     clock: Clock,
@@ -74,7 +75,7 @@ pub struct NewApplication {
 
 /// An application with a key that was made just now: the only time the key can be seen.
 #[derive(Clone, Debug)]
-pub struct Issued {
+pub struct IssuedKey {
     /// The application.
     pub application: StoredApplication,
     /// The key.
@@ -134,7 +135,7 @@ impl Registrar {
     /// A registrar of `store` that keeps `roster` true, if there is one.
     pub fn new(
         store: Arc<dyn Store>,
-        roster: Option<Arc<Roster>>,
+        roster: Option<Arc<KeyDirectory>>,
         terms: TermsByTier,
         form: KeyForm,
         clock: Clock,
@@ -181,14 +182,15 @@ impl Registrar {
     }
 
     /// Creates an application with its first key.
-    pub async fn create(&self, who: &str, new: NewApplication) -> Result<Issued, RegistrarError> {
+    pub async fn create(&self, who: &str, new: NewApplication) -> Result<IssuedKey, RegistrarError> {
         self.check(&new)?;
         let id = ApplicationId::mint()?;
         let now = self.clock.now().wall;
         let (secret, key) = self.mint(now, new.expires_at)?;
         let NewApplication { name, tier, own, contact, note, .. } = new;
-        let application = self.change(who, id, What::Create { name, tier, own, contact, note, key }).await?;
-        Ok(Issued { application, key: secret })
+        let application =
+            self.change(who, id, ChangeKind::Create { name, tier, own, contact, note, key }).await?;
+        Ok(IssuedKey { application, key: secret })
     }
 
     /// Gives an application a new key; the others end after `overlap`. The quota stays with the application.
@@ -197,7 +199,7 @@ impl Registrar {
         who: &str,
         id: ApplicationId,
         overlap: Duration,
-    ) -> Result<Issued, RegistrarError> {
+    ) -> Result<IssuedKey, RegistrarError> {
         self.rotate_until(who, id, overlap, None).await
     }
 
@@ -208,11 +210,11 @@ impl Registrar {
         id: ApplicationId,
         overlap: Duration,
         expires_at: Option<Wall>,
-    ) -> Result<Issued, RegistrarError> {
+    ) -> Result<IssuedKey, RegistrarError> {
         let now = self.clock.now().wall;
         let (secret, key) = self.mint(now, expires_at)?;
-        let what = What::Rotate { key, retire_others_at: now.plus(overlap) };
-        Ok(Issued { application: self.change(who, id, what).await?, key: secret })
+        let what = ChangeKind::Rotate { key, retire_others_at: now.plus(overlap) };
+        Ok(IssuedKey { application: self.change(who, id, what).await?, key: secret })
     }
 
     /// One application.
@@ -225,7 +227,7 @@ impl Registrar {
     /// An application as requests meet it; none on a stopped system, nor where every key of it is forgotten.
     pub async fn account(&self, id: ApplicationId) -> Result<Option<Arc<Account>>, RegistrarError> {
         let stored = self.show(id).await?;
-        let found = |roster: &Arc<Roster>| stored.keys.iter().find_map(|key| roster.find(&key.digest));
+        let found = |roster: &Arc<KeyDirectory>| stored.keys.iter().find_map(|key| roster.find(&key.digest));
         Ok(self.roster.as_ref().and_then(found).map(|found| found.account))
     }
 
@@ -238,15 +240,19 @@ impl Registrar {
     }
 
     /// A page of applications.
-    pub async fn list(&self, after: Option<ApplicationId>, most: usize) -> Result<Page, RegistrarError> {
+    pub async fn list(
+        &self,
+        after: Option<ApplicationId>,
+        most: usize,
+    ) -> Result<ApplicationPage, RegistrarError> {
         let day = self.clock.now().wall.day();
         Ok(self.store.page(after, most.clamp(1, PAGE), day).await?)
     }
 
     /// Changes that were made, newest first, and before which record to go on.
-    pub async fn audit(&self, ask: AuditAsk) -> Result<(Vec<AuditRecord>, Option<u64>), RegistrarError> {
+    pub async fn audit(&self, ask: AuditQuery) -> Result<(Vec<AuditRecord>, Option<u64>), RegistrarError> {
         let most = ask.most.clamp(1, AUDIT_PAGE);
-        let mut records = self.store.audit(AuditAsk { most: most + 1, ..ask }).await?;
+        let mut records = self.store.audit(AuditQuery { most: most + 1, ..ask }).await?;
         let is_last = records.len() <= most;
         records.truncate(most);
         let next = records.last().map(|last| last.number).filter(|_| !is_last);
@@ -303,7 +309,7 @@ impl Registrar {
         &self,
         who: &str,
         id: ApplicationId,
-        what: What,
+        what: ChangeKind,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
         let application = self.make(who, id, what).await?;
@@ -313,9 +319,14 @@ impl Registrar {
     }
 
     /// Makes a change, in a turn that the caller has.
-    async fn make(&self, who: &str, id: ApplicationId, what: What) -> Result<StoredApplication, StoreError> {
+    async fn make(
+        &self,
+        who: &str,
+        id: ApplicationId,
+        what: ChangeKind,
+    ) -> Result<StoredApplication, StoreError> {
         let now = self.clock.now().wall;
-        let change = Change { at: now, who: who.to_owned(), application: id, what };
+        let change = StoreChange { at: now, who: who.to_owned(), application: id, what };
         let made = self.timed(StoreWork::Change, self.store.change(change)).await;
         let application = made.inspect_err(|error| {
             if error.is_failure() {

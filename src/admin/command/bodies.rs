@@ -6,7 +6,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::accounts::Amend;
+use crate::accounts::FieldChange;
 
 /// A wish for a new application with its first key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,10 +53,10 @@ pub(super) struct TierBody {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitsBody {
-    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
-    pub(super) minute_limit: Amend<u32>,
-    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
-    pub(super) day_limit: Amend<u32>,
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    pub(super) minute_limit: FieldChange<u32>,
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    pub(super) day_limit: FieldChange<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,19 +64,19 @@ pub(super) struct LimitsBody {
 pub(super) struct ExpiryBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
-    pub(super) expires_at: Amend<String>,
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    pub(super) expires_at: FieldChange<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WordsBody {
+pub(super) struct NotesBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
-    pub(super) contact: Amend<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "Amend::keeps")]
-    pub(super) note: Amend<String>,
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    pub(super) contact: FieldChange<String>,
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    pub(super) note: FieldChange<String>,
 }
 
 /// A batch of keys; each is read by itself, so that one that is wrong spoils nothing for the others.
@@ -86,24 +86,24 @@ pub(super) struct ImportBody {
     pub(super) keys: Vec<Box<RawValue>>,
 }
 
-/// Absent is [`Amend::Keep`], null is [`Amend::Remove`].
+/// Absent is [`FieldChange::Keep`], null is [`FieldChange::Remove`].
 mod amend {
-    use super::{Amend, Deserializer, Serializer};
     use super::{Deserialize, Serialize};
+    use super::{Deserializer, FieldChange, Serializer};
 
     pub(super) fn serialize<T: Serialize, S: Serializer>(
-        wish: &Amend<T>,
+        wish: &FieldChange<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         match wish {
-            Amend::Keep | Amend::Remove => serializer.serialize_none(),
-            Amend::Set(value) => value.serialize(serializer),
+            FieldChange::Keep | FieldChange::Remove => serializer.serialize_none(),
+            FieldChange::Set(value) => value.serialize(serializer),
         }
     }
 
     pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Amend<T>, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map_or(Amend::Remove, Amend::Set))
+    ) -> Result<FieldChange<T>, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(FieldChange::Remove, FieldChange::Set))
     }
 }

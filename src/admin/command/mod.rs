@@ -11,80 +11,121 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::accounts::{Amend, BadField, Issued, KeyRecord, NewApplication, Registrar, Took};
+use crate::accounts::{BadField, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar};
 use crate::clock::Wall;
 use crate::keys::ApplicationId;
-use crate::store::{AuditAsk, OwnLimits, StoredApplication};
+use crate::store::{AuditQuery, OwnLimits, StoredApplication};
 
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
 pub use bodies::NewKey;
-pub use problem::Problem;
+pub use problem::CommandProblem;
 pub use request::MOST_IN_A_BATCH;
 pub(super) use request::largest_body;
 
 /// Something to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is a command of `scoregate keys`, whose help says it")]
-pub enum Command {
+pub enum AdminCommand {
     Create(NewKey),
-    List { after: Option<ApplicationId>, most: usize },
+    List {
+        after: Option<ApplicationId>,
+        most: usize,
+    },
     Show(ApplicationId),
-    Rotate { id: ApplicationId, overlap_seconds: u64, expires_at: Option<String> },
-    Revoke { id: ApplicationId, key: Option<String> },
-    SetTier { id: ApplicationId, tier: String },
-    SetLimits { id: ApplicationId, minute: Amend<u32>, day: Amend<u32> },
-    SetExpiry { id: ApplicationId, key: Option<String>, expires_at: Amend<String> },
-    Describe { id: ApplicationId, name: Option<String>, contact: Amend<String>, note: Amend<String> },
-    Audit(AuditAsk),
+    Rotate {
+        id: ApplicationId,
+        overlap_seconds: u64,
+        expires_at: Option<String>,
+    },
+    Revoke {
+        id: ApplicationId,
+        key: Option<String>,
+    },
+    SetTier {
+        id: ApplicationId,
+        tier: String,
+    },
+    SetLimits {
+        id: ApplicationId,
+        minute: FieldChange<u32>,
+        day: FieldChange<u32>,
+    },
+    SetExpiry {
+        id: ApplicationId,
+        key: Option<String>,
+        expires_at: FieldChange<String>,
+    },
+    Describe {
+        id: ApplicationId,
+        name: Option<String>,
+        contact: FieldChange<String>,
+        note: FieldChange<String>,
+    },
+    Audit(AuditQuery),
     Import(Vec<Result<KeyRecord, BadField>>),
-    Export { after: Option<ApplicationId>, most: usize },
+    Export {
+        after: Option<ApplicationId>,
+        most: usize,
+    },
 }
 
 /// Carries a command out, in the name of `who`.
-pub async fn perform(registrar: &Registrar, command: Command, who: &str) -> Result<Value, Problem> {
+pub async fn perform(
+    registrar: &Registrar,
+    command: AdminCommand,
+    who: &str,
+) -> Result<Value, CommandProblem> {
     match command {
-        Command::Create(new) => issued(registrar, &registrar.create(who, new.into_wish()?).await?),
-        Command::List { after, most } => {
+        AdminCommand::Create(new) => issued(registrar, &registrar.create(who, new.into_wish()?).await?),
+        AdminCommand::List { after, most } => {
             let page = registrar.list(after, most).await?;
             json(&PageView::new(&page, |stored| registrar.used_today(stored)))
         }
-        Command::Show(id) => application(registrar, &registrar.show(id).await?),
-        Command::Rotate { id, overlap_seconds, expires_at } => {
+        AdminCommand::Show(id) => application(registrar, &registrar.show(id).await?),
+        AdminCommand::Rotate { id, overlap_seconds, expires_at } => {
             let (overlap, ends) =
                 (Duration::from_secs(overlap_seconds), expires_at.map(instant).transpose()?);
             issued(registrar, &registrar.rotate_until(who, id, overlap, ends).await?)
         }
-        Command::Revoke { id, key } => {
+        AdminCommand::Revoke { id, key } => {
             application(registrar, &registrar.revoke(who, id, key.as_deref()).await?)
         }
-        Command::SetTier { id, tier } => application(registrar, &registrar.set_tier(who, id, &tier).await?),
-        Command::SetLimits { id, minute, day } => {
+        AdminCommand::SetTier { id, tier } => {
+            application(registrar, &registrar.set_tier(who, id, &tier).await?)
+        }
+        AdminCommand::SetLimits { id, minute, day } => {
             if minute.keeps() && day.keeps() {
-                return Err(Problem::bad("say minute_limit or day_limit: a number, or null for the tier's"));
+                return Err(CommandProblem::bad(
+                    "say minute_limit or day_limit: a number, or null for the tier's",
+                ));
             }
             application(registrar, &registrar.set_limits(who, id, minute, day).await?)
         }
-        Command::SetExpiry { id, key, expires_at } => {
+        AdminCommand::SetExpiry { id, key, expires_at } => {
             let at = match expires_at {
-                Amend::Keep => return Err(Problem::bad("say expires_at: an instant, or null for never")),
-                Amend::Remove => None,
-                Amend::Set(text) => Some(instant(text)?),
+                FieldChange::Keep => {
+                    return Err(CommandProblem::bad("say expires_at: an instant, or null for never"));
+                }
+                FieldChange::Remove => None,
+                FieldChange::Set(text) => Some(instant(text)?),
             };
             application(registrar, &registrar.set_expiry(who, id, key.as_deref(), at).await?)
         }
-        Command::Describe { id, name, contact, note } => {
+        AdminCommand::Describe { id, name, contact, note } => {
             if name.is_none() && contact.keeps() && note.keeps() {
-                return Err(Problem::bad("say name, contact or note; null removes a contact or a note"));
+                return Err(CommandProblem::bad(
+                    "say name, contact or note; null removes a contact or a note",
+                ));
             }
             application(registrar, &registrar.describe(who, id, name, contact, note).await?)
         }
-        Command::Audit(ask) => {
+        AdminCommand::Audit(ask) => {
             let (records, next) = registrar.audit(ask).await?;
             json(&AuditView::new(&records, next))
         }
-        Command::Import(lines) => import(registrar, lines, who).await,
-        Command::Export { after, most } => json(&ExportView::from(&registrar.list(after, most).await?)),
+        AdminCommand::Import(lines) => import(registrar, lines, who).await,
+        AdminCommand::Export { after, most } => json(&ExportView::from(&registrar.list(after, most).await?)),
     }
 }
 
@@ -93,7 +134,7 @@ async fn import(
     registrar: &Registrar,
     lines: Vec<Result<KeyRecord, BadField>>,
     who: &str,
-) -> Result<Value, Problem> {
+) -> Result<Value, CommandProblem> {
     let (mut outcomes, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
     for line in lines {
         outcomes.push(line.map(|record| readable.push(record)));
@@ -103,31 +144,31 @@ async fn import(
         Ok(()) => told.next(),
         Err(bad) => Some(Err(bad)),
     });
-    let outcomes: Vec<Result<Took, BadField>> = outcomes.collect();
+    let outcomes: Vec<Result<ImportedKey, BadField>> = outcomes.collect();
     json(&ImportView::new(&outcomes, registrar.accepts_imported()))
 }
 
-fn application(registrar: &Registrar, stored: &StoredApplication) -> Result<Value, Problem> {
+fn application(registrar: &Registrar, stored: &StoredApplication) -> Result<Value, CommandProblem> {
     json(&ApplicationView::new(stored, registrar.used_today(stored)))
 }
 
-fn issued(registrar: &Registrar, issued: &Issued) -> Result<Value, Problem> {
+fn issued(registrar: &Registrar, issued: &IssuedKey) -> Result<Value, CommandProblem> {
     json(&IssuedView::new(issued, registrar.used_today(&issued.application)))
 }
 
-fn json(view: &impl Serialize) -> Result<Value, Problem> {
+fn json(view: &impl Serialize) -> Result<Value, CommandProblem> {
     serde_json::to_value(view)
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+        .map_err(|error| CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over what a command owns")]
-fn instant(text: String) -> Result<Wall, Problem> {
-    let would_do = || Problem::bad("expires_at has to be an instant such as 2027-01-31T00:00:00Z");
+fn instant(text: String) -> Result<Wall, CommandProblem> {
+    let would_do = || CommandProblem::bad("expires_at has to be an instant such as 2027-01-31T00:00:00Z");
     Wall::parse_rfc3339(&text).ok_or_else(would_do)
 }
 
 impl NewKey {
-    fn into_wish(self) -> Result<NewApplication, Problem> {
+    fn into_wish(self) -> Result<NewApplication, CommandProblem> {
         let expires_at = self.expires_at.map(instant).transpose()?;
         let own = OwnLimits { minute: self.minute_limit, day: self.day_limit };
         let Self { name, tier, contact, note, .. } = self;

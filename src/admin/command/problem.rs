@@ -11,14 +11,14 @@ use crate::store::StoreError;
 
 /// Why a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct CommandProblem {
     /// The HTTP status it has on the side port.
     pub status: u16,
     /// What is wrong and what would do.
     pub error: String,
 }
 
-impl Problem {
+impl CommandProblem {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status: status.as_u16(), error: error.into() }
     }
@@ -78,7 +78,7 @@ impl Problem {
     }
 }
 
-impl From<RegistrarError> for Problem {
+impl From<RegistrarError> for CommandProblem {
     fn from(error: RegistrarError) -> Self {
         let status = match &error {
             RegistrarError::UnknownTier { .. }

@@ -4,16 +4,16 @@ use http::Method;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::admin::lines::{Fields, read_json};
-use crate::admin::query::Pairs;
+use crate::admin::key_lines::{LineObject, read_json};
+use crate::admin::query::QueryPairs;
 use crate::json;
 use crate::keys::ApplicationId;
-use crate::store::AuditAsk;
+use crate::store::AuditQuery;
 
 use super::bodies::{
-    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, WordsBody,
+    ExpiryBody, ImportBody, LimitsBody, NewKey, NotesBody, RevokeBody, RotateBody, TierBody,
 };
-use super::{Command, Problem};
+use super::{AdminCommand, CommandProblem};
 
 const ROOT: &str = "/v1/applications";
 const AUDIT: &str = "/v1/audit";
@@ -31,7 +31,7 @@ pub(in crate::admin) fn largest_body(path: &str) -> usize {
     if path == "/v1/applications/import" { LARGEST_BATCH } else { LARGEST_BODY }
 }
 
-impl Command {
+impl AdminCommand {
     /// The request that asks for this command: method, target, body. Lines of an import that could not be read have no
     /// place in it.
     pub fn to_request(&self) -> (Method, String, Vec<u8>) {
@@ -41,12 +41,13 @@ impl Command {
             Self::List { after, most } => get(format!("{ROOT}?most={most}{}", and("after", *after))),
             Self::Export { after, most } => get(format!("{ROOT}/export?most={most}{}", and("after", *after))),
             Self::Show(id) => get(format!("{ROOT}/{id}")),
-            Self::Audit(AuditAsk { application, before, most }) => {
+            Self::Audit(AuditQuery { application, before, most }) => {
                 let (of, older) = (and("application", *application), and("before", *before));
                 get(format!("{AUDIT}?most={most}{of}{older}"))
             }
             Self::Import(lines) => {
-                let raw = |record| to_raw_value(&Fields::of(record)).expect("texts and numbers make JSON");
+                let raw =
+                    |record| to_raw_value(&LineObject::of(record)).expect("texts and numbers make JSON");
                 let keys = lines.iter().flatten().map(raw).collect();
                 (Method::POST, format!("{ROOT}/import"), written(&ImportBody { keys }))
             }
@@ -66,7 +67,7 @@ impl Command {
             }
             Self::Describe { id, name, contact, note } => {
                 let (name, contact, note) = (name.clone(), contact.clone(), note.clone());
-                post(*id, "describe", &WordsBody { name, contact, note })
+                post(*id, "describe", &NotesBody { name, contact, note })
             }
         }
     }
@@ -77,7 +78,7 @@ impl Command {
         path: &str,
         query: Option<&str>,
         body: &[u8],
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CommandProblem> {
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         match (method.as_str(), parts.as_slice()) {
             ("POST", ["v1", "applications"]) => Ok(Self::Create(read::<NewKey>(body)?)),
@@ -93,60 +94,60 @@ impl Command {
             ("GET", ["v1", "audit"]) => audit(query),
             ("GET", ["v1", "applications", id]) => Ok(Self::Show(known(id)?)),
             ("POST", ["v1", "applications", id, verb]) => change(known(id)?, verb, body),
-            _ => Err(Problem::not_found()),
+            _ => Err(CommandProblem::not_found()),
         }
     }
 }
 
-fn change(id: ApplicationId, verb: &str, body: &[u8]) -> Result<Command, Problem> {
+fn change(id: ApplicationId, verb: &str, body: &[u8]) -> Result<AdminCommand, CommandProblem> {
     Ok(match verb {
         "rotate" => {
             let RotateBody { overlap_seconds, expires_at } = read(body)?;
-            Command::Rotate { id, overlap_seconds, expires_at }
+            AdminCommand::Rotate { id, overlap_seconds, expires_at }
         }
         "revoke" => {
             let RevokeBody { key } = read(body)?;
-            Command::Revoke { id, key }
+            AdminCommand::Revoke { id, key }
         }
         "tier" => {
             let TierBody { tier } = read(body)?;
-            Command::SetTier { id, tier }
+            AdminCommand::SetTier { id, tier }
         }
         "limits" => {
             let LimitsBody { minute_limit, day_limit } = read(body)?;
-            Command::SetLimits { id, minute: minute_limit, day: day_limit }
+            AdminCommand::SetLimits { id, minute: minute_limit, day: day_limit }
         }
         "expiry" => {
             let ExpiryBody { key, expires_at } = read(body)?;
-            Command::SetExpiry { id, key, expires_at }
+            AdminCommand::SetExpiry { id, key, expires_at }
         }
         "describe" => {
-            let WordsBody { name, contact, note } = read(body)?;
-            Command::Describe { id, name, contact, note }
+            let NotesBody { name, contact, note } = read(body)?;
+            AdminCommand::Describe { id, name, contact, note }
         }
-        _ => return Err(Problem::not_found()),
+        _ => return Err(CommandProblem::not_found()),
     })
 }
 
-fn import(body: &[u8]) -> Result<Command, Problem> {
+fn import(body: &[u8]) -> Result<AdminCommand, CommandProblem> {
     let ImportBody { keys } = read(body)?;
     if keys.len() > MOST_IN_A_BATCH {
-        return Err(Problem::bad(format!("a batch has at most {MOST_IN_A_BATCH} keys: send several")));
+        return Err(CommandProblem::bad(format!("a batch has at most {MOST_IN_A_BATCH} keys: send several")));
     }
-    Ok(Command::Import(keys.iter().map(|key| read_json(key.get())).collect()))
+    Ok(AdminCommand::Import(keys.iter().map(|key| read_json(key.get())).collect()))
 }
 
-fn audit(query: Option<&str>) -> Result<Command, Problem> {
-    let pairs = Pairs::read(query, &["application", "before", "most"])?;
-    Ok(Command::Audit(AuditAsk {
+fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
+    let pairs = QueryPairs::read(query, &["application", "before", "most"])?;
+    Ok(AdminCommand::Audit(AuditQuery {
         application: pairs.get("application").map(known).transpose()?,
         before: pairs.number("before")?,
         most: pairs.number("most")?.unwrap_or(USUAL_PAGE),
     }))
 }
 
-fn page(query: Option<&str>) -> Result<(Option<ApplicationId>, usize), Problem> {
-    let pairs = Pairs::read(query, &["after", "most"])?;
+fn page(query: Option<&str>) -> Result<(Option<ApplicationId>, usize), CommandProblem> {
+    let pairs = QueryPairs::read(query, &["after", "most"])?;
     Ok((pairs.get("after").map(known).transpose()?, pairs.number("most")?.unwrap_or(USUAL_PAGE)))
 }
 
@@ -162,50 +163,50 @@ fn and(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!("&{name}={value}")).unwrap_or_default()
 }
 
-fn known(id: &str) -> Result<ApplicationId, Problem> {
-    id.parse().map_err(|error: crate::keys::BadId| Problem::bad(error.to_string()))
+fn known(id: &str) -> Result<ApplicationId, CommandProblem> {
+    id.parse().map_err(|error: crate::keys::BadId| CommandProblem::bad(error.to_string()))
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    json::read(body).map_err(|bad| Problem::bad(format!("the body cannot be read: {bad}")))
+fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
+    json::read(body).map_err(|bad| CommandProblem::bad(format!("the body cannot be read: {bad}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::Amend;
+    use crate::accounts::FieldChange;
 
     #[test]
     fn a_command_written_as_a_request_is_read_back() {
         let id: ApplicationId = "app_0123456789a".parse().unwrap();
         let new = NewKey { name: "n".into(), tier: "pro".into(), day_limit: Some(7), ..NewKey::default() };
         let line = format!(r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#, "0a".repeat(32));
-        let (keep, remove) = (Amend::Keep, Amend::Remove);
+        let (keep, remove) = (FieldChange::Keep, FieldChange::Remove);
         let ends = Some("2027-01-31T00:00:00Z".to_owned());
         for command in [
-            Command::Create(new),
-            Command::List { after: Some(id), most: 5 },
-            Command::List { after: None, most: 5 },
-            Command::Show(id),
-            Command::Rotate { id, overlap_seconds: 60, expires_at: None },
-            Command::Rotate { id, overlap_seconds: 60, expires_at: ends.clone() },
-            Command::Revoke { id, key: None },
-            Command::Revoke { id, key: Some("sg_live_abcd".into()) },
-            Command::SetTier { id, tier: "teams".into() },
-            Command::SetLimits { id, minute: Amend::Set(3), day: Amend::Keep },
-            Command::SetLimits { id, minute: Amend::Keep, day: Amend::Remove },
-            Command::SetExpiry { id, key: ends, expires_at: Amend::Remove },
-            Command::SetExpiry { id, key: None, expires_at: Amend::Set("soon".into()) },
-            Command::Describe { id, name: Some("n".into()), contact: keep, note: remove },
-            Command::Audit(AuditAsk { application: Some(id), before: Some(9), most: 7 }),
-            Command::Audit(AuditAsk { application: None, before: None, most: 7 }),
-            Command::Import(vec![read_json(&line), read_json(&line)]),
-            Command::Export { after: Some(id), most: 5 },
+            AdminCommand::Create(new),
+            AdminCommand::List { after: Some(id), most: 5 },
+            AdminCommand::List { after: None, most: 5 },
+            AdminCommand::Show(id),
+            AdminCommand::Rotate { id, overlap_seconds: 60, expires_at: None },
+            AdminCommand::Rotate { id, overlap_seconds: 60, expires_at: ends.clone() },
+            AdminCommand::Revoke { id, key: None },
+            AdminCommand::Revoke { id, key: Some("sg_live_abcd".into()) },
+            AdminCommand::SetTier { id, tier: "teams".into() },
+            AdminCommand::SetLimits { id, minute: FieldChange::Set(3), day: FieldChange::Keep },
+            AdminCommand::SetLimits { id, minute: FieldChange::Keep, day: FieldChange::Remove },
+            AdminCommand::SetExpiry { id, key: ends, expires_at: FieldChange::Remove },
+            AdminCommand::SetExpiry { id, key: None, expires_at: FieldChange::Set("soon".into()) },
+            AdminCommand::Describe { id, name: Some("n".into()), contact: keep, note: remove },
+            AdminCommand::Audit(AuditQuery { application: Some(id), before: Some(9), most: 7 }),
+            AdminCommand::Audit(AuditQuery { application: None, before: None, most: 7 }),
+            AdminCommand::Import(vec![read_json(&line), read_json(&line)]),
+            AdminCommand::Export { after: Some(id), most: 5 },
         ] {
             let (method, target, body) = command.to_request();
             let (path, query) =
                 target.split_once('?').map_or((target.as_str(), None), |(path, query)| (path, Some(query)));
-            assert_eq!(Command::from_request(&method, path, query, &body), Ok(command));
+            assert_eq!(AdminCommand::from_request(&method, path, query, &body), Ok(command));
         }
     }
 
@@ -228,11 +229,11 @@ mod tests {
             (Method::PUT, "/v1/applications/import", "", 404),
             (Method::POST, "/v1/audit", "", 404),
         ] {
-            let refused = Command::from_request(&method, path, None, body.as_bytes()).unwrap_err();
+            let refused = AdminCommand::from_request(&method, path, None, body.as_bytes()).unwrap_err();
             assert_eq!(refused.status, status, "{path} {body}");
         }
         for query in ["most=x", "before=-1", "after=app_0123456789a", "application=weather"] {
-            let refused = Command::from_request(&Method::GET, AUDIT, Some(query), b"").unwrap_err();
+            let refused = AdminCommand::from_request(&Method::GET, AUDIT, Some(query), b"").unwrap_err();
             assert_eq!(refused.status, 400, "{query}");
         }
     }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::accounts::{BadField, KeyRecord};
-use crate::admin::{FIELDS, Fields, NEEDED, known_field};
+use crate::admin::{FIELDS, LineObject, NEEDED, known_field};
 
 /// What the header line says: which field each column is.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Columns {
             return Err(BadField::new("line", reason));
         }
         let pairs = self.0.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
-        Fields(pairs.map(|(name, cell)| ((*name).to_owned(), Value::from(cell))).collect()).read()
+        LineObject(pairs.map(|(name, cell)| ((*name).to_owned(), Value::from(cell))).collect()).read()
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn header() -> String {
 }
 
 /// A key as a line of an export.
-pub(super) fn line(fields: &Fields) -> String {
+pub(super) fn line(fields: &LineObject) -> String {
     FIELDS.map(|name| quoted(&fields.cell(name))).join(",")
 }
 

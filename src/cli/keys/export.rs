@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::admin::{Command, ExportView, FIELDS, Fields};
-use crate::cli::control::{Missing, Place, Undone};
+use crate::admin::{AdminCommand, ExportView, FIELDS, LineObject};
+use crate::cli::control::{CommandError, CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::StopSignals;
@@ -41,27 +41,27 @@ pub(super) struct ExportArgs {
     force: bool,
 }
 
-pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, Undone> {
+pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, CommandError> {
     let format = match (args.format, &args.file) {
         (Some(format), _) => format,
         (None, Some(file)) => Format::of(file)?,
         (None, None) => Format::Csv,
     };
-    let place = Place::find(config, Missing::IsRefused).await?;
+    let place = CommandTarget::find(config, MissingStore::IsRefused).await?;
     let Some(file) = &args.file else {
         let mut to_stdout = |text: &str| printer::write(text);
         return match written(&place, format, &mut to_stdout).await {
-            Err(Undone::Fault(error)) if is_closed_pipe(&error) => Ok(Exit::Done),
+            Err(CommandError::Fault(error)) if is_closed_pipe(&error) => Ok(Exit::Done),
             outcome => outcome,
         };
     };
-    let target = Target::open(file, args.force)?;
+    let target = ExportFile::open(file, args.force)?;
     let mut out = BufWriter::new(&target.part);
     let mut stop = StopSignals::listen()?;
     let mut write = |text: &str| out.write_all(text.as_bytes());
     let exit = tokio::select! {
         exit = written(&place, format, &mut write) => exit?,
-        () = stop.wait() => return Err(Undone::Input(format!("stopped: {} was not made", file.display()))),
+        () = stop.wait() => return Err(CommandError::Input(format!("stopped: {} was not made", file.display()))),
     };
     let failed = || format!("{} cannot be written", file.display());
     out.flush().with_context(failed)?;
@@ -76,16 +76,16 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Writes all of it. What could not be read is said, and makes the export ours to answer for.
 async fn written(
-    place: &Place,
+    place: &CommandTarget,
     format: Format,
     write: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> Result<Exit, Undone> {
+) -> Result<Exit, CommandError> {
     let (mut after, mut exit) = (None, Exit::Done);
     if format == Format::Csv {
         write(&format!("{}\n", csv::header())).map_err(anyhow::Error::from)?;
     }
     loop {
-        let answer = place.carry_out(Command::Export { after, most: PAGE }).await?;
+        let answer = place.carry_out(AdminCommand::Export { after, most: PAGE }).await?;
         let page: ExportView =
             serde_json::from_value(answer).context("the server's answer cannot be read")?;
         let lines = page.keys.iter().map(|key| match format {
@@ -105,14 +105,14 @@ async fn written(
     }
 }
 
-fn json_line(key: &Fields) -> String {
+fn json_line(key: &LineObject) -> String {
     let find = |name: &&str| key.0.iter().find(|(known, _)| known == name).cloned();
-    let in_order = Fields(FIELDS.iter().filter_map(find).collect());
+    let in_order = LineObject(FIELDS.iter().filter_map(find).collect());
     serde_json::to_string(&in_order).expect("texts and numbers make JSON")
 }
 
 /// A file that appears when it is whole, for its owner alone. Dropped before that, it leaves nothing.
-struct Target {
+struct ExportFile {
     path: PathBuf,
     part_path: PathBuf,
     part: File,
@@ -121,12 +121,12 @@ struct Target {
     is_whole: bool,
 }
 
-impl Target {
-    fn open(path: &Path, force: bool) -> Result<Self, Undone> {
+impl ExportFile {
+    fn open(path: &Path, force: bool) -> Result<Self, CommandError> {
         let shown = path.display();
         if !force {
             private(path).map_err(|error| {
-                Undone::Input(if error.kind() == ErrorKind::AlreadyExists {
+                CommandError::Input(if error.kind() == ErrorKind::AlreadyExists {
                     format!("{shown} is there already: name another file, or say --force")
                 } else {
                     format!("{shown} cannot be made: {error}")
@@ -144,7 +144,7 @@ impl Target {
                 if !force {
                     drop(std::fs::remove_file(path));
                 }
-                Err(Undone::Input(format!("{} cannot be made: {error}", part_path.display())))
+                Err(CommandError::Input(format!("{} cannot be made: {error}", part_path.display())))
             }
         }
     }
@@ -157,7 +157,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for ExportFile {
     fn drop(&mut self) {
         if self.is_whole {
             return;

@@ -14,10 +14,10 @@ use clap::{Args, ValueEnum};
 use tokio::sync::mpsc;
 
 use crate::accounts::{BadField, KeyRecord};
-use crate::admin::{Command, ImportView, LineView, MOST_IN_A_BATCH, read_json};
-use crate::cli::control::{Missing, Place, Undone};
+use crate::admin::{AdminCommand, ImportView, LineView, MOST_IN_A_BATCH, read_json};
+use crate::cli::control::{CommandError, CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
-use crate::cli::lines::{Line, Lines};
+use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
 use crate::config::Config;
@@ -36,7 +36,7 @@ is there is left as it is, so the same file can be imported again. Keys of anoth
 where keys.accept_imported is on.";
 
 #[derive(Debug, Args)]
-pub(super) struct ImportArgs {
+pub(super) struct KeysImportArgs {
     /// The file; `-` is standard input.
     file: PathBuf,
     /// What the lines are, if the file's name does not end in .csv or .jsonl.
@@ -58,20 +58,22 @@ pub(super) enum Format {
 
 impl Format {
     /// The format of a file by the end of its name.
-    pub(super) fn of(file: &Path) -> Result<Self, Undone> {
+    pub(super) fn of(file: &Path) -> Result<Self, CommandError> {
         match file.extension().and_then(|ending| ending.to_str()) {
             Some("csv") => Ok(Self::Csv),
             Some("jsonl" | "ndjson") => Ok(Self::Jsonl),
             Some(_) | None => {
                 let shown = file.display();
-                Err(Undone::Input(format!("what {shown} holds is not clear: say --format csv or jsonl")))
+                Err(CommandError::Input(format!(
+                    "what {shown} holds is not clear: say --format csv or jsonl"
+                )))
             }
         }
     }
 }
 
 /// What the reading thread sends.
-enum Piece {
+enum KeyChunk {
     /// Lines, and how many bytes of the file end with them.
     Lines(Vec<(u64, Result<KeyRecord, BadField>)>, u64),
     /// The header line is wrong, and so the whole file is.
@@ -81,7 +83,7 @@ enum Piece {
 }
 
 #[derive(Default)]
-struct Tally {
+struct KeyImportCounts {
     taken: usize,
     already_there: usize,
     refused: usize,
@@ -90,10 +92,10 @@ struct Tally {
     waits_for_setting: bool,
 }
 
-pub(super) async fn run(config: &Config, args: ImportArgs, json: bool) -> Result<Exit, Undone> {
+pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Result<Exit, CommandError> {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
     let (source, size) = open(&args.file)?;
-    let place = Place::find(config, Missing::IsMade).await?;
+    let place = CommandTarget::find(config, MissingStore::IsMade).await?;
     let mut signals = StopSignals::listen()?;
     let mut stop = pin!(signals.wait());
     let name =
@@ -103,31 +105,31 @@ pub(super) async fn run(config: &Config, args: ImportArgs, json: bool) -> Result
     // It ends with the process at the latest: nobody can be waited for who may wait for a keyboard.
     drop(reader.spawn(move || read(source, format, &sender)).context("no thread can be started")?);
 
-    let (progress, mut tally) = (Progress::of(size), Tally::default());
+    let (progress, mut tally) = (Progress::of(size), KeyImportCounts::default());
     let ended = loop {
         let piece = tokio::select! {
             biased;
             () = &mut stop => {
                 let line = tally.last_line;
-                break Err(Undone::Input(format!("stopped after line {line}: import the same file again for the rest")));
+                break Err(CommandError::Input(format!("stopped after line {line}: import the same file again for the rest")));
             }
             piece = pieces.recv() => piece,
         };
         match piece {
             None => break Ok(()),
-            Some(Piece::Broken(error)) => {
-                break Err(Undone::Fault(
+            Some(KeyChunk::Broken(error)) => {
+                break Err(CommandError::Fault(
                     anyhow::Error::new(error).context(format!("{name} cannot be read")),
                 ));
             }
-            Some(Piece::Header(line, wrong)) => {
+            Some(KeyChunk::Header(line, wrong)) => {
                 tally.refused += wrong.len();
                 for bad in &wrong {
                     printer::say(&format!("{name}:{line}: {bad}"));
                 }
-                break Err(Undone::Input("nothing was taken: mend the header line first".into()));
+                break Err(CommandError::Input("nothing was taken: mend the header line first".into()));
             }
-            Some(Piece::Lines(lines, bytes)) => {
+            Some(KeyChunk::Lines(lines, bytes)) => {
                 if let Err(undone) = tally
                     .take(lines, &place, config, &|line, bad| {
                         progress.say(&format!("{name}:{line}: {bad}"));
@@ -144,15 +146,15 @@ pub(super) async fn run(config: &Config, args: ImportArgs, json: bool) -> Result
     tally.told(json, ended)
 }
 
-impl Tally {
+impl KeyImportCounts {
     /// Has a batch taken in and counts what became of it.
     async fn take(
         &mut self,
         lines: Vec<(u64, Result<KeyRecord, BadField>)>,
-        place: &Place,
+        place: &CommandTarget,
         config: &Config,
         refuse: &dyn Fn(u64, &BadField),
-    ) -> Result<(), Undone> {
+    ) -> Result<(), CommandError> {
         let our_form = format!("{}_", config.key_prefix);
         let (mut numbered, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
         for (number, line) in lines {
@@ -163,7 +165,7 @@ impl Tally {
             });
             numbered.push((number, read));
         }
-        let answer = place.carry_out(Command::Import(readable)).await?;
+        let answer = place.carry_out(AdminCommand::Import(readable)).await?;
         let told: ImportView =
             serde_json::from_value(answer).context("the server's answer cannot be read")?;
         let mut answers = told.answers.into_iter();
@@ -197,7 +199,7 @@ impl Tally {
     }
 
     /// Tells what was counted, whatever became of the rest.
-    fn told(self, json: bool, ended: Result<(), Undone>) -> Result<Exit, Undone> {
+    fn told(self, json: bool, ended: Result<(), CommandError>) -> Result<Exit, CommandError> {
         let Self { taken, already_there, refused, .. } = self;
         let counts = if json {
             let counts = serde_json::json!({
@@ -219,11 +221,11 @@ impl Tally {
 }
 
 /// The file, and its size if it has one.
-fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), Undone> {
+fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), CommandError> {
     if file == Path::new("-") {
         return Ok((Box::new(BufReader::new(io::stdin())), None));
     }
-    let bad = |error: io::Error| Undone::Input(format!("{} cannot be read: {error}", file.display()));
+    let bad = |error: io::Error| CommandError::Input(format!("{} cannot be read: {error}", file.display()));
     let opened = File::open(file).map_err(bad)?;
     let known = opened.metadata().map_err(bad)?;
     let size = known.is_file().then_some(known.len());
@@ -231,15 +233,15 @@ fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), Undone> {
 }
 
 /// Reads the file into pieces. Ends early where nobody wants them any more.
-fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<Piece>) {
+fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<KeyChunk>) {
     let (mut columns, mut seen) = (None, HashSet::new());
     let (mut batch, mut bytes) = (Vec::with_capacity(MOST_IN_A_BATCH), 0);
-    for line in Lines::of(source, LONGEST_LINE) {
-        let Line { number, bytes: through, text } = match line {
+    for line in InputLines::of(source, LONGEST_LINE) {
+        let InputLine { number, bytes: through, text } = match line {
             Ok(line) => line,
             Err(error) => {
-                drop(to.blocking_send(Piece::Lines(batch, bytes)));
-                drop(to.blocking_send(Piece::Broken(error)));
+                drop(to.blocking_send(KeyChunk::Lines(batch, bytes)));
+                drop(to.blocking_send(KeyChunk::Broken(error)));
                 return;
             }
         };
@@ -254,7 +256,7 @@ fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<Piece
                         columns = Some(read);
                         continue;
                     }
-                    Err(wrong) => return drop(to.blocking_send(Piece::Header(number, wrong))),
+                    Err(wrong) => return drop(to.blocking_send(KeyChunk::Header(number, wrong))),
                 }
             }
         };
@@ -267,12 +269,12 @@ fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<Piece
         batch.push((number, record));
         if batch.len() >= MOST_IN_A_BATCH {
             let full = std::mem::replace(&mut batch, Vec::with_capacity(MOST_IN_A_BATCH));
-            if to.blocking_send(Piece::Lines(full, bytes)).is_err() {
+            if to.blocking_send(KeyChunk::Lines(full, bytes)).is_err() {
                 return;
             }
         }
     }
     if !batch.is_empty() {
-        drop(to.blocking_send(Piece::Lines(batch, bytes)));
+        drop(to.blocking_send(KeyChunk::Lines(batch, bytes)));
     }
 }

@@ -1,17 +1,17 @@
 //! `scoregate keys`: applications and their keys.
 
+mod command;
 mod csv;
 mod export;
 mod import;
 mod show;
 mod usage;
-mod verb;
 
 use clap::{Args, Subcommand};
 
-use crate::admin::Command;
+use crate::admin::AdminCommand;
 
-use super::control::{Missing, Place, said, wait_for};
+use super::control::{CommandTarget, MissingStore, said, wait_for};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -27,7 +27,7 @@ A key is printed once, when it is made: only its SHA-256 is kept.";
 #[derive(Debug, Args)]
 pub(super) struct KeysArgs {
     #[command(subcommand)]
-    what: What,
+    what: KeysAction,
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON in place of a table.
@@ -36,12 +36,12 @@ pub(super) struct KeysArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum KeysAction {
     #[command(flatten)]
-    One(verb::Verb),
+    One(command::KeysCommand),
     /// Take in keys that were made elsewhere, by their SHA-256, from a file of lines.
     #[command(after_help = import::AFTER_HELP)]
-    Import(import::ImportArgs),
+    Import(import::KeysImportArgs),
     /// Write all keys out as lines that `import` reads.
     #[command(after_help = export::AFTER_HELP)]
     Export(export::ExportArgs),
@@ -54,14 +54,14 @@ pub(super) fn run(args: KeysArgs) -> Exit {
         Err(problems) => return printer::input(&problems.to_string()),
     };
     match what {
-        What::One(verb) => {
+        KeysAction::One(verb) => {
             let whose_usage = verb.whose_usage();
             let command = verb.into_command();
             let asked = command.clone();
-            let is_first = matches!(command, Command::Create(_));
-            let missing = if is_first { Missing::IsMade } else { Missing::IsRefused };
+            let is_first = matches!(command, AdminCommand::Create(_));
+            let missing = if is_first { MissingStore::IsMade } else { MissingStore::IsRefused };
             let answers = wait_for(async {
-                let answer = Place::find(&config, missing).await?.carry_out(command).await?;
+                let answer = CommandTarget::find(&config, missing).await?.carry_out(command).await?;
                 let used = match whose_usage {
                     Some(id) => Some(usage::of(&config, id).await?),
                     None => None,
@@ -77,7 +77,7 @@ pub(super) fn run(args: KeysArgs) -> Exit {
                 Err(undone) => said(undone),
             }
         }
-        What::Import(args) => wait_for(import::run(&config, args, json)).unwrap_or_else(said),
-        What::Export(args) => wait_for(export::run(&config, args)).unwrap_or_else(said),
+        KeysAction::Import(args) => wait_for(import::run(&config, args, json)).unwrap_or_else(said),
+        KeysAction::Export(args) => wait_for(export::run(&config, args)).unwrap_or_else(said),
     }
 }

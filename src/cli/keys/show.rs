@@ -2,29 +2,31 @@
 
 use serde_json::Value;
 
-use crate::admin::{ApplicationView, AuditView, ChangeView, Command, IssuedView, KeyView, PageView};
+use crate::admin::{AdminCommand, ApplicationView, AuditView, ChangeView, IssuedView, KeyView, PageView};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 
 /// Shows what a command gave.
-pub(super) fn show(command: &Command, answer: Value) -> Exit {
+pub(super) fn show(command: &AdminCommand, answer: Value) -> Exit {
     let shown = match command {
-        Command::Create(_) | Command::Rotate { .. } => {
+        AdminCommand::Create(_) | AdminCommand::Rotate { .. } => {
             serde_json::from_value(answer).map(|issued: IssuedView| {
                 printer::say(&format!("{}: this key is shown only now", issued.application.id));
                 printer::data(&format!("{}\n", issued.key))
             })
         }
-        Command::List { .. } => serde_json::from_value(answer).map(|page| list(&page)),
-        Command::Show(_)
-        | Command::Revoke { .. }
-        | Command::SetTier { .. }
-        | Command::SetLimits { .. }
-        | Command::SetExpiry { .. }
-        | Command::Describe { .. } => serde_json::from_value(answer).map(|application| one(&application)),
-        Command::Audit(_) => serde_json::from_value(answer).map(|told| audit(&told)),
+        AdminCommand::List { .. } => serde_json::from_value(answer).map(|page| list(&page)),
+        AdminCommand::Show(_)
+        | AdminCommand::Revoke { .. }
+        | AdminCommand::SetTier { .. }
+        | AdminCommand::SetLimits { .. }
+        | AdminCommand::SetExpiry { .. }
+        | AdminCommand::Describe { .. } => {
+            serde_json::from_value(answer).map(|application| one(&application))
+        }
+        AdminCommand::Audit(_) => serde_json::from_value(answer).map(|told| audit(&told)),
         // These two show themselves, a batch and a page at a time.
-        Command::Import(_) | Command::Export { .. } => Ok(printer::data(&format!("{answer:#}\n"))),
+        AdminCommand::Import(_) | AdminCommand::Export { .. } => Ok(printer::data(&format!("{answer:#}\n"))),
     };
     shown.unwrap_or_else(|error| {
         printer::fault(&anyhow::anyhow!("the server's answer cannot be read: {error}"))

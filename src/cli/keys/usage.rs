@@ -6,15 +6,15 @@ use http::Method;
 use serde_json::Value;
 
 use crate::admin::{AllowanceView, ApplicationUseView, USAGE};
-use crate::cli::control::{Undone, ask_running};
+use crate::cli::control::{CommandError, ask_running};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::config::Config;
-use crate::gateway::{Counted, Tally};
+use crate::gateway::{CountedRequests, RequestCounts};
 use crate::keys::ApplicationId;
 
 /// What the running server says of an application.
-pub(super) async fn of(config: &Config, id: ApplicationId) -> Result<Value, Undone> {
+pub(super) async fn of(config: &Config, id: ApplicationId) -> Result<Value, CommandError> {
     let asked = (Method::GET, format!("{USAGE}/{id}"), Vec::new());
     ask_running(config, asked, "what is used is counted in the memory of a running server alone").await
 }
@@ -50,9 +50,9 @@ pub(super) fn show(used: Value) -> Exit {
     [blank, limits, counted].into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done)
 }
 
-fn tallies(counted: &Counted) -> Exit {
-    let row = |when: &str, tally: &Tally| {
-        let Tally { requests, delivered, waited, unchanged, limited, mistaken, failed } = *tally;
+fn tallies(counted: &CountedRequests) -> Exit {
+    let row = |when: &str, tally: &RequestCounts| {
+        let RequestCounts { requests, delivered, waited, unchanged, limited, mistaken, failed } = *tally;
         let numbers = [requests, delivered, waited, unchanged, limited, mistaken, failed];
         std::iter::once(when.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
     };

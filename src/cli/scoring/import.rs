@@ -20,11 +20,11 @@ use tokio::sync::mpsc;
 use crate::admin::SCORING_REFRESH;
 use crate::cli::control::ask_if_running;
 use crate::cli::exit::Exit;
-use crate::cli::lines::{Line, Lines};
+use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
 use crate::clock::{Clock, Mono};
-use crate::scoring::{Archive, BadRun, LONGEST_RUN, Record, Taken};
+use crate::scoring::{Archive, BadRun, IdentifiedRun, LONGEST_RUN, RunInsertion};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring import runs.jsonl --data-dir DIR
@@ -51,7 +51,7 @@ const BATCH: usize = 4_096;
 const READ_AT_ONCE: usize = 1 << 16;
 
 #[derive(Debug, Args)]
-pub(super) struct ImportArgs {
+pub(super) struct ScoringImportArgs {
     /// The files, gzip or not; `-` is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -61,21 +61,21 @@ pub(super) struct ImportArgs {
 }
 
 /// What the reading thread sends.
-enum Piece {
+enum RunChunk {
     /// Lines of one file, read.
-    Lines(Arc<str>, Vec<(u64, Result<Record, BadRun>)>),
+    Lines(Arc<str>, Vec<(u64, Result<IdentifiedRun, BadRun>)>),
     /// A file cannot be read any further.
     Broken(Arc<str>, io::Error),
 }
 
 #[derive(Default)]
-struct Tally {
+struct RunImportCounts {
     taken: u64,
     already_there: u64,
     refused: u64,
 }
 
-pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ImportArgs) -> Exit {
+pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportArgs) -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("the import cannot be started").and_then(|runtime| {
         let done = runtime.block_on(async {
@@ -90,12 +90,12 @@ pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ImportArgs) ->
     done.unwrap_or_else(|error| printer::fault(&error))
 }
 
-async fn import(archive: &Path, args: &ImportArgs) -> anyhow::Result<Exit> {
+async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit> {
     let clock = Clock::system();
     let mut sources = Vec::new();
     for file in &args.files {
         // All are opened before the first is read: a name that was mistyped is told at once.
-        match Source::open(file) {
+        match RunFile::open(file) {
             Ok(source) => sources.push(source),
             Err(error) => return Ok(printer::input(&format!("{} cannot be read: {error}", file.display()))),
         }
@@ -116,7 +116,7 @@ async fn import(archive: &Path, args: &ImportArgs) -> anyhow::Result<Exit> {
     drop(std::thread::Builder::new().name("reader".into()).spawn(reader)?);
 
     let mut signals = StopSignals::listen()?;
-    let (progress, began, mut tally) = (Progress::of(size), clock.mono(), Tally::default());
+    let (progress, began, mut tally) = (Progress::of(size), clock.mono(), RunImportCounts::default());
     let ended = loop {
         let piece = tokio::select! {
             biased;
@@ -125,8 +125,8 @@ async fn import(archive: &Path, args: &ImportArgs) -> anyhow::Result<Exit> {
         };
         match piece {
             None => break Ok(()),
-            Some(Piece::Broken(file, error)) => break Err(format!("{file} cannot be read: {error}")),
-            Some(Piece::Lines(file, lines)) => {
+            Some(RunChunk::Broken(file, error)) => break Err(format!("{file} cannot be read: {error}")),
+            Some(RunChunk::Lines(file, lines)) => {
                 let taken = tally.take(&archive, lines, &|line, bad| {
                     progress.say(&format!("{file}:{line}: {bad}"));
                 });
@@ -173,12 +173,12 @@ async fn show_at_once(data_dirs: impl Iterator<Item = &Path>) {
     }
 }
 
-impl Tally {
+impl RunImportCounts {
     /// Has the runs of some lines stored and counts what became of each.
     fn take(
         &mut self,
         archive: &Archive,
-        lines: Vec<(u64, Result<Record, BadRun>)>,
+        lines: Vec<(u64, Result<IdentifiedRun, BadRun>)>,
         refuse: &dyn Fn(u64, &BadRun),
     ) -> anyhow::Result<()> {
         let (mut numbers, mut records) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
@@ -194,9 +194,9 @@ impl Tally {
         }
         for ((number, record), taken) in numbers.iter().zip(&records).zip(archive.take(&records)?) {
             match taken {
-                Taken::New => self.taken += 1,
-                Taken::AlreadyThere => self.already_there += 1,
-                Taken::OtherContent => {
+                RunInsertion::New => self.taken += 1,
+                RunInsertion::AlreadyThere => self.already_there += 1,
+                RunInsertion::OtherContent => {
                     let problem = format!(
                         "{} is there with other content; a run does not change: give another an id of its own",
                         record.id
@@ -238,13 +238,13 @@ impl Tally {
 }
 
 /// One file.
-struct Source {
+struct RunFile {
     name: Arc<str>,
     file: Box<dyn Read + Send>,
     size: Option<u64>,
 }
 
-impl Source {
+impl RunFile {
     fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self { name: "standard input".into(), file: Box::new(io::stdin()), size: None });
@@ -259,19 +259,20 @@ impl Source {
     }
 
     /// Reads it into pieces. An error: nobody wants them any more, or it cannot be read further.
-    fn read(self, read: &Arc<AtomicU64>, clock: &Clock, to: &mpsc::Sender<Piece>) -> Result<(), ()> {
+    fn read(self, read: &Arc<AtomicU64>, clock: &Clock, to: &mpsc::Sender<RunChunk>) -> Result<(), ()> {
         let name = self.name;
-        let broken =
-            |error| to.blocking_send(Piece::Broken(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()));
-        let counted = Counted { file: self.file, read: Arc::clone(read) };
+        let broken = |error| {
+            to.blocking_send(RunChunk::Broken(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()))
+        };
+        let counted = CountingReader { file: self.file, read: Arc::clone(read) };
         let text = match plain(counted) {
             Ok(text) => text,
             Err(error) => return broken(error),
         };
         let mut batch = Vec::with_capacity(BATCH);
-        let send = |batch| to.blocking_send(Piece::Lines(Arc::clone(&name), batch)).map_err(|_| ());
-        for line in Lines::of(text, LONGEST_RUN) {
-            let Line { number, text, .. } = match line {
+        let send = |batch| to.blocking_send(RunChunk::Lines(Arc::clone(&name), batch)).map_err(|_| ());
+        for line in InputLines::of(text, LONGEST_RUN) {
+            let InputLine { number, text, .. } = match line {
                 Ok(line) => line,
                 Err(error) => {
                     send(batch)?;
@@ -280,7 +281,7 @@ impl Source {
             };
             let record = text
                 .map_err(|problem| BadRun { field: "line".into(), problem })
-                .and_then(|text| Record::read(&text, clock.now().wall));
+                .and_then(|text| IdentifiedRun::read(&text, clock.now().wall));
             batch.push((number, record));
             if batch.len() >= BATCH {
                 send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))?;
@@ -291,12 +292,12 @@ impl Source {
 }
 
 /// A file whose bytes are counted as they are read.
-struct Counted {
+struct CountingReader {
     file: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(into)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);
@@ -305,7 +306,7 @@ impl Read for Counted {
 }
 
 /// The text of a file, unpacked if it is packed: its first bytes tell, its name does not matter.
-fn plain(file: Counted) -> io::Result<Box<dyn BufRead + Send>> {
+fn plain(file: CountingReader) -> io::Result<Box<dyn BufRead + Send>> {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
     let mut file = BufReader::with_capacity(READ_AT_ONCE, file);
     let mut first = Vec::with_capacity(GZIP.len());

@@ -23,7 +23,7 @@ The archive is the file --archive names, else the one of --config FILE, else run
 #[derive(Debug, Args)]
 pub(super) struct ScoringArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ScoringCommand,
     /// The archive of runs.
     #[arg(long, value_name = "FILE", global = true)]
     archive: Option<PathBuf>,
@@ -32,10 +32,10 @@ pub(super) struct ScoringArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum ScoringCommand {
     /// Bring benchmark runs in; a running server shows them at once.
     #[command(after_help = import::AFTER_HELP)]
-    Import(import::ImportArgs),
+    Import(import::ScoringImportArgs),
     /// Write every run as a line of JSON, as they can be imported elsewhere.
     #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
     Export,
@@ -51,8 +51,8 @@ pub(super) fn run(args: ScoringArgs) -> Exit {
         (None, Err(problems)) => return printer::input(&problems.to_string()),
     };
     match args.verb {
-        Verb::Import(args) => import::run(&archive, data_dir.as_deref(), &args),
-        Verb::Export => export::run(&archive),
-        Verb::Serve(args) => serve::run(archive, args),
+        ScoringCommand::Import(args) => import::run(&archive, data_dir.as_deref(), &args),
+        ScoringCommand::Export => export::run(&archive),
+        ScoringCommand::Serve(args) => serve::run(archive, args),
     }
 }

@@ -13,13 +13,13 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::OpenFiles;
-use crate::backend::{self, Backend};
+use crate::backend::{self, BackendServer};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{StopSignals, runtime, start_log};
 use crate::clock::{Clock, Wall};
 use crate::routes::API_BASE;
-use crate::scoring::{Archive, ArchiveError, Scoring, Source};
+use crate::scoring::{Archive, ArchiveError, RunSource, Scoring};
 use crate::telemetry::log::{self, LogConfig};
 
 pub(super) const AFTER_HELP: &str = "Example:\n  \
@@ -67,13 +67,13 @@ pub(super) fn run(archive: PathBuf, args: ServeArgs) -> Exit {
 }
 
 /// The runs of an archive, which is made if it is missing.
-fn source(archive: &Path, now: Wall) -> Result<Source, ArchiveError> {
+fn source(archive: &Path, now: Wall) -> Result<RunSource, ArchiveError> {
     let archive = Archive::open(archive, now)?;
     if archive.is_empty()? {
         let path = archive.path().display().to_string();
         tracing::warn!(path, "the archive has no runs yet: `scoregate scoring import` brings them in");
     }
-    Ok(Source::Archive(archive))
+    Ok(RunSource::Archive(archive))
 }
 
 /// Serves until a stop signal.
@@ -91,7 +91,7 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let scoring = opening.await.context("opening the archive panicked")??;
     tracing::info!(%address, models = scoring.model_ids().len(), "serving");
     log::say(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
-    let backend = Arc::new(Backend::new(Arc::new(scoring), args.license, clock));
+    let backend = Arc::new(BackendServer::new(Arc::new(scoring), args.license, clock));
     let stop = CancellationToken::new();
     let told = async {
         signals.wait().await;

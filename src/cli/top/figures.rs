@@ -5,30 +5,30 @@
 use std::collections::HashMap;
 
 use crate::admin::{ApplicationUseView, StrangerUseView};
-use crate::gateway::{Counted, Tally};
+use crate::gateway::{CountedRequests, RequestCounts};
 
-use super::sample::Sample;
+use super::sample::ServerSample;
 
 /// Two looks, one after the other.
-pub(super) struct Figures<'s> {
-    before: &'s Sample,
+pub(super) struct UsageRates<'s> {
+    before: &'s ServerSample,
     /// The later one.
-    pub(super) after: &'s Sample,
+    pub(super) after: &'s ServerSample,
     /// The seconds between them.
     seconds: f64,
 }
 
 /// How one who asks was counted before and after.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Change {
-    from: Tally,
-    to: Tally,
+pub(super) struct RequestDelta {
+    from: RequestCounts,
+    to: RequestCounts,
     seconds: f64,
 }
 
-impl<'s> Figures<'s> {
+impl<'s> UsageRates<'s> {
     /// What these two say.
-    pub(super) fn of(before: &'s Sample, after: &'s Sample) -> Self {
+    pub(super) fn of(before: &'s ServerSample, after: &'s ServerSample) -> Self {
         // Two looks at one instant have no rates: then everything is told as it were a second.
         let seconds = after.at.mono.since(before.at.mono).as_secs_f64();
         Self { before, after, seconds: if seconds > 0.0 { seconds } else { 1.0 } }
@@ -73,8 +73,8 @@ impl<'s> Figures<'s> {
     }
 
     /// The applications, whoever asks most at the moment first.
-    pub(super) fn applications(&self) -> Vec<(&'s ApplicationUseView, Change)> {
-        let counted = |sample: &'s Sample| {
+    pub(super) fn applications(&self) -> Vec<(&'s ApplicationUseView, RequestDelta)> {
+        let counted = |sample: &'s ServerSample| {
             let all = sample.usage.applications.iter();
             all.filter_map(|used| Some((used.application.as_str(), used, used.counted?)))
         };
@@ -82,8 +82,8 @@ impl<'s> Figures<'s> {
     }
 
     /// The strangers, whoever has most refused at the moment first.
-    pub(super) fn strangers(&self) -> Vec<(&'s StrangerUseView, Change)> {
-        let counted = |sample: &'s Sample| {
+    pub(super) fn strangers(&self) -> Vec<(&'s StrangerUseView, RequestDelta)> {
+        let counted = |sample: &'s ServerSample| {
             sample.usage.strangers.iter().map(|used| (used.address.as_str(), used, used.counted))
         };
         self.changes(counted(self.before), counted(self.after))
@@ -92,29 +92,29 @@ impl<'s> Figures<'s> {
     /// What came since the look before; of one that was not in it, what the last whole minute says.
     fn changes<U>(
         &self,
-        before: impl Iterator<Item = (&'s str, U, Counted)>,
-        after: impl Iterator<Item = (&'s str, U, Counted)>,
-    ) -> Vec<(U, Change)> {
-        let known: HashMap<&str, Counted> = before.map(|(who, _, counted)| (who, counted)).collect();
-        let change = |(who, used, now): (&'s str, U, Counted)| {
+        before: impl Iterator<Item = (&'s str, U, CountedRequests)>,
+        after: impl Iterator<Item = (&'s str, U, CountedRequests)>,
+    ) -> Vec<(U, RequestDelta)> {
+        let known: HashMap<&str, CountedRequests> = before.map(|(who, _, counted)| (who, counted)).collect();
+        let change = |(who, used, now): (&'s str, U, CountedRequests)| {
             let before = known.get(who).filter(|before| before.today.requests <= now.today.requests);
             let change = match before {
-                Some(before) => Change { from: before.today, to: now.today, seconds: self.seconds },
-                None => Change { from: Tally::default(), to: now.last_minute, seconds: 60.0 },
+                Some(before) => RequestDelta { from: before.today, to: now.today, seconds: self.seconds },
+                None => RequestDelta { from: RequestCounts::default(), to: now.last_minute, seconds: 60.0 },
             };
             (used, change)
         };
-        let mut all: Vec<(U, Change)> = after.map(change).collect();
-        let requests = |change: &Change| change.rate(|tally| tally.requests);
+        let mut all: Vec<(U, RequestDelta)> = after.map(change).collect();
+        let requests = |change: &RequestDelta| change.rate(|tally| tally.requests);
         all.sort_by(|(_, one), (_, other)| requests(other).total_cmp(&requests(one)));
         all
     }
 }
 
-impl Change {
+impl RequestDelta {
     /// How many of a kind came in a second.
     #[expect(clippy::cast_precision_loss, reason = "counts of requests, far below 2^52")]
-    pub(super) fn rate(&self, of: fn(&Tally) -> u64) -> f64 {
+    pub(super) fn rate(&self, of: fn(&RequestCounts) -> u64) -> f64 {
         of(&self.to).saturating_sub(of(&self.from)) as f64 / self.seconds
     }
 }
@@ -126,31 +126,31 @@ fn risen(before: f64, now: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Metrics;
+    use super::super::sample::ScrapedMetrics;
     use super::*;
     use crate::admin::UsageView;
     use crate::clock::{Mono, Now, Wall};
 
-    fn counted(requests: u64, last_minute: u64) -> Counted {
-        let tally = |requests| Tally { requests, ..Tally::default() };
-        Counted { today: tally(requests), last_minute: tally(last_minute), missed: 0 }
+    fn counted(requests: u64, last_minute: u64) -> CountedRequests {
+        let tally = |requests| RequestCounts { requests, ..RequestCounts::default() };
+        CountedRequests { today: tally(requests), last_minute: tally(last_minute), missed: 0 }
     }
 
-    fn look(seconds: u64, metrics: &str, strangers: &[(&str, Counted)]) -> Sample {
+    fn look(seconds: u64, metrics: &str, strangers: &[(&str, CountedRequests)]) -> ServerSample {
         let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) };
-        let view = |(address, counted): &(&str, Counted)| StrangerUseView {
+        let view = |(address, counted): &(&str, CountedRequests)| StrangerUseView {
             address: (*address).into(),
             counted: *counted,
         };
         let strangers = strangers.iter().map(view).collect();
         let usage = UsageView { since: String::new(), applications: Vec::new(), strangers };
-        Sample { at, metrics: Metrics::read(metrics), usage }
+        ServerSample { at, metrics: ScrapedMetrics::read(metrics), usage }
     }
 
     #[test]
     fn rates_are_of_the_time_between_two_looks_and_a_counter_that_began_anew_counts_from_nothing() {
         let (before, after) = (look(10, "a{x=\"1\"} 5\nb 100", &[]), look(14, "a{x=\"1\"} 9\nb 8", &[]));
-        let figures = Figures::of(&before, &after);
+        let figures = UsageRates::of(&before, &after);
         let told = (figures.rate("a", ""), figures.rate("b", ""), figures.share("a", "x=\"1\""));
         assert_eq!(format!("{told:?}"), "(1.0, 2.0, Some(1.0))");
         assert_eq!((figures.share("none", ""), figures.quantile("none", 0.5)), (None, None));
@@ -163,7 +163,7 @@ mod tests {
             format!("h_bucket{{le=\"1\"}} {low}\nh_bucket{{le=\"3\"}} {high}\nh_bucket{{le=\"+Inf\"}} {all}")
         };
         let (before, after) = (look(0, &histogram([5, 5, 5]), &[]), look(1, &histogram([7, 9, 10]), &[]));
-        let figures = Figures::of(&before, &after);
+        let figures = UsageRates::of(&before, &after);
         // New are two up to 1, two up to 3, one above.
         let told: Vec<_> = [0.2, 0.4, 0.6, 0.9].map(|part| figures.quantile("h", part)).to_vec();
         assert_eq!(format!("{told:?}"), "[Some(0.5), Some(1.0), Some(2.0), Some(3.0)]");
@@ -175,7 +175,7 @@ mod tests {
         let after =
             [("much before", counted(1_001, 0)), ("new", counted(700, 120)), ("much now", counted(50, 0))];
         let (before, after) = (look(0, "", &before), look(2, "", &after));
-        let figures = Figures::of(&before, &after);
+        let figures = UsageRates::of(&before, &after);
         let told = figures
             .strangers()
             .into_iter()

@@ -4,7 +4,7 @@
 
 use crate::admin::{AllowanceView, ApplicationUseView};
 
-use super::figures::{Change, Figures};
+use super::figures::{RequestDelta, UsageRates};
 use super::words::{count, percent, rate, real, short, size, span, sum, time};
 
 /// The width of the first column.
@@ -21,14 +21,14 @@ const SOON: f64 = 14.0 * 86_400.0;
 
 /// A line, and how much it wants to be seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct FrameLine {
     pub(super) text: String,
-    pub(super) weight: Weight,
+    pub(super) weight: LineEmphasis,
 }
 
 /// How much a line wants to be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(super) enum LineEmphasis {
     Plain,
     /// The head of a table.
     Head,
@@ -37,7 +37,7 @@ pub(super) enum Weight {
 }
 
 /// All lines, at most so many.
-pub(super) fn lines(figures: &Figures<'_>, rows: usize) -> Vec<Line> {
+pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
     let facts = [
         title(figures),
         requests(figures),
@@ -47,8 +47,8 @@ pub(super) fn lines(figures: &Figures<'_>, rows: usize) -> Vec<Line> {
         limits(figures),
         process(figures),
     ];
-    let mut lines: Vec<Line> = facts.into_iter().map(Line::plain).collect();
-    lines.extend(alarms(figures).into_iter().map(|text| Line { text, weight: Weight::Alarm }));
+    let mut lines: Vec<FrameLine> = facts.into_iter().map(FrameLine::plain).collect();
+    lines.extend(alarms(figures).into_iter().map(|text| FrameLine { text, weight: LineEmphasis::Alarm }));
     let strangers = strangers(figures);
     // A few strangers below their head are always seen, and the applications have the rest.
     let few = strangers.len().min(7);
@@ -59,24 +59,24 @@ pub(super) fn lines(figures: &Figures<'_>, rows: usize) -> Vec<Line> {
     lines
 }
 
-impl Line {
+impl FrameLine {
     fn plain(text: String) -> Self {
-        Self { text, weight: Weight::Plain }
+        Self { text, weight: LineEmphasis::Plain }
     }
 
     fn head(text: String) -> Self {
-        Self { text, weight: Weight::Head }
+        Self { text, weight: LineEmphasis::Head }
     }
 }
 
-fn title(figures: &Figures<'_>) -> String {
+fn title(figures: &UsageRates<'_>) -> String {
     let version = figures.after.metrics.label("scoregate_build_info", "version").unwrap_or("?");
     let now = figures.after.at.wall;
     let began = figures.gauge("process_start_time_seconds", "");
     format!("scoregate {version}   up {}   {}", span(real(now.seconds()) - began), now.rfc3339())
 }
 
-fn requests(figures: &Figures<'_>) -> String {
+fn requests(figures: &UsageRates<'_>) -> String {
     let class =
         |class: &str| format!("{class} {}", percent(figures.share(REQUESTS, &format!("class=\"{class}\""))));
     let classes = ["2xx", "3xx", "4xx", "5xx"].map(class).join("   ");
@@ -84,14 +84,14 @@ fn requests(figures: &Figures<'_>) -> String {
     fact("requests", &format!("{}/s   {classes}   running {running}", rate(figures.rate(REQUESTS, ""))))
 }
 
-fn latency(figures: &Figures<'_>) -> String {
+fn latency(figures: &UsageRates<'_>) -> String {
     let quantile = |name: &str, part| format!("{name} {}", time(figures.quantile(LATENCY, part)));
     let quantiles = [quantile("p50", 0.5), quantile("p90", 0.9), quantile("p99", 0.99)];
     let left = rate(figures.rate("scoregate_clients_left_total", ""));
     fact("latency", &format!("{}   left by their clients {left}/s", quantiles.join("   ")))
 }
 
-fn documents(figures: &Figures<'_>) -> String {
+fn documents(figures: &UsageRates<'_>) -> String {
     let outcome = |word: &str| figures.share(SERVED, &format!("outcome=\"{word}\""));
     let stale = sum([outcome("stale"), outcome("stale_on_error")]);
     let waited = sum([sum([outcome("miss"), outcome("shared")]), outcome("refreshed")]);
@@ -109,7 +109,7 @@ fn documents(figures: &Figures<'_>) -> String {
     fact("documents", &format!("{served}   stored {stored} ({bytes})   {refresh}"))
 }
 
-fn backend(figures: &Figures<'_>) -> String {
+fn backend(figures: &UsageRates<'_>) -> String {
     let asked = figures.rate(CALLS, "");
     let fine = figures.rate(CALLS, "fetched=\"good\"") + figures.rate(CALLS, "fetched=\"no_such_model\"");
     let waiting = count(figures.gauge("scoregate_upstream_waiting", ""));
@@ -122,7 +122,7 @@ fn backend(figures: &Figures<'_>) -> String {
     )
 }
 
-fn health(figures: &Figures<'_>) -> &'static str {
+fn health(figures: &UsageRates<'_>) -> &'static str {
     let health = figures.gauge("scoregate_upstream_health", "");
     if health >= 2.0 {
         "rests"
@@ -133,7 +133,7 @@ fn health(figures: &Figures<'_>) -> &'static str {
     }
 }
 
-fn limits(figures: &Figures<'_>) -> String {
+fn limits(figures: &UsageRates<'_>) -> String {
     let rule = |name: &str| format!("{name} {}/s", rate(figures.rate(LIMITED, &format!("rule=\"{name}\""))));
     let rules = ["minute", "day", "guard"].map(rule).join("   ");
     let units = |what: &str| rate(figures.rate(UNITS, &format!("use=\"{what}\"")));
@@ -141,7 +141,7 @@ fn limits(figures: &Figures<'_>) -> String {
     fact("refused by", &format!("{rules}   units leased {leased}/s   lost {lost}"))
 }
 
-fn process(figures: &Figures<'_>) -> String {
+fn process(figures: &UsageRates<'_>) -> String {
     let cores = figures.rate("process_cpu_seconds_total", "");
     let memory = size(figures.gauge("process_resident_memory_bytes", ""));
     let connections = count(figures.gauge("scoregate_connections", ""));
@@ -157,7 +157,7 @@ fn process(figures: &Figures<'_>) -> String {
 }
 
 /// What is wrong, a line each.
-fn alarms(figures: &Figures<'_>) -> Vec<String> {
+fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
     let is_on = |name: &str| figures.gauge(name, "") > 0.0;
     let ends = figures.gauge("scoregate_certificate_ends_timestamp_seconds", "");
     let left = ends - real(figures.after.at.wall.seconds());
@@ -182,12 +182,12 @@ fn alarms(figures: &Figures<'_>) -> Vec<String> {
     .collect()
 }
 
-fn applications(figures: &Figures<'_>) -> Vec<Line> {
+fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
     let head = format!(
         "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>11} {:>11}  NAME",
         "APPLICATION", "TIER", "ASKS/S", "DATA/S", "304/S", "LIMITED/S", "FAILED/S", "TODAY", "DAY LEFT"
     );
-    let row = |(used, change): &(&ApplicationUseView, Change)| {
+    let row = |(used, change): &(&ApplicationUseView, RequestDelta)| {
         let rates = |of| rate(change.rate(of));
         let today = used.counted.map_or(0, |counted| counted.today.requests);
         let left = |limit: &&AllowanceView| limit.name == "day";
@@ -209,7 +209,7 @@ fn applications(figures: &Figures<'_>) -> Vec<Line> {
     table(head, figures.applications().iter().map(row).collect())
 }
 
-fn strangers(figures: &Figures<'_>) -> Vec<Line> {
+fn strangers(figures: &UsageRates<'_>) -> Vec<FrameLine> {
     let head = format!("{:<40} {:>10} {:>10} {:>11}", "STRANGER", "REFUSED/S", "LIMITED/S", "TODAY");
     let rows = figures.strangers().into_iter().map(|(used, change)| {
         let rates = |of| rate(change.rate(of));
@@ -220,12 +220,12 @@ fn strangers(figures: &Figures<'_>) -> Vec<Line> {
     table(head, rows.collect())
 }
 
-fn table(head: String, rows: Vec<String>) -> Vec<Line> {
+fn table(head: String, rows: Vec<String>) -> Vec<FrameLine> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let rows = rows.into_iter().map(Line::plain);
-    [Line::plain(String::new()), Line::head(head)].into_iter().chain(rows).collect()
+    let rows = rows.into_iter().map(FrameLine::plain);
+    [FrameLine::plain(String::new()), FrameLine::head(head)].into_iter().chain(rows).collect()
 }
 
 fn fact(name: &str, what: &str) -> String {
@@ -234,18 +234,23 @@ fn fact(name: &str, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{Metrics, Sample};
+    use super::super::sample::{ScrapedMetrics, ServerSample};
     use super::*;
     use crate::admin::{StrangerUseView, UsageView};
     use crate::clock::{Mono, Now, Wall};
-    use crate::gateway::{Counted, Tally};
+    use crate::gateway::{CountedRequests, RequestCounts};
 
-    fn counted(requests: u64) -> Counted {
-        let today = Tally { requests, delivered: requests / 2, limited: requests / 2, ..Tally::default() };
-        Counted { today, last_minute: Tally::default(), missed: 0 }
+    fn counted(requests: u64) -> CountedRequests {
+        let today = RequestCounts {
+            requests,
+            delivered: requests / 2,
+            limited: requests / 2,
+            ..RequestCounts::default()
+        };
+        CountedRequests { today, last_minute: RequestCounts::default(), missed: 0 }
     }
 
-    fn look(seconds: u64, metrics: &str, applications: &[(&str, u64)]) -> Sample {
+    fn look(seconds: u64, metrics: &str, applications: &[(&str, u64)]) -> ServerSample {
         let application = |(name, requests): &(&str, u64)| ApplicationUseView {
             application: format!("app_{name}"),
             name: format!("{name}\u{1b}[2J"),
@@ -268,10 +273,10 @@ mod tests {
             strangers: strangers.collect(),
         };
         let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) };
-        Sample { at, metrics: Metrics::read(metrics), usage }
+        ServerSample { at, metrics: ScrapedMetrics::read(metrics), usage }
     }
 
-    fn texts(lines: &[Line]) -> Vec<&str> {
+    fn texts(lines: &[FrameLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.trim_end()).collect()
     }
 
@@ -282,7 +287,7 @@ mod tests {
             scoregate_requests_total{class=\"2xx\"} 2478\nscoregate_requests_total{class=\"5xx\"} 22\n\
             scoregate_refresh_overdue_seconds 3700\nprocess_resident_memory_bytes 45200000";
         let after = look(102, metrics, &[("slow", 54), ("fast", 2010)]);
-        let page = lines(&Figures::of(&before, &after), 20);
+        let page = lines(&UsageRates::of(&before, &after), 20);
         let texts = texts(&page);
         assert_eq!(texts[0], "scoregate 1.2.3   up 1 min 2 s   1970-01-01T00:01:42Z");
         assert_eq!(
@@ -302,7 +307,7 @@ mod tests {
         assert_eq!(fast.1[9], "fast?[2J", "nothing that a terminal obeys");
         let strangers = texts.iter().filter(|line| line.starts_with("192.0.2.")).count();
         assert_eq!((strangers, page.len()), (5, 18));
-        assert_eq!(lines(&Figures::of(&before, &after), 9).len(), 9);
+        assert_eq!(lines(&UsageRates::of(&before, &after), 9).len(), 9);
     }
 
     #[test]
@@ -311,11 +316,11 @@ mod tests {
             scoregate_settings_refused 1\nscoregate_certificates_refused 1\nscoregate_panics_total 2\n\
             scoregate_certificate_ends_timestamp_seconds 86502\nscoregate_log_lines_lost_total{log=\"access\"} 4";
         let (before, after) = (look(100, "", &[]), look(102, metrics, &[]));
-        let page = lines(&Figures::of(&before, &after), 100);
-        let alarms = page.iter().filter(|line| line.weight == Weight::Alarm).count();
+        let page = lines(&UsageRates::of(&before, &after), 100);
+        let alarms = page.iter().filter(|line| line.weight == LineEmphasis::Alarm).count();
         assert_eq!(alarms, 8, "{page:?}");
         assert!(page.iter().any(|line| line.text == "! a certificate ends in 1 d 0 h"), "{page:?}");
-        let well = lines(&Figures::of(&before, &before), 100);
-        assert!(well.iter().all(|line| line.weight != Weight::Alarm), "{well:?}");
+        let well = lines(&UsageRates::of(&before, &before), 100);
+        assert!(well.iter().all(|line| line.weight != LineEmphasis::Alarm), "{well:?}");
     }
 }

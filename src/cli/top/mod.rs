@@ -21,14 +21,14 @@ use crate::admin::USAGE;
 use crate::app::SOCKET;
 use crate::clock::Clock;
 
-use super::control::{Undone, converse, said, wait_for};
+use super::control::{CommandError, converse, said, wait_for};
 use super::exit::Exit;
 use super::printer;
 use super::serve::{ServerArgs, StopSignals};
 
-use figures::Figures;
-use frame::{Line, Weight, lines};
-use sample::{Metrics, Sample};
+use figures::UsageRates;
+use frame::{FrameLine, LineEmphasis, lines};
+use sample::{ScrapedMetrics, ServerSample};
 use screen::Screen;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
@@ -53,7 +53,7 @@ pub(super) struct TopArgs {
 }
 
 /// The server that is looked at.
-struct Watched {
+struct PolledServer {
     socket: PathBuf,
     /// One for all looks: it counts its own running time.
     clock: Clock,
@@ -66,7 +66,7 @@ pub(super) fn run(args: &TopArgs) -> Exit {
         Err(problems) => return printer::input(&problems.to_string()),
     };
     let (socket, every) = (config.data_dir.join(SOCKET), Duration::from_secs(args.every));
-    let server = Watched { socket, clock: Clock::system(), every };
+    let server = PolledServer { socket, clock: Clock::system(), every };
     let looking = async {
         let first = server.look().await?;
         match Screen::open().filter(|_| !args.once) {
@@ -77,18 +77,18 @@ pub(super) fn run(args: &TopArgs) -> Exit {
     wait_for(looking).unwrap_or_else(said)
 }
 
-impl Watched {
+impl PolledServer {
     /// What two looks say, as text.
-    async fn once(&self, first: &Sample) -> Result<Exit, Undone> {
+    async fn once(&self, first: &ServerSample) -> Result<Exit, CommandError> {
         self.clock.sleep(self.every).await;
         let second = self.look().await?;
-        let lines = lines(&Figures::of(first, &second), usize::MAX);
+        let lines = lines(&UsageRates::of(first, &second), usize::MAX);
         let text: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
         Ok(printer::data(&format!("{}\n", text.join("\n"))))
     }
 
     /// Shows what each look says until somebody has seen enough.
-    async fn live(&self, first: Sample) -> Result<Exit, Undone> {
+    async fn live(&self, first: ServerSample) -> Result<Exit, CommandError> {
         let (mut stop, mut keys) = (StopSignals::listen()?, Screen::keys());
         let (mut before, mut now) = (first.clone(), Ok(first));
         loop {
@@ -107,10 +107,10 @@ impl Watched {
         }
     }
 
-    async fn look(&self) -> Result<Sample, Undone> {
+    async fn look(&self) -> Result<ServerSample, CommandError> {
         let shown = self.socket.display();
         let nobody = |error: anyhow::Error| {
-            Undone::Input(format!(
+            CommandError::Input(format!(
                 "no server answers on {shown}: {error:#}; only one that runs can be watched"
             ))
         };
@@ -118,7 +118,7 @@ impl Watched {
         let at = self.clock.now();
         let usage = self.ask(format!("{USAGE}?most={WATCHED}")).await.map_err(nobody)?;
         let usage = serde_json::from_str(&usage).context("the server's answer cannot be read")?;
-        Ok(Sample { at, metrics: Metrics::read(&metrics), usage })
+        Ok(ServerSample { at, metrics: ScrapedMetrics::read(&metrics), usage })
     }
 
     async fn ask(&self, target: String) -> anyhow::Result<String> {
@@ -135,17 +135,17 @@ impl Watched {
 }
 
 /// A page for as many rows as there are; while the server does not answer, what it was before stays.
-fn page(before: &Sample, now: Result<&Sample, &Undone>) -> Vec<Line> {
+fn page(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> Vec<FrameLine> {
     let (_, rows) = Screen::size();
     match now {
-        Ok(now) => lines(&Figures::of(before, now), rows),
-        Err(Undone::Input(why)) => unanswered(before, why, rows),
-        Err(Undone::Fault(error)) => unanswered(before, &format!("{error:#}"), rows),
+        Ok(now) => lines(&UsageRates::of(before, now), rows),
+        Err(CommandError::Input(why)) => unanswered(before, why, rows),
+        Err(CommandError::Fault(error)) => unanswered(before, &format!("{error:#}"), rows),
     }
 }
 
-fn unanswered(before: &Sample, why: &str, rows: usize) -> Vec<Line> {
-    let mut page = lines(&Figures::of(before, before), rows.saturating_sub(1));
-    page.insert(page.len().min(1), Line { text: format!("! {why}"), weight: Weight::Alarm });
+fn unanswered(before: &ServerSample, why: &str, rows: usize) -> Vec<FrameLine> {
+    let mut page = lines(&UsageRates::of(before, before), rows.saturating_sub(1));
+    page.insert(page.len().min(1), FrameLine { text: format!("! {why}"), weight: LineEmphasis::Alarm });
     page
 }

@@ -7,33 +7,33 @@ use crate::clock::Now;
 
 /// One look.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
+pub(super) struct ServerSample {
     /// When.
     pub(super) at: Now,
     /// The metrics.
-    pub(super) metrics: Metrics,
+    pub(super) metrics: ScrapedMetrics,
     /// Who uses it.
     pub(super) usage: UsageView,
 }
 
 /// The series of a scrape.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Metrics(Vec<Series>);
+pub(super) struct ScrapedMetrics(Vec<MetricSample>);
 
 /// A series and its value.
 #[derive(Clone, Debug)]
-struct Series {
+struct MetricSample {
     name: String,
     /// The labels as they are written, between the braces.
     labels: String,
     value: f64,
 }
 
-impl Metrics {
+impl ScrapedMetrics {
     /// Reads the text that a scrape gives. What is no series is passed over.
     pub(super) fn read(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
-        Self(lines.filter_map(Series::read).collect())
+        Self(lines.filter_map(MetricSample::read).collect())
     }
 
     /// The sum of all series of a name whose labels include these, such as `class="2xx"`; no labels stand for all.
@@ -63,12 +63,12 @@ impl Metrics {
         buckets
     }
 
-    fn of<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m Series> {
+    fn of<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m MetricSample> {
         self.0.iter().filter(move |series| series.name == name)
     }
 }
 
-impl Series {
+impl MetricSample {
     fn read(line: &str) -> Option<Self> {
         let (series, value) = line.rsplit_once(' ')?;
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn series_are_summed_by_what_their_labels_say() {
-        let metrics = Metrics::read(TEXT);
+        let metrics = ScrapedMetrics::read(TEXT);
         let sums = [("a", ""), ("a", "class=\"5xx\""), ("a", "class=\"4xx\""), ("plain", ""), ("none", "")];
         let sums = sums.map(|(name, with)| metrics.sum(name, with).to_string());
         assert_eq!(sums, ["7", "4", "0", "7.5", "0"]);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn buckets_of_all_series_of_a_histogram_are_one_histogram() {
-        let buckets = Metrics::read(TEXT).buckets("h");
+        let buckets = ScrapedMetrics::read(TEXT).buckets("h");
         assert_eq!(format!("{buckets:?}"), "[(0.5, 11.0), (inf, 22.0)]");
     }
 }

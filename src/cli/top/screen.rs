@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::printer;
 
-use super::frame::{Line, Weight};
+use super::frame::{FrameLine, LineEmphasis};
 
 /// Where the size of a terminal cannot be found out.
 const USUAL_SIZE: (usize, usize) = (100, 30);
@@ -43,7 +43,7 @@ impl Screen {
     }
 
     /// Shows lines in place of those before.
-    pub(super) fn show(lines: &[Line]) -> io::Result<()> {
+    pub(super) fn show(lines: &[FrameLine]) -> io::Result<()> {
         let (columns, _) = Self::size();
         let mut page = String::from("\x1b[H");
         for (number, line) in lines.iter().enumerate() {
@@ -52,9 +52,9 @@ impl Screen {
             }
             let text: String = line.text.chars().take(columns).collect();
             let style = match line.weight {
-                Weight::Plain => "",
-                Weight::Head => "\x1b[7m",
-                Weight::Alarm => "\x1b[1;31m",
+                LineEmphasis::Plain => "",
+                LineEmphasis::Head => "\x1b[7m",
+                LineEmphasis::Alarm => "\x1b[1;31m",
             };
             // The rest of a line is what was there before.
             write!(page, "{style}{text}\x1b[0m\x1b[K").map_err(io::Error::other)?;

@@ -7,8 +7,8 @@ use super::super::sample;
 use super::reference;
 use crate::pages::PagesConfig;
 use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
-use crate::routes::codes::{CODES, Row};
-use crate::routes::prices::Ending;
+use crate::routes::codes::{CODES, CodeRow};
+use crate::routes::prices::PricedEnding;
 
 /// Links to all sections, for the navigation.
 pub(super) fn links() -> String {
@@ -24,8 +24,8 @@ pub(super) fn all() -> String {
     CODES.iter().map(section).collect()
 }
 
-fn section(row: &Row) -> String {
-    let price = Ending::Error(row.code).price();
+fn section(row: &CodeRow) -> String {
+    let price = PricedEnding::Error(row.code).price();
     let costs = [
         (price.minute, "one request of the minute"),
         (price.day, "one of the day"),
@@ -67,18 +67,18 @@ pub(super) fn fields() -> String {
 /// The error of a spent day.
 pub(super) fn example(config: &PagesConfig) -> String {
     #[derive(Serialize)]
-    struct Body<'a> {
+    struct ErrorExample<'a> {
         success: bool,
         version: &'a str,
         status: u16,
         code: &'a str,
         message: &'a str,
-        limit: Limit,
+        limit: ErrorExampleLimit,
         request_id: &'a str,
         docs: &'a str,
     }
     #[derive(Serialize)]
-    struct Limit {
+    struct ErrorExampleLimit {
         name: &'static str,
         quota: u32,
         remaining: u32,
@@ -86,13 +86,13 @@ pub(super) fn example(config: &PagesConfig) -> String {
         reset_at: &'static str,
         retry_after: u32,
     }
-    sample::pretty(&Body {
+    sample::pretty(&ErrorExample {
         success: false,
         version: &config.version,
         status: 429,
         code: "quota_exceeded",
         message: "The daily quota of 10 requests is spent. It resets at 2026-11-22T00:00:00Z.",
-        limit: Limit {
+        limit: ErrorExampleLimit {
             name: "day",
             quota: 10,
             remaining: 0,

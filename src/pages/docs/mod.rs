@@ -7,9 +7,9 @@ mod errors;
 mod reference;
 
 use super::PagesConfig;
-use super::colour::Language;
+use super::colour::CodeLanguage;
 use super::html::{code_block, escape, fill, prose, push, table};
-use super::sample::{self, Answer};
+use super::sample::{self, SampleAnswer};
 use crate::keys::Tier;
 use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
@@ -52,8 +52,8 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "error_links" => errors::links(),
         "quick_start" => quick_start(config),
         "envelope_example" => {
-            let answer = Answer::of(Route::Models.endpoint(), &config.version, &config.license);
-            code_block("An answer of /models", Language::Json, &sample::pretty(&answer))
+            let answer = SampleAnswer::of(Route::Models.endpoint(), &config.version, &config.license);
+            code_block("An answer of /models", CodeLanguage::Json, &sample::pretty(&answer))
         }
         "envelope_fields" => reference::envelope(),
         "endpoint_table" => reference::overview(),
@@ -62,7 +62,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
             ENDPOINTS.iter().map(|row| reference::endpoint(row, config, &base, model)).collect()
         }
         "parameters" => reference::parameters(),
-        "error_example" => code_block("An error", Language::Json, &errors::example(config)),
+        "error_example" => code_block("An error", CodeLanguage::Json, &errors::example(config)),
         "error_fields" => errors::fields(),
         "errors" => errors::all(),
         "tiers" => tiers(&config.tiers),
@@ -102,9 +102,9 @@ fn model_note(config: &PagesConfig) -> &'static str {
 fn quick_start(config: &PagesConfig) -> String {
     let base = address(config);
     let examples = [
-        ("curl", Language::Hash, include_str!("quick_start.sh")),
-        ("JavaScript", Language::Slashes, include_str!("quick_start.mjs")),
-        ("Python", Language::Hash, include_str!("quick_start.py")),
+        ("curl", CodeLanguage::Hash, include_str!("quick_start.sh")),
+        ("JavaScript", CodeLanguage::Slashes, include_str!("quick_start.mjs")),
+        ("Python", CodeLanguage::Hash, include_str!("quick_start.py")),
     ];
     let mut html = String::new();
     for (name, language, text) in examples {

@@ -1,13 +1,13 @@
 //! The reference parts of the docs page: endpoints, fields, parameters, headers.
 
-use super::super::colour::Language;
+use super::super::colour::CodeLanguage;
 use super::super::html::{code, code_block, escape, prose, push, stacking_table};
-use super::super::sample::{self, Answer};
+use super::super::sample::{self, SampleAnswer};
 use crate::pages::PagesConfig;
 use crate::routes::bodies::ENVELOPE;
 use crate::routes::headers::HEADERS;
-use crate::routes::shapes::{Field, Presence, Shape};
-use crate::routes::{Allowed, ENDPOINTS, Endpoint, Param, Period, SortBy};
+use crate::routes::shapes::{FieldShape, ItemField, Presence};
+use crate::routes::{AllowedValues, ENDPOINTS, Endpoint, Param, Period, SortBy};
 
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
@@ -64,14 +64,18 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
             parameters,
         ));
     }
-    html.push_str(&code_block(&format!("Request for {path}"), Language::Hash, &request(row, base, model)));
+    html.push_str(&code_block(
+        &format!("Request for {path}"),
+        CodeLanguage::Hash,
+        &request(row, base, model),
+    ));
     push(
         &mut html,
         format_args!("<h4>Fields of {}</h4>\n", if row.one { "the one item" } else { "an item" }),
     );
     html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, rows("", row.item)));
-    let example = sample::pretty(&Answer::of(row, &config.version, &config.license));
-    let example = code_block(&format!("Answer of {path}"), Language::Json, &example);
+    let example = sample::pretty(&SampleAnswer::of(row, &config.version, &config.license));
+    let example = code_block(&format!("Answer of {path}"), CodeLanguage::Json, &example);
     push(&mut html, format_args!("<details><summary>Example answer</summary>\n{example}</details>\n"));
     let codes: Vec<_> =
         row.codes().map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word)).collect();
@@ -106,9 +110,9 @@ fn example(param: Param) -> &'static str {
 /// The values of a parameter, as HTML.
 fn allowed(param: Param) -> String {
     match param.allowed() {
-        Allowed::Words(words) => words.into_iter().map(code).collect::<Vec<_>>().join(", "),
-        Allowed::Pattern { expression, .. } => code(expression),
-        range @ Allowed::Range { .. } => escape(&range.to_string()),
+        AllowedValues::Words(words) => words.into_iter().map(code).collect::<Vec<_>>().join(", "),
+        AllowedValues::Pattern { expression, .. } => code(expression),
+        range @ AllowedValues::Range { .. } => escape(&range.to_string()),
     }
 }
 
@@ -131,44 +135,44 @@ pub(super) fn envelope() -> String {
 }
 
 /// A row for each field, and for those inside it.
-pub(super) fn rows(path: &str, fields: &[Field]) -> Vec<Vec<String>> {
+pub(super) fn rows(path: &str, fields: &[ItemField]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for field in fields {
         let name = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
         let badge = if field.paid_only { " <span class=\"badge\">paid plans</span>" } else { "" };
         rows.push(vec![code(&name) + badge, type_words(field), prose(field.meaning)]);
         match field.shape {
-            Shape::Object(inner) => rows.extend(self::rows(&name, inner)),
-            Shape::Objects(inner) => rows.extend(self::rows(&format!("{name}[]"), inner)),
-            Shape::Text
-            | Shape::Instant
-            | Shape::Number
-            | Shape::Score
-            | Shape::Integer
-            | Shape::Flag
-            | Shape::Words(_)
-            | Shape::Texts
-            | Shape::Values => {}
+            FieldShape::Object(inner) => rows.extend(self::rows(&name, inner)),
+            FieldShape::Objects(inner) => rows.extend(self::rows(&format!("{name}[]"), inner)),
+            FieldShape::Text
+            | FieldShape::Instant
+            | FieldShape::Number
+            | FieldShape::Score
+            | FieldShape::Integer
+            | FieldShape::Flag
+            | FieldShape::Words(_)
+            | FieldShape::Texts
+            | FieldShape::Values => {}
         }
     }
     rows
 }
 
-fn type_words(field: &Field) -> String {
+fn type_words(field: &ItemField) -> String {
     let mut words = match field.shape {
-        Shape::Text => "string".into(),
-        Shape::Instant => "string, RFC 3339 in UTC".into(),
-        Shape::Number => "number".into(),
-        Shape::Score => format!("number from 0 to 100, or {}", code("unavailable")),
-        Shape::Integer => "integer".into(),
-        Shape::Flag => "boolean".into(),
-        Shape::Words(words) => {
+        FieldShape::Text => "string".into(),
+        FieldShape::Instant => "string, RFC 3339 in UTC".into(),
+        FieldShape::Number => "number".into(),
+        FieldShape::Score => format!("number from 0 to 100, or {}", code("unavailable")),
+        FieldShape::Integer => "integer".into(),
+        FieldShape::Flag => "boolean".into(),
+        FieldShape::Words(words) => {
             format!("string: {}", words.iter().copied().map(code).collect::<Vec<_>>().join(", "))
         }
-        Shape::Object(_) => "object".into(),
-        Shape::Objects(_) => "array of objects".into(),
-        Shape::Texts => "array of strings".into(),
-        Shape::Values => "array of strings, or object".into(),
+        FieldShape::Object(_) => "object".into(),
+        FieldShape::Objects(_) => "array of objects".into(),
+        FieldShape::Texts => "array of strings".into(),
+        FieldShape::Values => "array of strings, or object".into(),
     };
     words.push_str(match field.presence {
         Presence::Always => "",

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::{PagesConfig, sample};
 use crate::routes::{API_BASE, ENDPOINTS, Endpoint};
-use responses::Responses;
+use responses::NamedResponses;
 
 /// The parts in the order in which a person reads them.
 #[derive(Serialize)]
-struct Document {
+struct OpenApiDocument {
     openapi: &'static str,
     info: Value,
     #[serde(rename = "externalDocs")]
@@ -29,11 +29,11 @@ struct Document {
 
 /// The description as text.
 pub(super) fn document(config: &PagesConfig) -> String {
-    let mut responses = Responses::default();
+    let mut responses = NamedResponses::default();
     let paths =
         ENDPOINTS.iter().map(|endpoint| (path(endpoint), operations(endpoint, &mut responses))).collect();
-    let base = schemas::Base { version: &config.version, license: &config.license };
-    let document = Document {
+    let base = schemas::ExampleBase { version: &config.version, license: &config.license };
+    let document = OpenApiDocument {
         openapi: "3.1.0",
         info: info(config),
         external_docs: json!({ "url": "/docs", "description": "The documentation." }),
@@ -92,7 +92,7 @@ fn tags() -> Value {
     tags.into_iter().map(|tag| json!({ "name": tag })).collect()
 }
 
-fn operations(endpoint: &Endpoint, responses: &mut Responses) -> Value {
+fn operations(endpoint: &Endpoint, responses: &mut NamedResponses) -> Value {
     let mut operation = |head: bool| {
         let name = if head { format!("{}_head", endpoint.name) } else { endpoint.name.to_owned() };
         let mut operation = json!({

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::schemas::{answer_name, reference};
 use crate::routes::Endpoint;
-use crate::routes::codes::{Code, Row};
+use crate::routes::codes::{CodeRow, ErrorCode};
 use crate::routes::headers::{self, HEADERS};
 
 /// Not among the headers of a response: OpenAPI says it by the keys of `content`.
@@ -12,9 +12,9 @@ const SAID_BY_CONTENT: &str = "Content-Type";
 
 /// The responses named so far.
 #[derive(Default)]
-pub(super) struct Responses(Map<String, Value>);
+pub(super) struct NamedResponses(Map<String, Value>);
 
-impl Responses {
+impl NamedResponses {
     /// The responses of an endpoint, by status. Those to HEAD are the same without their content.
     pub(super) fn of(&mut self, endpoint: &Endpoint, head: bool) -> Value {
         let mut responses = Map::new();
@@ -24,7 +24,7 @@ impl Responses {
             responses.insert("304".into(), self.name("304", false, not_modified));
         }
         // The table stands by status, so equal ones are neighbours.
-        let rows: Vec<&Row> = endpoint.codes().collect();
+        let rows: Vec<&CodeRow> = endpoint.codes().collect();
         for same in rows.chunk_by(|a, b| a.status == b.status) {
             let status = same.first().map(|row| row.status.as_str().to_owned());
             responses.extend(status.map(|status| (status, self.error(same, head))));
@@ -34,13 +34,13 @@ impl Responses {
 
     /// All of them, with the two that no operation can have: that of an unknown path, and of another method.
     pub(super) fn finish(mut self) -> Map<String, Value> {
-        for code in [Code::NotFound, Code::MethodNotAllowed] {
+        for code in [ErrorCode::NotFound, ErrorCode::MethodNotAllowed] {
             self.error(&[code.row()], false);
         }
         self.0
     }
 
-    fn error(&mut self, rows: &[&Row], head: bool) -> Value {
+    fn error(&mut self, rows: &[&CodeRow], head: bool) -> Value {
         let words: Vec<_> = rows.iter().map(|row| row.word).collect();
         let status = rows.first().map_or(0, |row| row.status.as_u16());
         self.name(&format!("{status}-{}", words.join("-")), head, || failure(status, rows))
@@ -74,7 +74,7 @@ fn not_modified() -> Value {
     })
 }
 
-fn failure(status: u16, rows: &[&Row]) -> Value {
+fn failure(status: u16, rows: &[&CodeRow]) -> Value {
     let description: Vec<_> = rows.iter().map(|row| format!("`{}`: {}", row.word, row.condition)).collect();
     let words: Vec<_> = rows.iter().map(|row| row.word).collect();
     let content = |schema| {
@@ -102,11 +102,13 @@ pub(super) fn headers() -> Map<String, Value> {
 
 fn header_object(header: &headers::Header) -> Value {
     let (schema, example) = match header.value {
-        headers::Value::Integer => {
+        headers::HeaderValueKind::Integer => {
             (json!({ "type": "integer", "minimum": 0 }), json!(header.example.parse::<u64>().unwrap_or(0)))
         }
-        headers::Value::Words(words) => (json!({ "type": "string", "enum": words }), json!(header.example)),
-        headers::Value::Pattern(pattern) => {
+        headers::HeaderValueKind::Words(words) => {
+            (json!({ "type": "string", "enum": words }), json!(header.example))
+        }
+        headers::HeaderValueKind::Pattern(pattern) => {
             (json!({ "type": "string", "pattern": pattern }), json!(header.example))
         }
     };

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::pages::sample;
 use crate::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
-use crate::routes::codes::{CODES, Code, Row};
-use crate::routes::shapes::{Field, Shape};
+use crate::routes::codes::{CODES, CodeRow, ErrorCode};
+use crate::routes::shapes::{FieldShape, ItemField};
 use crate::routes::{Endpoint, Param, Period, SortBy};
 
 /// All schemas, by name.
-pub(super) fn all(endpoints: &'static [Endpoint], base: &Base<'_>) -> Map<String, Value> {
+pub(super) fn all(endpoints: &'static [Endpoint], base: &ExampleBase<'_>) -> Map<String, Value> {
     let mut schemas = Map::new();
     for endpoint in endpoints {
         schemas.insert(item_name(endpoint), item(endpoint));
@@ -25,7 +25,7 @@ pub(super) fn all(endpoints: &'static [Endpoint], base: &Base<'_>) -> Map<String
 }
 
 /// What the answers' examples repeat.
-pub(super) struct Base<'a> {
+pub(super) struct ExampleBase<'a> {
     pub(super) version: &'a str,
     pub(super) license: &'a str,
 }
@@ -55,7 +55,7 @@ fn item(endpoint: &Endpoint) -> Value {
     schema
 }
 
-fn answer(endpoint: &Endpoint, base: &Base<'_>) -> Value {
+fn answer(endpoint: &Endpoint, base: &ExampleBase<'_>) -> Value {
     let mut schema = object(ENVELOPE, &names(ENVELOPE));
     let takes = |param| endpoint.takes.contains(&param);
     let applied = |param, words: Vec<&str>| {
@@ -74,7 +74,7 @@ fn answer(endpoint: &Endpoint, base: &Base<'_>) -> Value {
     narrow(&mut schema, "sort_by", applied(Param::SortBy, SortBy::ALL.map(SortBy::word).to_vec()));
     narrow(&mut schema, "count", count);
     narrow(&mut schema, "data", data);
-    let example = sample::value(&sample::Answer::of(endpoint, base.version, base.license));
+    let example = sample::value(&sample::SampleAnswer::of(endpoint, base.version, base.license));
     insert(&mut schema, "examples", json!([example]));
     schema
 }
@@ -100,8 +100,8 @@ fn error() -> Value {
 }
 
 /// Whether an error of this code says which parameter it is about.
-fn about_a_parameter(row: &Row) -> bool {
-    row.code == Code::LatestRequiresPlan || Param::ALL.iter().any(|param| param.code() == row.code)
+fn about_a_parameter(row: &CodeRow) -> bool {
+    row.code == ErrorCode::LatestRequiresPlan || Param::ALL.iter().any(|param| param.code() == row.code)
 }
 
 /// The fields `then` are there exactly if `field` is as `condition` says.
@@ -123,11 +123,11 @@ fn problem() -> Value {
     schema
 }
 
-fn names(fields: &[Field]) -> Vec<&'static str> {
+fn names(fields: &[ItemField]) -> Vec<&'static str> {
     fields.iter().map(|field| field.name).collect()
 }
 
-fn object(fields: &[Field], required: &[&str]) -> Value {
+fn object(fields: &[ItemField], required: &[&str]) -> Value {
     let properties: Map<_, _> = fields.iter().map(|field| (field.name.to_owned(), of_field(field))).collect();
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
@@ -136,7 +136,7 @@ fn object(fields: &[Field], required: &[&str]) -> Value {
     schema
 }
 
-fn of_field(field: &Field) -> Value {
+fn of_field(field: &ItemField) -> Value {
     let (mut types, mut schema) = of_shape(&field.shape);
     if field.presence.allows_null() {
         types.push("null");
@@ -154,23 +154,23 @@ fn of_field(field: &Field) -> Value {
 }
 
 /// The JSON types a shape may have, and what else holds for it.
-fn of_shape(shape: &Shape) -> (Vec<&'static str>, Value) {
+fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
     match shape {
-        Shape::Text => (vec!["string"], json!({})),
-        Shape::Instant => (vec!["string"], json!({ "format": "date-time" })),
-        Shape::Number => (vec!["number"], json!({})),
+        FieldShape::Text => (vec!["string"], json!({})),
+        FieldShape::Instant => (vec!["string"], json!({ "format": "date-time" })),
+        FieldShape::Number => (vec!["number"], json!({})),
         // Bounds bind numbers only and patterns texts only, so the three can stand side by side.
-        Shape::Score => {
+        FieldShape::Score => {
             (vec!["number", "string"], json!({ "minimum": 0, "maximum": 100, "pattern": "^unavailable$" }))
         }
-        Shape::Integer => (vec!["integer"], json!({})),
-        Shape::Flag => (vec!["boolean"], json!({})),
-        Shape::Words(words) => (vec!["string"], json!({ "enum": words })),
-        Shape::Object(fields) => (vec!["object"], object(fields, &[])),
-        Shape::Objects(fields) => (vec!["array"], json!({ "items": object(fields, &[]) })),
-        Shape::Texts => (vec!["array"], json!({ "items": { "type": "string" } })),
+        FieldShape::Integer => (vec!["integer"], json!({})),
+        FieldShape::Flag => (vec!["boolean"], json!({})),
+        FieldShape::Words(words) => (vec!["string"], json!({ "enum": words })),
+        FieldShape::Object(fields) => (vec!["object"], object(fields, &[])),
+        FieldShape::Objects(fields) => (vec!["array"], json!({ "items": object(fields, &[]) })),
+        FieldShape::Texts => (vec!["array"], json!({ "items": { "type": "string" } })),
         // `items` binds arrays only and `required` objects only.
-        Shape::Values => {
+        FieldShape::Values => {
             (vec!["array", "object"], json!({ "items": { "type": "string" }, "required": ["type"] }))
         }
     }

@@ -4,7 +4,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pages::sample::{Answer, Item};
+use crate::pages::sample::{SampleAnswer, SampleItem};
 use crate::routes::codes::CODES;
 use crate::routes::headers::HEADERS;
 use crate::routes::shapes::Presence;
@@ -117,7 +117,7 @@ fn an_item_of_each_row_fits_its_schema_and_one_with_a_wrong_field_does_not() {
     let document = described();
     for row in &ENDPOINTS {
         let schema = validator(&document, &content(&document, row.route, "200", "application/json"));
-        let mut answer = sample::value(&Answer::of(row, "1.0.0", "…"));
+        let mut answer = sample::value(&SampleAnswer::of(row, "1.0.0", "…"));
         schema.validate(&answer).unwrap();
         for field in row.item.iter().filter(|field| field.presence == Presence::IfAsked) {
             assert!(answer["data"][0].get(field.name).is_none(), "{} {}", row.name, field.name);
@@ -149,7 +149,7 @@ fn what_only_paid_keys_see_is_said_and_a_backend_may_send_more() {
     let field = &document["components"]["schemas"]["ModelItem"]["properties"]["latestScore"];
     assert_eq!(field["x-paid-only"], true);
     assert!(field["description"].as_str().unwrap().contains("Paid plans only"));
-    let mut item = sample::value(&Item::of(Route::Model.endpoint()));
+    let mut item = sample::value(&SampleItem::of(Route::Model.endpoint()));
     item["somethingNew"] = json!({"a": 1});
     item["currentScore"] = json!("unavailable");
     assert!(validator(&document, &schemas::reference("schemas", "ModelItem")).is_valid(&item));
@@ -165,7 +165,7 @@ fn period_and_sort_key_are_null_where_the_endpoint_takes_none() {
     for row in &ENDPOINTS {
         let schema = validator(&document, &content(&document, row.route, "200", "application/json"));
         for (field, param, word) in [("period", Param::Period, "7d"), ("sort_by", Param::SortBy, "price")] {
-            let mut answer = sample::value(&Answer::of(row, "1.0.0", "…"));
+            let mut answer = sample::value(&SampleAnswer::of(row, "1.0.0", "…"));
             answer[field] = json!(word);
             assert_eq!(schema.is_valid(&answer), row.takes.contains(&param), "{} {field}", row.name);
             answer[field] = Value::Null;

@@ -22,10 +22,10 @@ use crate::clock::Wall;
 
 use super::hour::Hour;
 use super::method;
-use writing::Described;
+use writing::DescriptionIds;
 
-pub(super) use reading::Newest;
-pub use writing::Taken;
+pub(super) use reading::NewestRuns;
+pub use writing::RunInsertion;
 
 /// The layout of a stored sum.
 const SUMS: u32 = 2;
@@ -43,7 +43,7 @@ pub struct Archive {
 #[derive(Debug)]
 struct Inside {
     connection: Connection,
-    described: Described,
+    described: DescriptionIds,
 }
 
 /// Why an archive cannot be used.
@@ -116,7 +116,7 @@ impl Archive {
         let connection = file::open(path, &summed_by())?;
         let archive = Self {
             path: path.to_owned(),
-            inside: Mutex::new(Inside { connection, described: Described::default() }),
+            inside: Mutex::new(Inside { connection, described: DescriptionIds::default() }),
         };
         archive.adopt(now)?;
         Ok(archive)

@@ -9,14 +9,14 @@ use rusqlite::{Connection, params};
 use crate::clock::Wall;
 
 use super::super::hour::Stretch;
-use super::super::run::{Model, Record};
-use super::super::series::Series;
-use super::rows::{self, Stored};
+use super::super::run::{IdentifiedRun, TestedModel};
+use super::super::series::ScoreSeries;
+use super::rows::{self, StoredRun};
 use super::{Archive, ArchiveError, Trouble, day_number, summed_by, sums};
 
 /// The newest things in an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Newest {
+pub(in super::super) struct NewestRuns {
     /// The end of the last import.
     pub import: Option<Wall>,
     /// The newest run.
@@ -28,9 +28,9 @@ impl Archive {
     /// by the last import and the newest run, which are returned.
     pub(in super::super) fn each_series(
         &self,
-        window: &dyn Fn(Newest) -> Stretch,
-        each: &mut dyn FnMut(Arc<Model>, &Series, Stretch),
-    ) -> Result<Newest, ArchiveError> {
+        window: &dyn Fn(NewestRuns) -> Stretch,
+        each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, Stretch),
+    ) -> Result<NewestRuns, ArchiveError> {
         let inside = &mut *self.inside();
         each_series(&mut inside.connection, window, each).map_err(|trouble| self.told(trouble))
     }
@@ -41,7 +41,7 @@ impl Archive {
     }
 
     /// Hands over every run, by model and instant, until one is not taken.
-    pub fn each_run(&self, each: &mut dyn FnMut(Record) -> bool) -> Result<(), ArchiveError> {
+    pub fn each_run(&self, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), ArchiveError> {
         let inside = self.inside();
         each_run(&inside.connection, each).map_err(|trouble| self.told(trouble))
     }
@@ -61,12 +61,12 @@ fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
 
 fn each_series(
     connection: &mut Connection,
-    window: &dyn Fn(Newest) -> Stretch,
-    each: &mut dyn FnMut(Arc<Model>, &Series, Stretch),
-) -> Result<Newest, Trouble> {
+    window: &dyn Fn(NewestRuns) -> Stretch,
+    each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, Stretch),
+) -> Result<NewestRuns, Trouble> {
     // One view of the file: an import that ends meanwhile is seen by the next refresh.
     let view = connection.transaction()?;
-    let newest = Newest { import: last_import(&view)?, run: newest_run(&view)? };
+    let newest = NewestRuns { import: last_import(&view)?, run: newest_run(&view)? };
     let window = window(newest);
     let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
     if by != summed_by() {
@@ -80,7 +80,7 @@ fn each_series(
         "SELECT name, provider, price_input, price_output FROM description WHERE number = ?1",
     )?;
     let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
-    let mut series = Series::new(window);
+    let mut series = ScoreSeries::new(window);
     for (number, id) in models? {
         let mut found = days.query([day_number(number, window.from), day_number(number, window.to)])?;
         let mut described = None;
@@ -108,8 +108,8 @@ fn each_series(
     Ok(newest)
 }
 
-fn each_run(file: &Connection, each: &mut dyn FnMut(Record) -> bool) -> Result<(), Trouble> {
-    let columns = Stored::COLUMNS;
+fn each_run(file: &Connection, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), Trouble> {
+    let columns = StoredRun::COLUMNS;
     let mut runs = file.prepare(&format!(
         "SELECT run.id, model.id, name, provider, price_input, price_output, {columns}
          FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description
@@ -119,7 +119,7 @@ fn each_run(file: &Connection, each: &mut dyn FnMut(Record) -> bool) -> Result<(
     while let Some(row) = found.next()? {
         let (id, model): (String, String) = (row.get(0)?, row.get(1)?);
         let model = rows::model(&model, row, 2)??;
-        if !each(Stored::read(row, 6)?.record(&id, &model)?) {
+        if !each(StoredRun::read(row, 6)?.record(&id, &model)?) {
             break;
         }
     }

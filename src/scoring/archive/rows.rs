@@ -10,14 +10,14 @@ use rusqlite::Row;
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::super::run::{Failure, Model, Outcome, Record, Run, RunId, Suite, Trial};
+use super::super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
 use super::Damage;
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 
 /// What is stored of a run besides its model, its description and what it is known by.
 #[derive(Debug, PartialEq)]
-pub(super) struct Stored {
+pub(super) struct StoredRun {
     pub(super) at_ms: i64,
     pub(super) suite: i64,
     pub(super) trials: Option<Vec<u8>>,
@@ -26,16 +26,16 @@ pub(super) struct Stored {
     pub(super) detail: Option<String>,
 }
 
-impl Stored {
-    /// The columns that [`Stored::read`] reads.
+impl StoredRun {
+    /// The columns that [`StoredRun::read`] reads.
     pub(super) const COLUMNS: &str = "at_ms, suite, trials, failed_trials, failure, detail";
 
     /// What is stored of a run.
-    pub(super) fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &IdentifiedRun) -> Self {
         let run = &record.run;
         let (trials, failure) = match run.outcome() {
-            Outcome::Scored(trials) => (Some(trials.iter().flat_map(bytes).collect()), None),
-            Outcome::Failed(failure) => (None, Some(i64::from(number(*failure)))),
+            RunOutcome::Scored(trials) => (Some(trials.iter().flat_map(bytes).collect()), None),
+            RunOutcome::Failed(failure) => (None, Some(i64::from(number(*failure)))),
         };
         let failed: Vec<u8> = run.failed_trials().iter().copied().map(number).collect();
         Self {
@@ -61,36 +61,40 @@ impl Stored {
     }
 
     /// The run that was stored.
-    pub(super) fn run(&self, model: &Arc<Model>) -> Result<Run, Damage> {
+    pub(super) fn run(&self, model: &Arc<TestedModel>) -> Result<Run, Damage> {
         let damage = || Damage("a run cannot be read back".into());
-        let failure = |number: u8| Failure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
+        let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
         let suite = usize::try_from(self.suite).ok().and_then(|place| Suite::ALL.get(place).copied());
         let at = u64::try_from(self.at_ms).map(Wall::from_millis).map_err(|_| damage())?;
         let outcome = match (&self.trials, self.failure) {
-            (Some(bytes), None) => Outcome::Scored(trials(bytes).ok_or_else(damage)?),
+            (Some(bytes), None) => RunOutcome::Scored(trials(bytes).ok_or_else(damage)?),
             (None, Some(number)) => {
-                Outcome::Failed(u8::try_from(number).map_err(|_| damage()).and_then(failure)?)
+                RunOutcome::Failed(u8::try_from(number).map_err(|_| damage()).and_then(failure)?)
             }
             (Some(_), Some(_)) | (None, None) => return Err(damage()),
         };
-        let failed: Result<Vec<Failure>, Damage> =
+        let failed: Result<Vec<RunFailure>, Damage> =
             self.failed_trials.iter().flatten().map(|number| failure(*number)).collect();
         let suite = suite.ok_or_else(damage)?;
         Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?).map_err(|_| damage())
     }
 
     /// The run that was stored, with what it is known by.
-    pub(super) fn record(&self, id: &str, model: &Arc<Model>) -> Result<Record, Damage> {
+    pub(super) fn record(&self, id: &str, model: &Arc<TestedModel>) -> Result<IdentifiedRun, Damage> {
         let id = RunId::new(id).ok_or_else(|| Damage("a run has an identifier that is none".into()))?;
-        Ok(Record { id, run: self.run(model)?, detail: self.detail.clone() })
+        Ok(IdentifiedRun { id, run: self.run(model)?, detail: self.detail.clone() })
     }
 }
 
 /// Reads a model from its identifier and the columns `name, provider, price_input, price_output`.
-pub(super) fn model(id: &str, row: &Row<'_>, first: usize) -> rusqlite::Result<Result<Arc<Model>, Damage>> {
+pub(super) fn model(
+    id: &str,
+    row: &Row<'_>,
+    first: usize,
+) -> rusqlite::Result<Result<Arc<TestedModel>, Damage>> {
     let (name, provider): (String, String) = (row.get(first)?, row.get(first + 1)?);
     let (input, output) = (row.get(first + 2)?, row.get(first + 3)?);
-    let model = ModelId::new(id).and_then(|id| Model::new(id, &name, &provider, input, output).ok());
+    let model = ModelId::new(id).and_then(|id| TestedModel::new(id, &name, &provider, input, output).ok());
     Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the model {id:?} cannot be read back"))))
 }
 
@@ -104,8 +108,8 @@ pub(super) fn place(suite: Suite) -> i64 {
     Suite::ALL.iter().zip(0..).find(|(one, _)| **one == suite).map_or(0, |(_, place)| place)
 }
 
-fn number(failure: Failure) -> u8 {
-    Failure::ALL.iter().zip(0..).find(|(one, _)| **one == failure).map_or(0, |(_, number)| number)
+fn number(failure: RunFailure) -> u8 {
+    RunFailure::ALL.iter().zip(0..).find(|(one, _)| **one == failure).map_or(0, |(_, number)| number)
 }
 
 fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {

@@ -5,48 +5,48 @@
 
 use crate::clock::Wall;
 
-use super::super::count::{Count, Sums};
+use super::super::count::{PowerSums, RunCounts};
 use super::super::hour::Hour;
-use super::super::run::{Outcome, Run, Suite, Trial};
+use super::super::run::{Run, RunOutcome, Suite, Trial};
 use super::Damage;
 use super::rows::place;
 
 /// Runs of one hour and suite.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Summed {
+pub(super) struct HourSums {
     pub(super) hour: Hour,
     pub(super) suite: Suite,
     /// How the newest of them describes its model.
     pub(super) description: i64,
-    pub(super) count: Count,
+    pub(super) count: RunCounts,
     pub(super) latencies: Vec<f64>,
 }
 
 /// Sums up the runs of a day. They come by instant, each with the number of its description.
 #[derive(Debug, Default)]
-pub(super) struct Summing(Vec<Summed>);
+pub(super) struct DaySummation(Vec<HourSums>);
 
-impl Summing {
+impl DaySummation {
     pub(super) fn add(&mut self, run: &Run, description: i64) {
         let (hour, suite) = (Hour::of(run.at()), run.suite());
-        let same = |summed: &&mut Summed| summed.hour == hour && summed.suite == suite;
+        let same = |summed: &&mut HourSums| summed.hour == hour && summed.suite == suite;
         // What belongs together stands near the end: there are few suites.
         let place = self.0.iter_mut().rev().take(Suite::ALL.len()).find(same);
         let summed = match place {
             Some(summed) => summed,
-            None => self.0.push_mut(Summed {
+            None => self.0.push_mut(HourSums {
                 hour,
                 suite,
                 description,
-                count: Count::default(),
+                count: RunCounts::default(),
                 latencies: Vec::new(),
             }),
         };
         summed.description = description;
         summed.count.add(run);
         match run.outcome() {
-            Outcome::Scored(trials) => summed.latencies.extend(trials.iter().map(Trial::latency_ms)),
-            Outcome::Failed(_) => {}
+            RunOutcome::Scored(trials) => summed.latencies.extend(trials.iter().map(Trial::latency_ms)),
+            RunOutcome::Failed(_) => {}
         }
     }
 
@@ -60,8 +60,8 @@ impl Summing {
     }
 }
 
-fn write(summed: &Summed, to: &mut Vec<u8>) {
-    let Count { runs, failed, trials, failed_trials, last_scored, cost, marks } = &summed.count;
+fn write(summed: &HourSums, to: &mut Vec<u8>) {
+    let RunCounts { runs, failed, trials, failed_trials, last_scored, cost, marks } = &summed.count;
     to.extend(summed.hour.number().to_le_bytes());
     to.extend(place(summed.suite).to_le_bytes());
     to.extend(summed.description.to_le_bytes());
@@ -71,7 +71,7 @@ fn write(summed: &Summed, to: &mut Vec<u8>) {
     // No run was made at the beginning of 1970.
     to.extend(last_scored.map_or(0, Wall::millis).to_le_bytes());
     to.extend(cost.to_le_bytes());
-    for Sums { sum, squares } in marks {
+    for PowerSums { sum, squares } in marks {
         to.extend(sum.to_le_bytes());
         to.extend(squares.to_le_bytes());
     }
@@ -79,12 +79,12 @@ fn write(summed: &Summed, to: &mut Vec<u8>) {
 }
 
 /// Reads a stored sum.
-pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&Summed)) -> Result<(), Damage> {
-    let mut summed = Summed {
+pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&HourSums)) -> Result<(), Damage> {
+    let mut summed = HourSums {
         hour: Hour::of(Wall::default()),
         suite: Suite::Coding,
         description: 0,
-        count: Count::default(),
+        count: RunCounts::default(),
         latencies: Vec::new(),
     };
     while !bytes.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&Summed)) -> Result<()
     Ok(())
 }
 
-fn next(bytes: &mut &[u8], summed: &mut Summed) -> Option<()> {
+fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.hour = Hour::numbered(whole(bytes)?);
     summed.suite = *Suite::ALL.get(usize::try_from(whole(bytes)?).ok()?)?;
     summed.description = i64::try_from(whole(bytes)?).ok()?;
@@ -105,7 +105,7 @@ fn next(bytes: &mut &[u8], summed: &mut Summed) -> Option<()> {
     count.last_scored = Some(whole(bytes)?).filter(|at| *at > 0).map(Wall::from_millis);
     count.cost = number(bytes)?;
     for sums in &mut count.marks {
-        *sums = Sums { sum: number(bytes)?, squares: number(bytes)? };
+        *sums = PowerSums { sum: number(bytes)?, squares: number(bytes)? };
     }
     let latencies = bytes.split_off(..usize::try_from(count.trials).ok()?.checked_mul(8)?)?;
     summed.latencies.clear();

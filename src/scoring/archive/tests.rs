@@ -8,10 +8,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::hour::{Hour, Stretch};
-use super::super::run::Record;
-use super::super::run::{Failure, Outcome, Run, RunId, Suite};
+use super::super::run::IdentifiedRun;
+use super::super::run::{Run, RunFailure, RunId, RunOutcome, Suite};
 use super::super::simulate;
-use super::super::{Change, Question, Scoring, Source};
+use super::super::{Change, Question, RunSource, Scoring};
 use super::*;
 use crate::clock::Wall;
 use crate::routes::{Period, SortBy};
@@ -21,15 +21,15 @@ fn now() -> Wall {
 }
 
 /// Everything that two simulated models did in some hours, with identifiers.
-fn records(hours: u64) -> Vec<Record> {
+fn records(hours: u64) -> Vec<IdentifiedRun> {
     let stretch = Hour::of(now()).last(hours);
     let models = simulate::models(7);
     let runs = models.iter().take(2).flat_map(|model| model.runs(stretch).collect::<Vec<_>>());
     runs.enumerate().map(|(number, run)| record(&format!("run-{number}"), run)).collect()
 }
 
-fn record(id: &str, run: Run) -> Record {
-    Record { id: RunId::new(id).unwrap(), run, detail: None }
+fn record(id: &str, run: Run) -> IdentifiedRun {
+    IdentifiedRun { id: RunId::new(id).unwrap(), run, detail: None }
 }
 
 fn in_(place: &TempDir) -> Archive {
@@ -38,7 +38,7 @@ fn in_(place: &TempDir) -> Archive {
 
 fn models(archive: Archive, now: Wall) -> String {
     let question = Question::Models { period: Period::Day, sort_by: SortBy::Combined };
-    let data = Scoring::open(Source::Archive(archive), now).unwrap().answer(&question).unwrap().data;
+    let data = Scoring::open(RunSource::Archive(archive), now).unwrap().answer(&question).unwrap().data;
     String::from_utf8(data.to_vec()).unwrap()
 }
 
@@ -46,11 +46,11 @@ fn models(archive: Archive, now: Wall) -> String {
 fn what_is_taken_in_comes_back_to_the_last_bit_and_no_run_twice() {
     let place = TempDir::new().unwrap();
     let mut records = records(30);
-    let failed = records.iter_mut().find(|r| matches!(r.run.outcome(), Outcome::Failed(_)));
+    let failed = records.iter_mut().find(|r| matches!(r.run.outcome(), RunOutcome::Failed(_)));
     failed.unwrap().detail = Some("no answer".into());
     let archive = in_(&place);
-    assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == Taken::New));
-    assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == Taken::AlreadyThere));
+    assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == RunInsertion::New));
+    assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == RunInsertion::AlreadyThere));
     drop(archive);
     let mut back = Vec::new();
     in_(&place)
@@ -59,7 +59,7 @@ fn what_is_taken_in_comes_back_to_the_last_bit_and_no_run_twice() {
             true
         })
         .unwrap();
-    let by_id = |records: &mut Vec<Record>| records.sort_by(|a, b| a.id.cmp(&b.id));
+    let by_id = |records: &mut Vec<IdentifiedRun>| records.sort_by(|a, b| a.id.cmp(&b.id));
     by_id(&mut back);
     by_id(&mut records);
     assert_eq!(back, records);
@@ -88,12 +88,12 @@ fn another_run_under_a_known_identifier_is_told_apart_and_changes_nothing() {
             first.run.model().clone(),
             first.run.suite(),
             first.run.at(),
-            Outcome::Failed(Failure::Timeout),
+            RunOutcome::Failed(RunFailure::Timeout),
         )
         .unwrap(),
     );
     let other = record("run-0", second.run.clone());
-    assert_eq!(archive.take(&[moved, failed, other]).unwrap(), [Taken::OtherContent; 3]);
+    assert_eq!(archive.take(&[moved, failed, other]).unwrap(), [RunInsertion::OtherContent; 3]);
     let mut count = 0;
     archive
         .each_run(&mut |_| {
@@ -132,9 +132,9 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let archive = in_(&place);
     archive.take(&records).unwrap();
     archive.sum_up(now()).unwrap();
-    let archived = Scoring::open(Source::Archive(archive), now()).unwrap();
+    let archived = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let runs = records.into_iter().map(|record| record.run).collect();
-    let in_memory = Scoring::open(Source::Runs(runs), now()).unwrap();
+    let in_memory = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     // They differ in their dates: only an archive knows of imports.
     let data = |scoring: &Scoring, question: &Question| scoring.answer(question).map(|answer| answer.data);
     for id in in_memory.model_ids() {
@@ -156,7 +156,7 @@ fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_be
     let (archive, all) = (in_(&place), records(24));
     archive.take(&all).unwrap();
     archive.sum_up(now()).unwrap();
-    let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let id = scoring.model_ids().remove(0);
     let runs = || {
         let detail = scoring.answer(&Question::Model(id.clone())).unwrap().data;
@@ -165,7 +165,7 @@ fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_be
     assert_eq!(runs(), 72, "a run of each suite in each of 24 hours");
     let model = Arc::clone(all.iter().find(|record| *record.run.model().id() == id).unwrap().run.model());
     let at = Hour::of(now()).start().plus(Duration::from_mins(5));
-    let late = Run::new(model, Suite::Coding, at, Outcome::Failed(Failure::Timeout)).unwrap();
+    let late = Run::new(model, Suite::Coding, at, RunOutcome::Failed(RunFailure::Timeout)).unwrap();
     archive.take(&[record("late", late)]).unwrap();
     archive.sum_up(now()).unwrap();
     assert_eq!(scoring.look(now()).unwrap(), Change::ByAnImport);
@@ -189,7 +189,7 @@ fn runs_count_when_their_import_is_done_and_the_snapshot_before_stays_whole() {
 #[test]
 fn a_running_backend_takes_new_runs_up_when_it_looks() {
     let place = TempDir::new().unwrap();
-    let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let importing = in_(&place);
     importing.take(&records(48)).unwrap();
     assert_eq!(scoring.look(now()).unwrap(), Change::Nothing, "they count at the end of the import");
@@ -209,7 +209,7 @@ fn a_running_backend_takes_new_runs_up_when_it_looks() {
     assert_eq!(scoring.look(hour.plus(1).start()).unwrap(), Change::ByTheHour);
     assert_eq!((index().generated_at, scoring.model_ids().len()), (hour.plus(1).start(), 2));
     // A server that is started now agrees.
-    let other = Scoring::open(Source::Archive(in_(&place)), hour.plus(1).start()).unwrap();
+    let other = Scoring::open(RunSource::Archive(in_(&place)), hour.plus(1).start()).unwrap();
     assert_eq!(other.answer(&Question::Index), scoring.answer(&Question::Index));
 }
 
@@ -263,7 +263,7 @@ fn a_damaged_sum_stops_a_refresh_and_the_snapshot_before_stays() {
     let archive = in_(&place);
     archive.take(&records(48)).unwrap();
     archive.sum_up(now()).unwrap();
-    let scoring = Scoring::open(Source::Archive(in_(&place)), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     archive.inside().connection.execute_batch("UPDATE day SET sum = x'0102'").unwrap();
     let later = now().plus(Duration::from_hours(1));
     let told = scoring.refresh(later).unwrap_err().to_string();
@@ -275,8 +275,8 @@ fn a_damaged_sum_stops_a_refresh_and_the_snapshot_before_stays() {
 
 #[test]
 fn a_day_is_summed_as_its_runs_are_counted() {
-    let mut summing = sums::Summing::default();
-    let mut series = super::super::series::Series::new(Hour::of(now()).last(24));
+    let mut summing = sums::DaySummation::default();
+    let mut series = super::super::series::ScoreSeries::new(Hour::of(now()).last(24));
     for record in records(24).iter().filter(|record| record.run.model().id().as_str() == "atlas-4-large") {
         summing.add(&record.run, 3);
         series.add(&record.run);

@@ -10,9 +10,9 @@ use crate::clock::Wall;
 
 use super::super::hour::Hour;
 use super::super::method;
-use super::super::run::{Model, Record};
-use super::rows::{self, Stored};
-use super::sums::Summing;
+use super::super::run::{IdentifiedRun, TestedModel};
+use super::rows::{self, StoredRun};
+use super::sums::DaySummation;
 use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, summed_by};
 
 /// Days that are summed up in one transaction, where nobody looks at them.
@@ -20,7 +20,7 @@ const DAYS_AT_ONCE: usize = 2_000;
 
 /// What became of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum RunInsertion {
     /// It is new, and stored.
     New,
     /// It is there already, the same in every field.
@@ -31,7 +31,7 @@ pub enum Taken {
 
 /// Numbers of models and their descriptions, as far as they have been looked up.
 #[derive(Debug, Default)]
-pub(super) struct Described(HashMap<Vec<u8>, (i64, i64)>);
+pub(super) struct DescriptionIds(HashMap<Vec<u8>, (i64, i64)>);
 
 impl Archive {
     /// Makes room in memory for many runs.
@@ -41,12 +41,12 @@ impl Archive {
 
     /// Takes runs in, all or, with an error, none. When this returns they are on the disk; they count from the next
     /// [`Archive::sum_up`] on.
-    pub fn take(&self, records: &[Record]) -> Result<Vec<Taken>, ArchiveError> {
+    pub fn take(&self, records: &[IdentifiedRun]) -> Result<Vec<RunInsertion>, ArchiveError> {
         let inside = &mut *self.inside();
         let taken = take(&mut inside.connection, &mut inside.described, records);
         taken.map_err(|trouble| {
             // It may name numbers that were rolled back.
-            inside.described = Described::default();
+            inside.described = DescriptionIds::default();
             self.told(trouble)
         })
     }
@@ -76,46 +76,50 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
 
 fn take(
     connection: &mut Connection,
-    described: &mut Described,
-    records: &[Record],
-) -> Result<Vec<Taken>, Trouble> {
+    described: &mut DescriptionIds,
+    records: &[IdentifiedRun],
+) -> Result<Vec<RunInsertion>, Trouble> {
     let transaction = begin(connection)?;
-    let taken: Result<Vec<Taken>, Trouble> =
+    let taken: Result<Vec<RunInsertion>, Trouble> =
         records.iter().map(|record| take_one(&transaction, described, record)).collect();
     let taken = taken?;
     transaction.commit()?;
     Ok(taken)
 }
 
-fn take_one(file: &Connection, described: &mut Described, record: &Record) -> Result<Taken, Trouble> {
+fn take_one(
+    file: &Connection,
+    described: &mut DescriptionIds,
+    record: &IdentifiedRun,
+) -> Result<RunInsertion, Trouble> {
     let run = &record.run;
     let (model, description) = described.numbers(file, run.model())?;
-    let stored = Stored::of(record);
+    let stored = StoredRun::of(record);
     let mut insert = file.prepare_cached(
         "INSERT OR IGNORE INTO run
             (model, at_ms, id, suite, description, trials, failed_trials, failure, detail)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    let Stored { at_ms, suite, trials, failed_trials, failure, detail } = &stored;
+    let StoredRun { at_ms, suite, trials, failed_trials, failure, detail } = &stored;
     let id = record.id.as_str();
     let row = params![model, at_ms, id, suite, description, trials, failed_trials, failure, detail];
     if insert.execute(row)? == 1 {
         let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
         mark.execute([day_number(model, Hour::of(run.at()))])?;
-        return Ok(Taken::New);
+        return Ok(RunInsertion::New);
     }
-    let columns = Stored::COLUMNS;
+    let columns = StoredRun::COLUMNS;
     let mut known =
         file.prepare_cached(&format!("SELECT model, description, {columns} FROM run WHERE id = ?1"))?;
     let known =
-        known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), Stored::read(row, 2)?))).optional()?;
+        known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), StoredRun::read(row, 2)?))).optional()?;
     let is_same = known.is_some_and(|known| known == ((model, description), stored));
-    Ok(if is_same { Taken::AlreadyThere } else { Taken::OtherContent })
+    Ok(if is_same { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
 }
 
-impl Described {
+impl DescriptionIds {
     /// The numbers of a model and of this description of it; both are made where they are new.
-    fn numbers(&mut self, file: &Connection, model: &Model) -> rusqlite::Result<(i64, i64)> {
+    fn numbers(&mut self, file: &Connection, model: &TestedModel) -> rusqlite::Result<(i64, i64)> {
         let key = key(model);
         if let Some(numbers) = self.0.get(&key) {
             return Ok(*numbers);
@@ -126,14 +130,14 @@ impl Described {
     }
 }
 
-fn key(model: &Model) -> Vec<u8> {
+fn key(model: &TestedModel) -> Vec<u8> {
     let price = |price: Option<f64>| price.map_or([0xFF; 8], f64::to_le_bytes);
     let texts = [model.id().as_str(), model.name(), model.provider()];
     let texts = texts.map(|text| [text.as_bytes(), b"\0"].concat()).concat();
     [&texts[..], &price(model.price_input()), &price(model.price_output())].concat()
 }
 
-fn look_up(file: &Connection, model: &Model) -> rusqlite::Result<(i64, i64)> {
+fn look_up(file: &Connection, model: &TestedModel) -> rusqlite::Result<(i64, i64)> {
     let id = model.id().as_str();
     file.execute("INSERT OR IGNORE INTO model (id) VALUES (?1)", [id])?;
     let number = file.query_row("SELECT number FROM model WHERE id = ?1", [id], |row| row.get(0))?;
@@ -211,7 +215,7 @@ fn unsummed(file: &Connection) -> rusqlite::Result<Vec<i64>> {
 }
 
 fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
-    let columns = Stored::COLUMNS;
+    let columns = StoredRun::COLUMNS;
     let mut runs = file.prepare_cached(&format!(
         "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
     ))?;
@@ -226,10 +230,10 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
         let bounds = [from, to].map(|hour| rows::milliseconds(hour.start()));
         let [from, to] = bounds;
         let mut found = runs.query([model_number, from, to])?;
-        let mut summing = Summing::default();
+        let mut summing = DaySummation::default();
         while let Some(row) = found.next()? {
             let description = row.get(0)?;
-            summing.add(&Stored::read(row, 1)?.run(&model)?, description);
+            summing.add(&StoredRun::read(row, 1)?.run(&model)?, description);
         }
         put.execute(params![number, summing.stored()])?;
         unmark.execute([number])?;
@@ -237,7 +241,7 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn any_description(file: &Connection, model: i64) -> Result<std::sync::Arc<Model>, Trouble> {
+fn any_description(file: &Connection, model: i64) -> Result<std::sync::Arc<TestedModel>, Trouble> {
     let mut one = file.prepare_cached(
         "SELECT id, name, provider, price_input, price_output
          FROM model JOIN description ON description.model = model.number WHERE model.number = ?1 LIMIT 1",

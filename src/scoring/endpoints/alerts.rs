@@ -9,7 +9,7 @@ use crate::clock::Wall;
 use crate::routes::Period;
 
 use super::super::figures::{Severity, points};
-use super::super::losses::{self, Loss, Pair};
+use super::super::losses::{self, EstimatePair, SureLoss};
 use super::super::measure::Measure;
 use super::super::method;
 use super::super::snapshot::Snapshot;
@@ -35,22 +35,22 @@ pub(super) struct Alert<'a> {
 }
 
 /// The losses that are worth an alert, the largest first.
-pub(super) fn find(snapshot: &Snapshot) -> Vec<Loss<'_>> {
+pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
     let pair = |portrait| {
-        let pair: &super::super::portrait::Portrait = portrait;
+        let pair: &super::super::model_state::ModelState = portrait;
         let (now, _) = pair.over(Period::Day).estimates(Measure::Combined);
-        Some(Pair { portrait: pair, before: pair.baseline.0?, now: now? })
+        Some(EstimatePair { portrait: pair, before: pair.baseline.0?, now: now? })
     };
-    let pairs: Vec<Pair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
+    let pairs: Vec<EstimatePair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
     losses::find(&pairs, method::ALERT_ALPHA, method::ALERT_MINIMUM)
 }
 
 /// The alerts.
-pub(super) fn items<'a>(alerts: &[Loss<'a>]) -> Vec<Alert<'a>> {
+pub(super) fn items<'a>(alerts: &[SureLoss<'a>]) -> Vec<Alert<'a>> {
     alerts.iter().map(item).collect()
 }
 
-fn item<'a>(loss: &Loss<'a>) -> Alert<'a> {
+fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
     let portrait = loss.pair.portrait;
     let (current, baseline) = (points(loss.pair.now.mean), points(loss.pair.before.mean));
     let name = portrait.model.name();
@@ -76,7 +76,7 @@ fn item<'a>(loss: &Loss<'a>) -> Alert<'a> {
 }
 
 /// The first round after the change of level: where the rounds so far lie highest above the middle of both levels.
-fn since(loss: &Loss<'_>) -> Wall {
+fn since(loss: &SureLoss<'_>) -> Wall {
     let middle = loss.pair.now.mean.midpoint(loss.pair.before.mean);
     let rounds = &loss.pair.portrait.rounds;
     let (mut sum, mut highest) = (0.0, 0.0);

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::routes::Period;
 
-use super::super::changes::Changes;
+use super::super::changes::ModelChanges;
 use super::super::figures::{Trend, points};
-use super::super::losses::{self, Loss, Pair};
+use super::super::losses::{self, EstimatePair, SureLoss};
 use super::super::measure::Measure;
 use super::super::method;
-use super::super::portrait::Portrait;
+use super::super::model_state::ModelState;
 use super::super::run::Axis;
 use super::super::snapshot::Snapshot;
 
@@ -36,20 +36,20 @@ pub(super) struct Degradation<'a> {
 /// The degradations of a period, the largest first.
 pub(super) fn items<'a>(
     snapshot: &'a Snapshot,
-    changes: &Changes<'_>,
+    changes: &ModelChanges<'_>,
     period: Period,
 ) -> Vec<Degradation<'a>> {
     let pair = |portrait| {
-        let portrait: &Portrait = portrait;
+        let portrait: &ModelState = portrait;
         let (now, before) = portrait.over(period).estimates(Measure::Combined);
-        Some(Pair { portrait, before: before?, now: now? })
+        Some(EstimatePair { portrait, before: before?, now: now? })
     };
-    let pairs: Vec<Pair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
+    let pairs: Vec<EstimatePair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
     let losses = losses::find(&pairs, method::DEGRADATION_ALPHA, method::DEGRADATION_MINIMUM);
     losses.iter().map(|loss| item(loss, changes, period)).collect()
 }
 
-fn item<'a>(loss: &Loss<'a>, changes: &Changes<'_>, period: Period) -> Degradation<'a> {
+fn item<'a>(loss: &SureLoss<'a>, changes: &ModelChanges<'_>, period: Period) -> Degradation<'a> {
     let portrait = loss.pair.portrait;
     let worst = worst_axis(portrait, period);
     Degradation {
@@ -66,7 +66,7 @@ fn item<'a>(loss: &Loss<'a>, changes: &Changes<'_>, period: Period) -> Degradati
     }
 }
 
-fn worst_axis(portrait: &Portrait, period: Period) -> Option<(Axis, f64)> {
+fn worst_axis(portrait: &ModelState, period: Period) -> Option<(Axis, f64)> {
     let (now, before) = &portrait.over(period).axes;
     let losses = Axis::ALL
         .into_iter()

@@ -7,27 +7,27 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::Period;
 
-use super::super::changes::Change;
-use super::super::drift::{Drift as Watched, State};
+use super::super::changes::ModelChange;
+use super::super::drift::{DriftResult as Watched, DriftState};
 use super::super::figures::{Trend, points};
 use super::super::hour::Hour;
-use super::super::incidents::Kind;
-use super::super::losses::Loss;
+use super::super::incidents::IncidentKind;
+use super::super::losses::SureLoss;
 use super::super::method;
-use super::super::page_hinkley::Direction;
-use super::super::portrait::Portrait;
+use super::super::model_state::ModelState;
+use super::super::page_hinkley::ShiftDirection;
 use super::super::run::Axis;
-use super::super::statistics::Line;
+use super::super::statistics::FittedLine;
 
 /// The signature.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Drift<'a> {
+pub(super) struct DriftSignature<'a> {
     model_id: &'a str,
     model_name: &'a str,
     provider: &'a str,
     regime: Regime,
-    page_hinkley: Test,
+    page_hinkley: DriftTest,
     axes: Vec<AxisTrend>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline_score: Option<f64>,
@@ -49,7 +49,7 @@ enum Regime {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Test {
+struct DriftTest {
     #[serde(skip_serializing_if = "Option::is_none")]
     statistic: Option<f64>,
     threshold: f64,
@@ -57,9 +57,9 @@ struct Test {
     minimum_samples: u32,
     samples: u32,
     signalled: bool,
-    state: State,
+    state: DriftState,
     #[serde(skip_serializing_if = "Option::is_none")]
-    direction: Option<Direction>,
+    direction: Option<ShiftDirection>,
     #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
     signalled_at: Option<Wall>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,10 +80,15 @@ struct AxisTrend {
 }
 
 /// The signature of a model, given the alerts of all.
-pub(super) fn item<'a>(portrait: &'a Portrait, change: Change, alerts: &[Loss<'_>], hour: Hour) -> Drift<'a> {
+pub(super) fn item<'a>(
+    portrait: &'a ModelState,
+    change: ModelChange,
+    alerts: &[SureLoss<'_>],
+    hour: Hour,
+) -> DriftSignature<'a> {
     let day = portrait.over(Period::Day);
     let axes = Axis::ALL.into_iter().zip(change.axes).zip(portrait.slopes);
-    Drift {
+    DriftSignature {
         model_id: portrait.id(),
         model_name: portrait.model.name(),
         provider: portrait.model.provider(),
@@ -96,9 +101,9 @@ pub(super) fn item<'a>(portrait: &'a Portrait, change: Change, alerts: &[Loss<'_
     }
 }
 
-fn test(drift: &Watched, change: Change) -> Test {
+fn test(drift: &Watched, change: ModelChange) -> DriftTest {
     let signal = drift.signal;
-    Test {
+    DriftTest {
         statistic: drift.statistic.map(points),
         threshold: method::DRIFT_LAMBDA,
         delta: method::DRIFT_DELTA,
@@ -114,9 +119,9 @@ fn test(drift: &Watched, change: Change) -> Test {
     }
 }
 
-fn regime(portrait: &Portrait, change: Change, alerts: &[Loss<'_>], hour: Hour) -> Regime {
+fn regime(portrait: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>], hour: Hour) -> Regime {
     let alerted = alerts.iter().any(|alert| alert.pair.portrait.id() == portrait.id());
-    let falls = || portrait.incidents.iter().filter(|incident| incident.kind == Kind::Degradation);
+    let falls = || portrait.incidents.iter().filter(|incident| incident.kind == IncidentKind::Degradation);
     let lately = hour.last(method::RECOVERY_HOURS);
     if portrait.over(Period::Day).score.is_none() {
         Regime::Unavailable
@@ -129,7 +134,7 @@ fn regime(portrait: &Portrait, change: Change, alerts: &[Loss<'_>], hour: Hour) 
         Regime::Degraded
     } else if change.has_drifted() {
         Regime::Drifting
-    } else if portrait.drift.state == State::Warming && portrait.baseline.0.is_none() {
+    } else if portrait.drift.state == DriftState::Warming && portrait.baseline.0.is_none() {
         // Neither test was made.
         Regime::Unavailable
     } else {
@@ -137,6 +142,6 @@ fn regime(portrait: &Portrait, change: Change, alerts: &[Loss<'_>], hour: Hour) 
     }
 }
 
-fn axis_trend(axis: Axis, trend: Trend, line: Option<Line>) -> AxisTrend {
+fn axis_trend(axis: Axis, trend: Trend, line: Option<FittedLine>) -> AxisTrend {
     AxisTrend { axis: axis.word(), trend, slope_per_day: line.map(|line| points(line.slope)) }
 }

@@ -1,6 +1,6 @@
 //! `/models/:id/history`: the score of one model over time.
 //!
-//! Not for: choosing the stretches (`portrait.rs`).
+//! Not for: choosing the stretches (`model_state.rs`).
 
 use serde::Serialize;
 
@@ -9,12 +9,12 @@ use crate::routes::Period;
 
 use super::super::figures::Score;
 use super::super::hour::of_period;
-use super::super::portrait::Portrait;
+use super::super::model_state::ModelState;
 
 /// One point.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Point {
+pub(super) struct HistoryPoint {
     #[serde(serialize_with = "super::instant")]
     timestamp: Wall,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,10 +27,10 @@ pub(super) struct Point {
 }
 
 /// The points of a period, oldest first. A stretch without a score is a point without one, so that gaps are seen.
-pub(super) fn items(portrait: &Portrait, period: Period) -> Vec<Point> {
+pub(super) fn items(portrait: &ModelState, period: Period) -> Vec<HistoryPoint> {
     of_period(period, &portrait.history)
         .iter()
-        .map(|point| Point {
+        .map(|point| HistoryPoint {
             timestamp: point.start,
             score: point.score.map(|score| score.score),
             confidence_lower: point.score.as_ref().and_then(Score::lower),

@@ -11,14 +11,14 @@ use crate::routes::Period;
 
 use super::super::figures::{Severity, points};
 use super::super::hour::hours_of;
-use super::super::incidents::{Incident as Found, Kind};
-use super::super::portrait::Portrait;
+use super::super::incidents::{Incident as Found, IncidentKind};
+use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 
 /// One incident.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Incident<'a> {
+pub(super) struct IncidentItem<'a> {
     id: String,
     model_id: &'a str,
     model_name: &'a str,
@@ -37,27 +37,27 @@ pub(super) struct Incident<'a> {
 }
 
 /// All incidents that lasted at any time of the period, newest first.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Incident<'_>> {
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>> {
     let stretch = snapshot.hour.last(hours_of(period));
     let counts = |found: &&Found| match period {
         Period::Latest => found.resolved.is_none(),
         Period::Day | Period::Week | Period::Month => found.touches(stretch),
     };
     let of_model = |portrait| {
-        let portrait: &Portrait = portrait;
+        let portrait: &ModelState = portrait;
         portrait.incidents.iter().filter(counts).map(move |found| item(portrait, found))
     };
-    let mut items: Vec<Incident<'_>> = snapshot.portraits.iter().flat_map(of_model).collect();
+    let mut items: Vec<IncidentItem<'_>> = snapshot.portraits.iter().flat_map(of_model).collect();
     items.sort_by(|a, b| (Reverse(a.opened_at), &a.id).cmp(&(Reverse(b.opened_at), &b.id)));
     items
 }
 
-fn item<'a>(portrait: &'a Portrait, found: &Found) -> Incident<'a> {
+fn item<'a>(portrait: &'a ModelState, found: &Found) -> IncidentItem<'a> {
     let kind = match found.kind {
-        Kind::Degradation => "degradation",
-        Kind::Outage => "outage",
+        IncidentKind::Degradation => "degradation",
+        IncidentKind::Outage => "outage",
     };
-    Incident {
+    IncidentItem {
         id: format!("{kind}-{}-{}", portrait.id(), found.opened.seconds()),
         model_id: portrait.id(),
         model_name: portrait.model.name(),
@@ -75,10 +75,10 @@ fn item<'a>(portrait: &'a Portrait, found: &Found) -> Incident<'a> {
 fn message(name: &str, found: &Found) -> String {
     let end = if found.resolved.is_some() { "It is over." } else { "It lasts." };
     match (found.kind, found.lowest, found.baseline) {
-        (Kind::Degradation, Some(lowest), Some(baseline)) => {
+        (IncidentKind::Degradation, Some(lowest), Some(baseline)) => {
             format!("{name} fell from {baseline:.1} to {lowest:.1} at the lowest. {end}")
         }
-        (Kind::Degradation, _, _) => format!("{name} scored below its baseline. {end}"),
-        (Kind::Outage, _, _) => format!("Every run against {name} failed. {end}"),
+        (IncidentKind::Degradation, _, _) => format!("{name} scored below its baseline. {end}"),
+        (IncidentKind::Outage, _, _) => format!("Every run against {name} failed. {end}"),
     }
 }

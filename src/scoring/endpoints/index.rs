@@ -11,15 +11,15 @@ use super::super::figures::{Trend, points};
 use super::super::hour::Hour;
 use super::super::measure::Measure;
 use super::super::method;
-use super::super::portrait::Portrait;
+use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
-use super::super::statistics::{Estimate, Tally, chance_of_change};
+use super::super::statistics::{Estimate, SampleSums, chance_of_change};
 use super::models;
 
 /// The index.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Index<'a> {
+pub(super) struct BenchmarkIndex<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
     trend: Trend,
@@ -27,13 +27,13 @@ pub(super) struct Index<'a> {
     unavailable: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     best_model: Option<&'a str>,
-    history: Vec<Point>,
+    history: Vec<IndexPoint>,
     #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
     last_updated: Option<Wall>,
 }
 
 #[derive(Serialize)]
-struct Point {
+struct IndexPoint {
     #[serde(serialize_with = "super::instant")]
     timestamp: Wall,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,17 +42,17 @@ struct Point {
 }
 
 /// The index.
-pub(super) fn item(snapshot: &Snapshot) -> Index<'_> {
+pub(super) fn item(snapshot: &Snapshot) -> BenchmarkIndex<'_> {
     let days = || snapshot.portraits.iter().map(|portrait| portrait.over(Period::Day));
-    let scores: Tally = days().filter_map(|day| Some(day.score?.score)).collect();
+    let scores: SampleSums = days().filter_map(|day| Some(day.score?.score)).collect();
     let best = models::ranked(snapshot, Period::Day, |day| Some(day.score?.score)).into_iter().next();
     let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
-    Index {
+    BenchmarkIndex {
         value: scores.mean().map(points),
         trend: trend(snapshot),
         models: scores.count,
         unavailable: days().map(|day| u32::from(day.score.is_none())).sum(),
-        best_model: best.filter(|best| best.over(Period::Day).score.is_some()).map(Portrait::id),
+        best_model: best.filter(|best| best.over(Period::Day).score.is_some()).map(ModelState::id),
         history: hours.map(|hour| point(snapshot, hour)).collect(),
         last_updated: days()
             .filter(|day| day.score.is_some())
@@ -81,10 +81,10 @@ fn mean(estimates: &[Estimate]) -> Option<Estimate> {
     Some(Estimate::weighted(&parts))
 }
 
-fn point(snapshot: &Snapshot, hour: Hour) -> Point {
-    let round = |portrait: &Portrait| {
+fn point(snapshot: &Snapshot, hour: Hour) -> IndexPoint {
+    let round = |portrait: &ModelState| {
         portrait.rounds.iter().rev().find(|round| round.hour == hour).map(|round| round.score)
     };
-    let scores: Tally = snapshot.portraits.iter().filter_map(round).collect();
-    Point { timestamp: hour.start(), value: scores.mean().map(points), models: scores.count }
+    let scores: SampleSums = snapshot.portraits.iter().filter_map(round).collect();
+    IndexPoint { timestamp: hour.start(), value: scores.mean().map(points), models: scores.count }
 }

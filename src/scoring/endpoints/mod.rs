@@ -28,37 +28,37 @@ use sha2::{Digest, Sha256};
 use crate::clock::Wall;
 use crate::routes::{ModelId, Period, SortBy};
 
-use super::changes::Changes;
+use super::changes::ModelChanges;
 use super::hour::{Hour, of_period};
 use super::snapshot::Snapshot;
 use super::{Answer, Question};
 
 /// The answers of one snapshot.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct SnapshotAnswers {
     made_in: Hour,
     at: Wall,
     imported: Option<Wall>,
     models: Vec<ModelId>,
-    rendered: HashMap<Question, Rendered>,
+    rendered: HashMap<Question, RenderedAnswer>,
     /// All incidents of each period, newest first, each rendered.
     incidents: [Vec<String>; 4],
 }
 
 #[derive(Debug)]
-struct Rendered {
+struct RenderedAnswer {
     data: Bytes,
     count: usize,
     etag: Arc<str>,
 }
 
-impl Answers {
+impl SnapshotAnswers {
     /// Renders every answer that a snapshot has.
     pub(super) fn render(snapshot: &Snapshot) -> Self {
         let mut rendered = HashMap::new();
         let mut put = |question, answer| rendered.insert(question, answer);
         let alerts = alerts::find(snapshot);
-        let changes = Changes::among(&snapshot.portraits);
+        let changes = ModelChanges::among(&snapshot.portraits);
         for period in Period::ALL {
             for sort_by in SortBy::ALL {
                 put(
@@ -116,12 +116,12 @@ impl Answers {
         if let Question::Incidents { period, limit } = question {
             let all = of_period(*period, &self.incidents);
             let newest: Vec<&str> = all.iter().take(limit.get().into()).map(String::as_str).collect();
-            return Some(self.stamped(&Rendered::new(format!("[{}]", newest.join(",")), newest.len())));
+            return Some(self.stamped(&RenderedAnswer::new(format!("[{}]", newest.join(",")), newest.len())));
         }
         self.rendered.get(question).map(|rendered| self.stamped(rendered))
     }
 
-    fn stamped(&self, Rendered { data, count, etag }: &Rendered) -> Answer {
+    fn stamped(&self, RenderedAnswer { data, count, etag }: &RenderedAnswer) -> Answer {
         Answer {
             data: data.clone(),
             count: *count,
@@ -132,7 +132,7 @@ impl Answers {
     }
 }
 
-impl Rendered {
+impl RenderedAnswer {
     fn new(data: String, count: usize) -> Self {
         let digest = Sha256::digest(data.as_bytes());
         let mut etag = String::from("\"");
@@ -144,8 +144,8 @@ impl Rendered {
     }
 }
 
-fn array<T: Serialize>(items: &[T]) -> Rendered {
-    Rendered::new(json(items), items.len())
+fn array<T: Serialize>(items: &[T]) -> RenderedAnswer {
+    RenderedAnswer::new(json(items), items.len())
 }
 
 fn json<T: Serialize + ?Sized>(item: &T) -> String {

@@ -8,16 +8,16 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::Period;
 
-use super::super::changes::Change;
+use super::super::changes::ModelChange;
 use super::super::figures::{Score, Status, Trend, points};
 use super::super::measure::Measure;
-use super::super::portrait::{Portrait, Summary};
+use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::run::{Axis, Suite};
 
 /// The detail of one model.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Detail<'a> {
+pub(super) struct ModelDetail<'a> {
     id: &'a str,
     name: &'a str,
     provider: &'a str,
@@ -70,10 +70,10 @@ struct SuiteScore {
 }
 
 /// The detail.
-pub(super) fn item(portrait: &Portrait, change: Change) -> Detail<'_> {
+pub(super) fn item(portrait: &ModelState, change: ModelChange) -> ModelDetail<'_> {
     let day = portrait.over(Period::Day);
     let (runs, failed_runs) = day.runs;
-    Detail {
+    ModelDetail {
         id: portrait.id(),
         name: portrait.model.name(),
         provider: portrait.model.provider(),
@@ -94,7 +94,7 @@ pub(super) fn item(portrait: &Portrait, change: Change) -> Detail<'_> {
     }
 }
 
-fn axes(day: &Summary) -> Vec<AxisScore> {
+fn axes(day: &PeriodSummary) -> Vec<AxisScore> {
     let (now, _) = &day.axes;
     Axis::ALL
         .into_iter()
@@ -112,7 +112,7 @@ fn axes(day: &Summary) -> Vec<AxisScore> {
         .collect()
 }
 
-fn suite_score(day: &Summary, suite: Suite) -> SuiteScore {
+fn suite_score(day: &PeriodSummary, suite: Suite) -> SuiteScore {
     let count = suite.of(&day.reading.suites);
     SuiteScore {
         suite: suite.word(),

@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::{Period, SortBy};
 
-use super::super::changes::{Change, Changes};
+use super::super::changes::{ModelChange, ModelChanges};
 use super::super::figures::{Score, Status, Trend};
 use super::super::measure::Measure;
-use super::super::portrait::{Portrait, Summary};
+use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::snapshot::Snapshot;
 
 /// One model in the list.
@@ -41,7 +41,7 @@ pub(super) struct Ranking<'a> {
 /// All models, ranked: those without a score last, ties by identifier.
 pub(super) fn items<'a>(
     snapshot: &'a Snapshot,
-    changes: &Changes<'_>,
+    changes: &ModelChanges<'_>,
     period: Period,
     sort_by: SortBy,
 ) -> Vec<Ranking<'a>> {
@@ -53,10 +53,10 @@ pub(super) fn items<'a>(
 pub(super) fn ranked(
     snapshot: &Snapshot,
     period: Period,
-    merit: impl Fn(&Summary) -> Option<f64>,
-) -> Vec<&Portrait> {
+    merit: impl Fn(&PeriodSummary) -> Option<f64>,
+) -> Vec<&ModelState> {
     let judged = snapshot.portraits.iter().map(|portrait| (merit(portrait.over(period)), portrait));
-    let mut judged: Vec<(Option<f64>, &Portrait)> = judged.collect();
+    let mut judged: Vec<(Option<f64>, &ModelState)> = judged.collect();
     judged.sort_by(|(a, left), (b, right)| better(*a, *b).then_with(|| left.id().cmp(right.id())));
     judged.into_iter().map(|(_, portrait)| portrait).collect()
 }
@@ -80,7 +80,7 @@ fn shown(sort_by: SortBy) -> Measure {
 }
 
 /// How well a model does by a sort key, in published numbers: higher is better. `None` without the score that is shown.
-fn merit(summary: &Summary, sort_by: SortBy) -> Option<f64> {
+fn merit(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     let score = summary.published(shown(sort_by))?;
     match sort_by {
         SortBy::Speed => summary.latency_ms().map(|latency| -latency),
@@ -91,7 +91,7 @@ fn merit(summary: &Summary, sort_by: SortBy) -> Option<f64> {
     }
 }
 
-fn item(portrait: &Portrait, change: Change, period: Period, sort_by: SortBy) -> Ranking<'_> {
+fn item(portrait: &ModelState, change: ModelChange, period: Period, sort_by: SortBy) -> Ranking<'_> {
     let (summary, measure) = (portrait.over(period), shown(sort_by));
     let score = summary.published(measure);
     Ranking {

@@ -11,14 +11,14 @@ use crate::routes::Period;
 
 use super::super::figures::{points, share};
 use super::super::method;
-use super::super::portrait::Portrait;
+use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
-use super::super::statistics::{Tally, median};
+use super::super::statistics::{SampleSums, median};
 
 /// One provider.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Standing<'a> {
+pub(super) struct ProviderRank<'a> {
     provider: &'a str,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,13 +36,13 @@ pub(super) struct Standing<'a> {
 }
 
 /// All providers, by name.
-pub(super) fn items(snapshot: &Snapshot) -> Vec<Standing<'_>> {
+pub(super) fn items(snapshot: &Snapshot) -> Vec<ProviderRank<'_>> {
     by_provider(snapshot).into_iter().map(|(provider, models)| item(provider, &models)).collect()
 }
 
 /// The models of each provider.
-pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&Portrait>> {
-    let mut providers: BTreeMap<&str, Vec<&Portrait>> = BTreeMap::new();
+pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState>> {
+    let mut providers: BTreeMap<&str, Vec<&ModelState>> = BTreeMap::new();
     for portrait in &snapshot.portraits {
         providers.entry(portrait.model.provider()).or_default().push(portrait);
     }
@@ -50,7 +50,7 @@ pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&Portrait>>
 }
 
 /// Runs made against a provider's models in a period, those that failed, and the share that did not.
-pub(super) fn runs(models: &[&Portrait], period: Period) -> (u32, u32, Option<f64>) {
+pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
     let of =
         |part: fn((u32, u32)) -> u32| models.iter().map(|model| part(model.over(period).runs)).sum::<u32>();
     let (runs, failed) = (of(|(runs, _)| runs), of(|(_, failed)| failed));
@@ -58,11 +58,11 @@ pub(super) fn runs(models: &[&Portrait], period: Period) -> (u32, u32, Option<f6
     (runs, failed, availability)
 }
 
-fn item<'a>(provider: &'a str, models: &[&Portrait]) -> Standing<'a> {
+fn item<'a>(provider: &'a str, models: &[&ModelState]) -> ProviderRank<'a> {
     let (runs, failed_runs, availability) = runs(models, Period::Day);
-    let scores: Tally = models.iter().filter_map(|m| Some(m.over(Period::Day).score?.score)).collect();
+    let scores: SampleSums = models.iter().filter_map(|m| Some(m.over(Period::Day).score?.score)).collect();
     let latencies = models.iter().flat_map(|model| model.latencies.iter().copied()).collect();
-    Standing {
+    ProviderRank {
         provider,
         status: status(availability),
         availability: availability.map(share),

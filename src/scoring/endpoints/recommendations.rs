@@ -9,7 +9,7 @@ use crate::routes::Period;
 use super::super::figures::points;
 use super::super::measure::Measure;
 use super::super::method;
-use super::super::portrait::{Portrait, Summary};
+use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::snapshot::Snapshot;
 use super::models::ranked;
 
@@ -42,7 +42,7 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'
 }
 
 fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
-    let fit = |portrait: &&Portrait| task.fits(portrait.over(period));
+    let fit = |portrait: &&ModelState| task.fits(portrait.over(period));
     let mut best = ranked(snapshot, period, |summary| task.merit(summary)).into_iter().filter(fit);
     let first = best.next()?;
     let summary = first.over(period);
@@ -53,7 +53,7 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendatio
         provider: first.model.provider(),
         score: task.score(summary)?,
         reason: task.reason(summary),
-        alternatives: best.take(method::ALTERNATIVES).map(Portrait::id).collect(),
+        alternatives: best.take(method::ALTERNATIVES).map(ModelState::id).collect(),
     })
 }
 
@@ -69,7 +69,7 @@ impl Task {
     }
 
     /// How well a model does: higher is better. `None` without a combined score, whatever the task.
-    fn merit(self, summary: &Summary) -> Option<f64> {
+    fn merit(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score?.score;
         let of = |measure| summary.published(measure).map(|score| score.score);
         match self {
@@ -84,7 +84,7 @@ impl Task {
         }
     }
 
-    fn fits(self, summary: &Summary) -> bool {
+    fn fits(self, summary: &PeriodSummary) -> bool {
         let good = summary.score.is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
         let known = self.merit(summary).is_some();
         match self {
@@ -94,14 +94,14 @@ impl Task {
     }
 
     /// The suite's score; where price or speed decide, the combined one.
-    fn score(self, summary: &Summary) -> Option<f64> {
+    fn score(self, summary: &PeriodSummary) -> Option<f64> {
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => self.merit(summary),
             Self::Budget | Self::Fast => summary.score.map(|score| score.score),
         }
     }
 
-    fn reason(self, summary: &Summary) -> String {
+    fn reason(self, summary: &PeriodSummary) -> String {
         let from = method::RECOMMENDED_FROM;
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => {

@@ -9,15 +9,15 @@ use crate::routes::Period;
 use super::super::figures::{points, share};
 use super::super::hour::hours_of;
 use super::super::method;
-use super::super::portrait::Portrait;
+use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
-use super::super::statistics::Tally;
+use super::super::statistics::SampleSums;
 use super::providers::{by_provider, runs};
 
 /// One provider.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Record<'a> {
+pub(super) struct ProviderReliability<'a> {
     provider: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reliability: Option<f64>,
@@ -31,25 +31,30 @@ pub(super) struct Record<'a> {
 }
 
 /// All providers, the most reliable first, those without runs last; ties by name.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Record<'_>> {
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<ProviderReliability<'_>> {
     let providers = by_provider(snapshot).into_iter();
     let mut items: Vec<_> = providers.map(|(name, models)| item(snapshot, name, &models, period)).collect();
     // Nothing is less than any number; the sort is stable, so that ties stay by name.
-    let merit = |item: &Record<'_>| item.reliability.unwrap_or(f64::NEG_INFINITY);
+    let merit = |item: &ProviderReliability<'_>| item.reliability.unwrap_or(f64::NEG_INFINITY);
     items.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
     items
 }
 
-fn item<'a>(snapshot: &Snapshot, provider: &'a str, models: &[&Portrait], period: Period) -> Record<'a> {
+fn item<'a>(
+    snapshot: &Snapshot,
+    provider: &'a str,
+    models: &[&ModelState],
+    period: Period,
+) -> ProviderReliability<'a> {
     let stretch = snapshot.hour.last(hours_of(period));
     let (runs, failed_runs, availability) = runs(models, period);
-    let deviation = models.iter().filter_map(|m| m.over(period).deviation).collect::<Tally>().mean();
-    let opened = |model: &&Portrait| -> u32 {
+    let deviation = models.iter().filter_map(|m| m.over(period).deviation).collect::<SampleSums>().mean();
+    let opened = |model: &&ModelState| -> u32 {
         model.incidents.iter().map(|incident| u32::from(incident.opened_in(stretch))).sum()
     };
     let incidents = models.iter().map(opened).sum();
     let counted: f64 = models.iter().map(|_| 1.0).sum();
-    Record {
+    ProviderReliability {
         provider,
         reliability: availability.map(|a| points(weighed(a, deviation, f64::from(incidents) / counted))),
         availability: availability.map(share),

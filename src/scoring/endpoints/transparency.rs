@@ -10,7 +10,7 @@ use crate::routes::Period;
 use super::super::figures::points;
 use super::super::measure::Measure;
 use super::super::method;
-use super::super::portrait::{Portrait, Summary};
+use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::run::{Axis, Suite};
 use super::super::snapshot::Snapshot;
 
@@ -25,9 +25,9 @@ pub(super) struct Transparency<'a> {
     current_score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     standard_error: Option<f64>,
-    suite_weights: Vec<Weight>,
-    axis_weights: Vec<Weight>,
-    samples: Vec<Samples>,
+    suite_weights: Vec<ScoreWeight>,
+    axis_weights: Vec<ScoreWeight>,
+    samples: Vec<SampleCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     freshness_seconds: Option<u64>,
     method_version: &'static str,
@@ -35,14 +35,14 @@ pub(super) struct Transparency<'a> {
 }
 
 #[derive(Serialize)]
-struct Weight {
+struct ScoreWeight {
     name: &'static str,
     weight: f64,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Samples {
+struct SampleCounts {
     suite: &'static str,
     runs: u32,
     failed_runs: u32,
@@ -57,7 +57,7 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Transparency<'_>
     snapshot.portraits.iter().map(|portrait| item(snapshot, portrait, period)).collect()
 }
 
-fn item<'a>(snapshot: &Snapshot, portrait: &'a Portrait, period: Period) -> Transparency<'a> {
+fn item<'a>(snapshot: &Snapshot, portrait: &'a ModelState, period: Period) -> Transparency<'a> {
     let summary = portrait.over(period);
     let spread = summary.estimates(Measure::Combined).0.and_then(|estimate| estimate.spread);
     let age = |at: Wall| snapshot.at.since(at).as_secs();
@@ -68,10 +68,10 @@ fn item<'a>(snapshot: &Snapshot, portrait: &'a Portrait, period: Period) -> Tran
         current_score: summary.score.map(|score| score.score),
         standard_error: spread.map(|spread| points(spread.variance.sqrt())),
         suite_weights: method::SUITE_WEIGHTS
-            .map(|(suite, weight)| Weight { name: suite.word(), weight })
+            .map(|(suite, weight)| ScoreWeight { name: suite.word(), weight })
             .into(),
         axis_weights: method::AXIS_WEIGHTS
-            .map(|(axis, weight): (Axis, f64)| Weight { name: axis.word(), weight })
+            .map(|(axis, weight): (Axis, f64)| ScoreWeight { name: axis.word(), weight })
             .into(),
         samples: Suite::ALL.map(|suite| samples(summary, suite)).into(),
         freshness_seconds: summary.reading.last_scored().map(age),
@@ -80,9 +80,9 @@ fn item<'a>(snapshot: &Snapshot, portrait: &'a Portrait, period: Period) -> Tran
     }
 }
 
-fn samples(summary: &Summary, suite: Suite) -> Samples {
+fn samples(summary: &PeriodSummary, suite: Suite) -> SampleCounts {
     let count = suite.of(&summary.reading.suites);
-    Samples {
+    SampleCounts {
         suite: suite.word(),
         runs: count.runs,
         failed_runs: count.failed,

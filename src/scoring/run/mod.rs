@@ -13,17 +13,17 @@ use std::sync::Arc;
 
 use crate::clock::Wall;
 
-pub use model::Model;
+pub use model::TestedModel;
 pub use suite::Suite;
 pub use trial::{Axis, Trial};
-pub use written::{LONGEST_RUN, Record, RunId};
+pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
 
 /// The most trials one run may bring: far above any real one, so that a broken file cannot fill the memory.
 pub const MOST_TRIALS: usize = 1_000;
 
 /// Why a run, or one of its trials, failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Failure {
+pub enum RunFailure {
     /// The model did not answer in time.
     Timeout,
     /// The provider refused for too many requests.
@@ -36,21 +36,21 @@ pub enum Failure {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// It was scored: at least one trial.
     Scored(Vec<Trial>),
     /// It failed, and carries no score.
-    Failed(Failure),
+    Failed(RunFailure),
 }
 
 /// One run of one suite against one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    model: Arc<Model>,
+    model: Arc<TestedModel>,
     suite: Suite,
     at: Wall,
-    outcome: Outcome,
-    failed_trials: Vec<Failure>,
+    outcome: RunOutcome,
+    failed_trials: Vec<RunFailure>,
 }
 
 /// Why something is not a run: which field, and what would do.
@@ -74,7 +74,7 @@ impl BadRun {
     }
 }
 
-impl Failure {
+impl RunFailure {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Timeout, Self::Throttled, Self::Unreachable, Self::Unusable];
 
@@ -91,34 +91,36 @@ impl Failure {
 
 impl Run {
     /// A run that ended so.
-    pub fn new(model: Arc<Model>, suite: Suite, at: Wall, outcome: Outcome) -> Result<Self, BadRun> {
+    pub fn new(model: Arc<TestedModel>, suite: Suite, at: Wall, outcome: RunOutcome) -> Result<Self, BadRun> {
         Self::with_failed_trials(model, suite, at, outcome, Vec::new())
     }
 
     /// A run some of whose trials failed. They are counted, and carry no score.
     pub fn with_failed_trials(
-        model: Arc<Model>,
+        model: Arc<TestedModel>,
         suite: Suite,
         at: Wall,
-        outcome: Outcome,
-        failed_trials: Vec<Failure>,
+        outcome: RunOutcome,
+        failed_trials: Vec<RunFailure>,
     ) -> Result<Self, BadRun> {
         let bad = |problem: String| Err(BadRun::new("trials", problem));
         match &outcome {
-            Outcome::Scored(trials) if trials.is_empty() => {
+            RunOutcome::Scored(trials) if trials.is_empty() => {
                 bad("a run needs a trial with scores; one without has failed, and says so in `failure`"
                     .into())
             }
-            Outcome::Scored(trials) if trials.len() + failed_trials.len() > MOST_TRIALS => {
+            RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MOST_TRIALS => {
                 let found = trials.len() + failed_trials.len();
                 bad(format!("{found} are more than the {MOST_TRIALS} that one run may bring"))
             }
-            Outcome::Scored(_) | Outcome::Failed(_) => Ok(Self { model, suite, at, outcome, failed_trials }),
+            RunOutcome::Scored(_) | RunOutcome::Failed(_) => {
+                Ok(Self { model, suite, at, outcome, failed_trials })
+            }
         }
     }
 
     /// The model it was set to.
-    pub fn model(&self) -> &Arc<Model> {
+    pub fn model(&self) -> &Arc<TestedModel> {
         &self.model
     }
 
@@ -133,12 +135,12 @@ impl Run {
     }
 
     /// How it ended.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &RunOutcome {
         &self.outcome
     }
 
     /// Why trials of it failed, where others have scores.
-    pub fn failed_trials(&self) -> &[Failure] {
+    pub fn failed_trials(&self) -> &[RunFailure] {
         &self.failed_trials
     }
 }
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(of(Trial::new([0.5; 7], f64::NAN, 0.0)), "latencyMs");
         assert_eq!(of(Trial::new([0.5; 7], 1.0, -1.0)), "cost");
         let of = |name: &str, price| {
-            Model::new(ModelId::new("m").unwrap(), name, "p", Some(price), None).unwrap_err().field
+            TestedModel::new(ModelId::new("m").unwrap(), name, "p", Some(price), None).unwrap_err().field
         };
         assert_eq!(of("M", -1.0), "priceInput");
         assert_eq!(of(" ", 1.0), "name");
@@ -184,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_scored_run_has_trials_and_not_without_end() {
-        let model = Arc::new(Model::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+        let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
         let run =
-            |trials| Run::new(Arc::clone(&model), Suite::Coding, Wall::default(), Outcome::Scored(trials));
+            |trials| Run::new(Arc::clone(&model), Suite::Coding, Wall::default(), RunOutcome::Scored(trials));
         let trial = Trial::new([0.5; 7], 1.0, 0.0).unwrap();
         assert!(run(vec![]).unwrap_err().problem.contains("needs a trial"));
         assert!(run(vec![trial; MOST_TRIALS + 1]).unwrap_err().problem.contains("1001 are more"));

@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 200;
 
 /// A model under test.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Model {
+pub struct TestedModel {
     id: ModelId,
     name: String,
     provider: String,
@@ -19,7 +19,7 @@ pub struct Model {
     price_output: Option<f64>,
 }
 
-impl Model {
+impl TestedModel {
     /// A model with its prices in US dollars for a million tokens, where they are known.
     pub fn new(
         id: ModelId,

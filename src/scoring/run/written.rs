@@ -14,7 +14,7 @@ use crate::clock::Wall;
 use crate::json;
 use crate::routes::ModelId;
 
-use super::{BadRun, Failure, Model, Outcome, Run, Suite, Trial};
+use super::{BadRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
 
 /// The longest written run, in bytes: [`super::MOST_TRIALS`] trials with every digit need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub struct RunId(String);
 
 /// A run with what it is known by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct IdentifiedRun {
     /// What it is known by.
     pub id: RunId,
     /// The run.
@@ -125,7 +125,7 @@ impl fmt::Display for RunId {
     }
 }
 
-impl Record {
+impl IdentifiedRun {
     /// Reads a written run, as of now.
     pub fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
         let written: WrittenRun<'_> = serde_json::from_str(line).map_err(|_| not_written_so(line))?;
@@ -137,11 +137,11 @@ impl Record {
         let (outcome, failed, detail) = match (written.trials, written.failure) {
             (Some(trials), None) => {
                 let (trials, failed) = read_trials(trials)?;
-                (Outcome::Scored(trials), failed, None)
+                (RunOutcome::Scored(trials), failed, None)
             }
             (None, Some(failure)) => {
                 let (reason, detail) = failure.read().map_err(|bad| bad.within("failure"))?;
-                (Outcome::Failed(reason), Vec::new(), detail)
+                (RunOutcome::Failed(reason), Vec::new(), detail)
             }
             (None, None) | (Some(_), Some(_)) => {
                 return Err(BadRun::new("trials", "a run has either `trials` or a `failure`"));
@@ -161,8 +161,10 @@ impl Record {
             failure: Some(written_failure(*failure, None)),
         });
         let (trials, failure) = match run.outcome() {
-            Outcome::Scored(trials) => (Some(trials.iter().map(written_trial).chain(failed).collect()), None),
-            Outcome::Failed(failure) => (None, Some(written_failure(*failure, self.detail.as_deref()))),
+            RunOutcome::Scored(trials) => {
+                (Some(trials.iter().map(written_trial).chain(failed).collect()), None)
+            }
+            RunOutcome::Failed(failure) => (None, Some(written_failure(*failure, self.detail.as_deref()))),
         };
         let model = run.model();
         let written = WrittenRun {
@@ -184,16 +186,16 @@ impl Record {
 }
 
 impl WrittenModel<'_> {
-    fn read(&self) -> Result<Model, BadRun> {
+    fn read(&self) -> Result<TestedModel, BadRun> {
         let rule = "write 1 to 128 of A-Z a-z 0-9 . _ : - and begin with a letter or digit";
         let id = ModelId::new(&self.id).ok_or_else(|| BadRun::new("id", rule))?;
-        Model::new(id, &self.name, &self.provider, self.price_input, self.price_output)
+        TestedModel::new(id, &self.name, &self.provider, self.price_input, self.price_output)
     }
 }
 
 impl WrittenFailure<'_> {
-    fn read(self) -> Result<(Failure, Option<String>), BadRun> {
-        let reason = word("reason", &self.reason, Failure::ALL.map(|failure| (failure.word(), failure)))?;
+    fn read(self) -> Result<(RunFailure, Option<String>), BadRun> {
+        let reason = word("reason", &self.reason, RunFailure::ALL.map(|failure| (failure.word(), failure)))?;
         if self.detail.as_ref().is_some_and(|detail| detail.chars().count() > LONGEST_DETAIL) {
             return Err(BadRun::new("detail", format!("is longer than {LONGEST_DETAIL} characters")));
         }
@@ -203,7 +205,7 @@ impl WrittenFailure<'_> {
 
 impl WrittenTrial<'_> {
     /// The trial, or why it failed.
-    fn read(self) -> Result<Result<Trial, Failure>, BadRun> {
+    fn read(self) -> Result<Result<Trial, RunFailure>, BadRun> {
         match (self.scores, self.latency_ms, self.cost, self.failure) {
             (Some(scores), Some(latency), Some(cost), None) => {
                 Trial::new(scores.in_order(), latency, cost).map(Ok)
@@ -233,7 +235,7 @@ impl WrittenScores {
     }
 }
 
-fn read_trials(written: Vec<WrittenTrial<'_>>) -> Result<(Vec<Trial>, Vec<Failure>), BadRun> {
+fn read_trials(written: Vec<WrittenTrial<'_>>) -> Result<(Vec<Trial>, Vec<RunFailure>), BadRun> {
     let (mut trials, mut failed) = (Vec::with_capacity(written.len()), Vec::new());
     for (place, trial) in written.into_iter().enumerate() {
         match trial.read().map_err(|bad| bad.within(&format!("trials[{place}]")))? {
@@ -281,7 +283,7 @@ fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
     }
 }
 
-fn written_failure(failure: Failure, detail: Option<&str>) -> WrittenFailure<'_> {
+fn written_failure(failure: RunFailure, detail: Option<&str>) -> WrittenFailure<'_> {
     WrittenFailure { reason: failure.word().into(), detail: detail.map(Cow::from) }
 }
 
@@ -317,12 +319,12 @@ mod tests {
             failed.get(..place).unwrap()
         );
         for line in [good(), failed] {
-            let record = Record::read(&line, now()).unwrap();
-            assert_eq!(Record::read(&record.write(), now()).unwrap(), record, "{line}");
+            let record = IdentifiedRun::read(&line, now()).unwrap();
+            assert_eq!(IdentifiedRun::read(&record.write(), now()).unwrap(), record, "{line}");
         }
-        let record = Record::read(&good(), now()).unwrap();
-        assert_eq!(record.run.failed_trials(), [Failure::Timeout]);
-        assert!(matches!(record.run.outcome(), Outcome::Scored(trials) if trials.len() == 1));
+        let record = IdentifiedRun::read(&good(), now()).unwrap();
+        assert_eq!(record.run.failed_trials(), [RunFailure::Timeout]);
+        assert!(matches!(record.run.outcome(), RunOutcome::Scored(trials) if trials.len() == 1));
     }
 
     #[test]
@@ -364,17 +366,17 @@ mod tests {
         for (from, to, field, problem) in rows {
             let line = good().replacen(from, to, 1);
             assert_ne!(line, good(), "{from}");
-            let bad = Record::read(&line, now()).expect_err(&line);
+            let bad = IdentifiedRun::read(&line, now()).expect_err(&line);
             assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
         }
         for line in ["", "[]", "null", "7", "not json"] {
-            assert_eq!(Record::read(line, now()).unwrap_err().field, "line", "{line}");
+            assert_eq!(IdentifiedRun::read(line, now()).unwrap_err().field, "line", "{line}");
         }
     }
 
     #[test]
     fn a_clock_that_is_a_little_ahead_is_no_future() {
         let line = good().replace("11:02:03", "12:00:30");
-        assert!(Record::read(&line, now()).is_ok());
+        assert!(IdentifiedRun::read(&line, now()).is_ok());
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::super::changes::Changes;
+use super::super::changes::ModelChanges;
 use super::super::figures::Trend;
 use super::super::measure::Measure;
 use super::super::statistics::chance_of_change;
@@ -14,7 +14,7 @@ use super::{HOUR, asked, now};
 /// Rounds of one model over eight days: noise from a seed, and what it gains in the last 20 hours.
 fn history(number: u32, gain: f64) -> Vec<Run> {
     let id = format!("m{number:03}");
-    let model = Arc::new(Model::new(ModelId::new(&id).unwrap(), &id, "p", None, None).unwrap());
+    let model = Arc::new(TestedModel::new(ModelId::new(&id).unwrap(), &id, "p", None, None).unwrap());
     let mut state = u64::from(number) << 32;
     let mut evenly = || {
         // Splitmix64.
@@ -30,7 +30,7 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
             let score = 0.6 + 0.1 * evenly() + if ago <= 20 { gain } else { 0.0 };
             let trials = vec![Trial::new([score; 7], 9.0, 0.1).unwrap()];
             let at = now().minus(HOUR * ago);
-            runs.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
+            runs.push(Run::new(Arc::clone(&model), suite, at, RunOutcome::Scored(trials)).unwrap());
         }
     }
     runs
@@ -39,8 +39,8 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
 #[test]
 fn among_many_quiet_models_no_trend_is_told_though_some_would_be_alone() {
     let runs = (0..180).flat_map(|number| history(number, 0.0)).collect();
-    let snapshot = Source::Runs(runs).in_order().snapshot(now()).unwrap();
-    let changes = Changes::among(&snapshot.portraits);
+    let snapshot = RunSource::Runs(runs).in_order().snapshot(now()).unwrap();
+    let changes = ModelChanges::among(&snapshot.portraits);
     let mut alone = 0;
     for portrait in &snapshot.portraits {
         for period in [Period::Day, Period::Week] {
@@ -64,7 +64,7 @@ fn among_many_quiet_models_no_trend_is_told_though_some_would_be_alone() {
 #[test]
 fn a_rise_among_quiet_models_is_a_drift_with_its_direction_hour_and_chance() {
     let runs = (0..12).flat_map(|number| history(number, if number == 5 { 0.15 } else { 0.0 })).collect();
-    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     for id in scoring.model_ids() {
         let drift = &asked(&scoring, &Question::Drift(id.clone()))[0];
         let test = &drift["pageHinkley"];

@@ -49,14 +49,14 @@ fn each_sort_key_orders_and_what_has_no_score_comes_last() {
 fn equal_models_stand_by_identifier_whatever_the_key() {
     let mut runs = Vec::new();
     for id in ["c", "a", "b"] {
-        let model = Arc::new(Model::new(ModelId::new(id).unwrap(), id, "p", None, None).unwrap());
+        let model = Arc::new(TestedModel::new(ModelId::new(id).unwrap(), id, "p", None, None).unwrap());
         for suite in Suite::ALL {
             let trials = vec![Trial::new([0.5; 7], 9.0, 0.1).unwrap(); 3];
             let at = now().minus(HOUR);
-            runs.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
+            runs.push(Run::new(Arc::clone(&model), suite, at, RunOutcome::Scored(trials)).unwrap());
         }
     }
-    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     for sort_by in SortBy::ALL {
         let ids: Vec<Value> =
             rankings(&scoring, Period::Latest, sort_by).into_iter().map(|item| item["id"].clone()).collect();
@@ -66,14 +66,15 @@ fn equal_models_stand_by_identifier_whatever_the_key() {
 
 #[test]
 fn a_model_whose_runs_all_failed_was_last_updated_when_it_was_first_seen() {
-    let model = Arc::new(Model::new(ModelId::new("new").unwrap(), "New", "nobody", None, None).unwrap());
+    let model =
+        Arc::new(TestedModel::new(ModelId::new("new").unwrap(), "New", "nobody", None, None).unwrap());
     let failed = |suite, hours| {
-        let outcome = Outcome::Failed(Failure::Unreachable);
+        let outcome = RunOutcome::Failed(RunFailure::Unreachable);
         Run::new(Arc::clone(&model), suite, now().minus(HOUR * hours), outcome).unwrap()
     };
     // The first run lies before everything that is looked at.
     let runs = vec![failed(Suite::Coding, 70 * 24), failed(Suite::Tooling, 3), failed(Suite::Coding, 2)];
-    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     let first = now().minus(HOUR * 70 * 24).rfc3339();
     for period in Period::ALL {
         let items = rankings(&scoring, period, SortBy::Coding);
@@ -84,12 +85,13 @@ fn a_model_whose_runs_all_failed_was_last_updated_when_it_was_first_seen() {
 
 #[test]
 fn what_was_not_compared_is_unavailable_and_not_stable() {
-    let model = Arc::new(Model::new(ModelId::new("new").unwrap(), "New", "nobody", None, None).unwrap());
+    let model =
+        Arc::new(TestedModel::new(ModelId::new("new").unwrap(), "New", "nobody", None, None).unwrap());
     let run = |suite| {
         let trials = vec![Trial::new([0.5; 7], 9.0, 0.1).unwrap(); 3];
-        Run::new(Arc::clone(&model), suite, now().minus(HOUR), Outcome::Scored(trials)).unwrap()
+        Run::new(Arc::clone(&model), suite, now().minus(HOUR), RunOutcome::Scored(trials)).unwrap()
     };
-    let scoring = Scoring::open(Source::Runs(Suite::ALL.map(run).into()), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(Suite::ALL.map(run).into()), now()).unwrap();
     for sort_by in SortBy::ALL {
         let item = &rankings(&scoring, Period::Day, sort_by)[0];
         assert_eq!((&item["currentScore"], &item["trend"]), (&50.0.into(), &"unavailable".into()));
@@ -139,18 +141,19 @@ fn the_index_lies_between_the_extremes_and_counts_who_is_away() {
 #[test]
 fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
     let without = measured();
-    let model = Arc::new(Model::new(ModelId::new("gone").unwrap(), "Gone", "nobody", None, None).unwrap());
+    let model =
+        Arc::new(TestedModel::new(ModelId::new("gone").unwrap(), "Gone", "nobody", None, None).unwrap());
     let mut with = without.clone();
     for hours in 60..100 {
         for suite in Suite::ALL {
             let trials = vec![Trial::new([0.01; 7], 9.0, 0.1).unwrap(); 3];
             let at = now().minus(HOUR * hours);
-            with.push(Run::new(Arc::clone(&model), suite, at, Outcome::Scored(trials)).unwrap());
+            with.push(Run::new(Arc::clone(&model), suite, at, RunOutcome::Scored(trials)).unwrap());
         }
     }
     let (without, with) = (
-        Scoring::open(Source::Runs(without), now()).unwrap(),
-        Scoring::open(Source::Runs(with), now()).unwrap(),
+        Scoring::open(RunSource::Runs(without), now()).unwrap(),
+        Scoring::open(RunSource::Runs(with), now()).unwrap(),
     );
     let mut items = rankings(&with, Period::Day, SortBy::Combined);
     let place = items.iter().position(|item| item["id"] == "gone").unwrap();

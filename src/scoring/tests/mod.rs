@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::hour::Hour;
 use super::*;
-use crate::routes::shapes::{self, Field, Shape};
+use crate::routes::shapes::{self, FieldShape, ItemField};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -41,8 +41,8 @@ fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {
 }
 
 /// Every question there is, with the fields of its items.
-fn every_question(scoring: &Scoring) -> Vec<(Question, &'static [Field])> {
-    let mut all: Vec<(Question, &'static [Field])> = vec![
+fn every_question(scoring: &Scoring) -> Vec<(Question, &'static [ItemField])> {
+    let mut all: Vec<(Question, &'static [ItemField])> = vec![
         (Question::Index, shapes::INDEX),
         (Question::Alerts, shapes::ALERT),
         (Question::Providers, shapes::PROVIDER),
@@ -67,7 +67,7 @@ fn every_question(scoring: &Scoring) -> Vec<(Question, &'static [Field])> {
     all
 }
 
-fn check_object(value: &Value, fields: &[Field], of: &str) {
+fn check_object(value: &Value, fields: &[ItemField], of: &str) {
     let found: BTreeSet<&str> = value.as_object().expect(of).keys().map(String::as_str).collect();
     let all: BTreeSet<&str> = fields.iter().map(|field| field.name).collect();
     assert!(found.is_subset(&all), "{of}: {found:?}");
@@ -79,22 +79,22 @@ fn check_object(value: &Value, fields: &[Field], of: &str) {
     }
 }
 
-fn check_field(value: &Value, field: &Field, of: &str) {
+fn check_field(value: &Value, field: &ItemField, of: &str) {
     let good = match &field.shape {
-        Shape::Text => value.is_string(),
-        Shape::Instant => value.as_str().is_some_and(|text| Wall::parse_rfc3339(text).is_some()),
-        Shape::Number => value.is_number(),
-        Shape::Score => value.as_f64().is_some_and(|score| (0.0..=100.0).contains(&score)),
-        Shape::Integer => value.is_u64(),
-        Shape::Flag => value.is_boolean(),
-        Shape::Words(words) => value.as_str().is_some_and(|word| words.contains(&word)),
-        Shape::Values => false,
-        Shape::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
-        Shape::Object(fields) => {
+        FieldShape::Text => value.is_string(),
+        FieldShape::Instant => value.as_str().is_some_and(|text| Wall::parse_rfc3339(text).is_some()),
+        FieldShape::Number => value.is_number(),
+        FieldShape::Score => value.as_f64().is_some_and(|score| (0.0..=100.0).contains(&score)),
+        FieldShape::Integer => value.is_u64(),
+        FieldShape::Flag => value.is_boolean(),
+        FieldShape::Words(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+        FieldShape::Values => false,
+        FieldShape::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
+        FieldShape::Object(fields) => {
             check_object(value, fields, of);
             true
         }
-        Shape::Objects(fields) => {
+        FieldShape::Objects(fields) => {
             value.as_array().expect(of).iter().for_each(|item| check_object(item, fields, of));
             true
         }
@@ -161,8 +161,8 @@ fn the_order_in_which_runs_come_changes_nothing() {
     mixed.sort_by_key(|run| (run.at().seconds() * 7_919) % 10_007);
     assert_ne!(runs, mixed);
     let (one, other) = (
-        Scoring::open(Source::Runs(runs), now()).unwrap(),
-        Scoring::open(Source::Runs(mixed), now()).unwrap(),
+        Scoring::open(RunSource::Runs(runs), now()).unwrap(),
+        Scoring::open(RunSource::Runs(mixed), now()).unwrap(),
     );
     for (question, _) in every_question(&one) {
         assert_eq!(one.answer(&question), other.answer(&question), "{question:?}");
@@ -210,9 +210,9 @@ fn a_refresh_swaps_once_an_hour_and_catches_up_in_one_step() {
 #[test]
 fn a_run_of_the_running_hour_counts_when_the_hour_is_over() {
     let mut runs = measured();
-    let before = Scoring::open(Source::Runs(runs.clone()), now()).unwrap();
+    let before = Scoring::open(RunSource::Runs(runs.clone()), now()).unwrap();
     runs.extend(simulate::models(7).iter().flat_map(|model| model.round(Hour::of(now()))));
-    let scoring = Scoring::open(Source::Runs(runs), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     let models = Question::Models { period: Period::Day, sort_by: SortBy::Combined };
     assert_eq!(scoring.answer(&models), before.answer(&models));
     assert!(scoring.refresh(now().plus(HOUR)).unwrap());
@@ -231,7 +231,7 @@ fn an_unknown_model_has_no_answer() {
 
 #[test]
 fn a_backend_without_runs_answers_with_empty_arrays() {
-    let scoring = Scoring::open(Source::Runs(vec![]), Wall::default()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(vec![]), Wall::default()).unwrap();
     for (question, fields) in every_question(&scoring) {
         for item in asked(&scoring, &question) {
             check_object(&item, fields, "empty");

@@ -14,18 +14,18 @@ use super::{HOUR, asked, every_question, now, rankings};
 /// Hours of the baseline and of the day that is held against it.
 const HOURS: u32 = 8 * 24;
 
-fn model(name: &str) -> Arc<Model> {
-    Arc::new(Model::new(ModelId::new(name).unwrap(), name, "p", None, None).unwrap())
+fn model(name: &str) -> Arc<TestedModel> {
+    Arc::new(TestedModel::new(ModelId::new(name).unwrap(), name, "p", None, None).unwrap())
 }
 
 /// A run of two trials that scores this, so many hours ago.
-fn run(model: &Arc<Model>, suite: Suite, ago: u32, score: f64) -> Run {
+fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
     let trials = vec![Trial::new([(score / 100.0).clamp(0.0, 1.0); 7], 9.0, 0.1).unwrap(); 2];
-    Run::new(Arc::clone(model), suite, now().minus(HOUR * ago), Outcome::Scored(trials)).unwrap()
+    Run::new(Arc::clone(model), suite, now().minus(HOUR * ago), RunOutcome::Scored(trials)).unwrap()
 }
 
 /// A round for each of the given scores, the newest last, the newest an hour old.
-fn history(model: &Arc<Model>, scores: &[f64]) -> Vec<Run> {
+fn history(model: &Arc<TestedModel>, scores: &[f64]) -> Vec<Run> {
     let rounds = (1..).zip(scores.iter().rev());
     rounds.flat_map(|(ago, score)| Suite::ALL.map(|suite| run(model, suite, ago, *score))).collect()
 }
@@ -42,7 +42,7 @@ fn noise(size: f64) -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn opened(runs: &[Run]) -> Scoring {
-    Scoring::open(Source::Runs(runs.to_vec()), now()).unwrap()
+    Scoring::open(RunSource::Runs(runs.to_vec()), now()).unwrap()
 }
 
 fn alerts(runs: &[Run]) -> BTreeSet<String> {

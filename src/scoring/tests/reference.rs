@@ -5,9 +5,9 @@
 
 use serde::Deserialize;
 
-use super::super::page_hinkley::{PageHinkley, Rule};
+use super::super::page_hinkley::{PageHinkley, PageHinkleyParameters};
 use super::super::statistics::{
-    Estimate, Tally, chance_of_change, chance_of_fall, holm, line, median, pooled_difference,
+    Estimate, SampleSums, chance_of_change, chance_of_fall, holm, line, median, pooled_difference,
 };
 use super::super::student;
 
@@ -21,7 +21,7 @@ struct Reference {
     holm: Vec<Corrected>,
     lines: Vec<Fitted>,
     medians: Vec<Middle>,
-    page_hinkley: Vec<Watched>,
+    page_hinkley: Vec<ReferenceWatch>,
 }
 
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ struct Middle {
 }
 
 #[derive(Deserialize)]
-struct Watched {
+struct ReferenceWatch {
     minimum: u32,
     delta: f64,
     threshold: f64,
@@ -105,7 +105,7 @@ fn agrees_or_nearly(found: f64, expected: f64, of: &str) {
     assert!((found - expected).abs() <= allowed, "{of}: {found:e}, and {expected:e} is expected");
 }
 
-fn tally(samples: &[f64]) -> Tally {
+fn tally(samples: &[f64]) -> SampleSums {
     samples.iter().copied().collect()
 }
 
@@ -176,7 +176,7 @@ fn the_pooled_test_has_the_chances_and_degrees_of_scipy() {
 fn page_hinkley_is_that_of_river_sample_by_sample_through_every_reset() {
     let mut signalled = 0;
     for case in reference().page_hinkley {
-        let rule = Rule { minimum: case.minimum, delta: case.delta, lambda: case.threshold };
+        let rule = PageHinkleyParameters { minimum: case.minimum, delta: case.delta, lambda: case.threshold };
         let mut test = PageHinkley::new(rule);
         let mut signals = Vec::new();
         for (place, sample) in case.samples.iter().enumerate() {

@@ -3,9 +3,9 @@
 //! Not for: the shape of answers (`tests/mod.rs`).
 
 use super::super::method;
-use crate::routes::shapes::{self, Field, Shape};
+use crate::routes::shapes::{self, FieldShape, ItemField};
 
-fn meaning(fields: &'static [Field], name: &str) -> &'static str {
+fn meaning(fields: &'static [ItemField], name: &str) -> &'static str {
     fields.iter().find(|field| field.name == name).unwrap().meaning
 }
 
@@ -28,7 +28,7 @@ fn reliability_states_its_weights_and_what_counts_as_unsteady() {
 #[test]
 fn the_drift_test_states_how_long_a_signal_stands_and_when_it_is_a_change() {
     let test = shapes::DRIFT.iter().find(|field| field.name == "pageHinkley").unwrap();
-    let Shape::Object(fields) = test.shape else { panic!("{test:?}") };
+    let FieldShape::Object(fields) = test.shape else { panic!("{test:?}") };
     assert!(meaning(fields, "signalled").contains(&format!("for {} rounds", method::DRIFT_STANDS)));
     assert!(meaning(fields, "pValue").contains(&format!("below {}.", method::DRIFT_ALPHA)));
 }

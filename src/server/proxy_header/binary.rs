@@ -16,7 +16,7 @@ const FIELD_HEAD: usize = 3;
 
 /// What a header says it is about.
 #[derive(Clone, Copy)]
-enum Block {
+enum AddressBlock {
     /// The proxy speaks for itself, or of a kind of client that it cannot name. All that follows is ignored.
     Ignored,
     /// TCP over IPv4.
@@ -42,19 +42,19 @@ pub(super) fn read(bytes: &[u8]) -> Reading {
     }
 }
 
-fn block(command: u8, family: u8) -> Option<Block> {
+fn block(command: u8, family: u8) -> Option<AddressBlock> {
     match (command, family) {
         // A proxy that speaks for itself, as when it asks whether we live, may write any family.
-        (0x20, _) | (0x21, 0x00) => Some(Block::Ignored),
-        (0x21, 0x11) => Some(Block::Four),
-        (0x21, 0x21) => Some(Block::Six),
-        (0x21, 0x31 | 0x32) => Some(Block::Unix),
+        (0x20, _) | (0x21, 0x00) => Some(AddressBlock::Ignored),
+        (0x21, 0x11) => Some(AddressBlock::Four),
+        (0x21, 0x21) => Some(AddressBlock::Six),
+        (0x21, 0x31 | 0x32) => Some(AddressBlock::Unix),
         _ => None, // among them all datagrams: none comes over a connection
     }
 }
 
 /// The length and what it is of.
-fn sized(block: Block, bytes: &[u8]) -> Reading {
+fn sized(block: AddressBlock, bytes: &[u8]) -> Reading {
     // The high byte alone may say already that it is too much or too little.
     let (least, most) = match bytes {
         [] => return Reading::Incomplete,
@@ -77,7 +77,7 @@ fn sized(block: Block, bytes: &[u8]) -> Reading {
     }
 }
 
-impl Block {
+impl AddressBlock {
     /// How many bytes its addresses and ports take.
     const fn length(self) -> usize {
         match self {

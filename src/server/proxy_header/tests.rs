@@ -341,9 +341,9 @@ async fn a_header_is_taken_and_what_was_read_behind_it_is_handed_on() {
 }
 
 /// A stream whose other end has reset it.
-struct Broken;
+struct ResetStream;
 
-impl AsyncRead for Broken {
+impl AsyncRead for ResetStream {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
@@ -355,7 +355,7 @@ async fn without_a_header_it_is_told_why() {
         (Box::new(&b"GET / HTTP/1.1\r\n"[..]) as Box<dyn AsyncRead + Unpin>, NoHeader::Malformed),
         (Box::new(&b"PROXY TCP4 192.0.2.1 198"[..]), NoHeader::Ended),
         (Box::new(&b""[..]), NoHeader::Ended),
-        (Box::new(Broken), NoHeader::Broken(io::ErrorKind::ConnectionReset.into())),
+        (Box::new(ResetStream), NoHeader::Broken(io::ErrorKind::ConnectionReset.into())),
     ] {
         let told = take(&mut stream).await.unwrap_err();
         assert_eq!(told.to_string(), expected.to_string());

@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 use crate::clock::{Clock, Mono};
 use crate::gateway::Authenticated;
 
-use super::deadlines::{Course, Deadlines, Overdue, Phase};
-use super::displacement::Conduct;
-use super::waiting::{Unsent, UnsentResponse, Waiting};
+use super::deadlines::{ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
+use super::displacement::ConnectionConduct;
+use super::unsent::{UnsentBytes, UnsentResponse, UnsentResponses};
 
 /// So many bytes may arrive on HTTP/2 between the beginnings and ends of requests: a head and what a window holds of a
 /// body nobody wants, twice over. PINGs, SETTINGS and the like ask for nothing, are answered all the same, and would
@@ -32,7 +32,7 @@ const UNSENT_WITHOUT_KEY: usize = 8;
 const REFUSED_WITHOUT_KEY: usize = 20;
 
 /// What a connection is doing.
-pub(super) struct Pulse {
+pub(super) struct ConnectionActivity {
     clock: Clock,
     state: Mutex<State>,
     /// Somebody wants the connection to notice what was told.
@@ -41,11 +41,11 @@ pub(super) struct Pulse {
     /// On HTTP/2: how often the codec was polled.
     turn: AtomicUsize,
     /// The responses that wait in the whole process.
-    all_unsent: Arc<Unsent>,
+    all_unsent: Arc<UnsentResponses>,
 }
 
 struct State {
-    phase: Phase,
+    phase: ConnectionPhase,
     since: Mono,
     /// Requests that were begun and not sent to their last byte, each with its beginning.
     requests: SmallVec<[(u32, Mono); 2]>,
@@ -53,9 +53,9 @@ struct State {
     /// On HTTP/1.1: the answer is made; once it is sent, the request is over.
     answered: bool,
     /// What waits to be taken from the socket.
-    socket: Waiting,
+    socket: UnsentBytes,
     /// On HTTP/2: what waits for the client's windows.
-    bodies: Waiting,
+    bodies: UnsentBytes,
     /// On HTTP/2: requests without a response so far.
     unanswered: usize,
     /// On HTTP/2: responses with a body that is not sent to its last byte.
@@ -80,29 +80,29 @@ pub(super) struct Glance {
     pub(super) may_hurry: bool,
     /// What has to happen next, and until when.
     pub(super) end: Mono,
-    pub(super) overdue: Overdue,
+    pub(super) overdue: MissedDeadline,
 }
 
 /// A request that was begun on HTTP/2. It is over when this is dropped.
 pub(super) struct Ticket {
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionActivity>,
     number: u32,
     is_answered: bool,
     unsent: Option<UnsentResponse>,
 }
 
-impl Pulse {
-    pub(super) fn new(clock: Clock, all_unsent: Arc<Unsent>) -> Self {
+impl ConnectionActivity {
+    pub(super) fn new(clock: Clock, all_unsent: Arc<UnsentResponses>) -> Self {
         let opened = clock.mono();
         let state = State {
-            phase: Phase::Opening,
+            phase: ConnectionPhase::Opening,
             since: opened,
             opened,
             requests: SmallVec::new(),
             next: 0,
             answered: false,
-            socket: Waiting::default(),
-            bodies: Waiting::default(),
+            socket: UnsentBytes::default(),
+            bodies: UnsentBytes::default(),
             unanswered: 0,
             unsent: 0,
             refused: 0,
@@ -129,16 +129,16 @@ impl Pulse {
     /// HTTP/2 begins.
     pub(super) fn speaks_http2(&self) {
         let mut state = self.state();
-        (state.phase, state.since) = (Phase::Streams, self.clock.mono());
+        (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.mono());
     }
 
     /// So many bytes arrived. Answers whether to go on: not if nothing was asked for in far too many of them.
     pub(super) fn heard(&self, bytes: usize) -> bool {
         let mut state = self.state();
-        if state.phase == Phase::Idle && state.requests.is_empty() {
-            (state.phase, state.since) = (Phase::Head, self.clock.mono());
+        if state.phase == ConnectionPhase::Idle && state.requests.is_empty() {
+            (state.phase, state.since) = (ConnectionPhase::Head, self.clock.mono());
         }
-        if state.phase == Phase::Streams {
+        if state.phase == ConnectionPhase::Streams {
             state.unasked += bytes;
         }
         state.unasked <= UNASKED
@@ -149,7 +149,7 @@ impl Pulse {
         let mut state = self.state();
         state.answered = false;
         if state.requests.is_empty() {
-            let since = if state.phase == Phase::Head { state.since } else { self.clock.mono() };
+            let since = if state.phase == ConnectionPhase::Head { state.since } else { self.clock.mono() };
             state.requests.push((0, since));
         }
     }
@@ -168,7 +168,7 @@ impl Pulse {
         if state.answered {
             state.answered = false;
             state.requests.clear();
-            (state.phase, state.since) = (Phase::Idle, self.clock.mono());
+            (state.phase, state.since) = (ConnectionPhase::Idle, self.clock.mono());
         }
     }
 
@@ -210,7 +210,7 @@ impl Pulse {
         let mut state = self.state();
         state.unasked = state.unasked.saturating_sub(bytes / SENT_FOR_ONE);
         state.socket.took(bytes, || self.clock.mono());
-        if state.phase != Phase::Streams {
+        if state.phase != ConnectionPhase::Streams {
             state.taken += bytes as u64;
         }
     }
@@ -244,9 +244,9 @@ impl Pulse {
     }
 
     /// What decides whether this connection is closed for another one. `None` if it is being closed.
-    pub(super) fn conduct(&self) -> Option<Conduct> {
+    pub(super) fn conduct(&self) -> Option<ConnectionConduct> {
         let state = self.state();
-        (!state.cut).then(|| Conduct {
+        (!state.cut).then(|| ConnectionConduct {
             is_authenticated: self.authenticated.get(),
             opened: state.opened,
             idle: state.requests.is_empty().then_some(state.since),
@@ -263,18 +263,18 @@ impl Pulse {
         course.hurries = may_hurry && self.all_unsent.are_too_many();
         let (mut end, mut overdue) = deadlines.next(course);
         if state.refused > REFUSED_WITHOUT_KEY {
-            (end, overdue) = (course.since, Overdue::Write);
+            (end, overdue) = (course.since, MissedDeadline::Write);
         }
         Glance { is_cut: state.cut, is_retiring: state.retiring.is_some(), may_hurry, end, overdue }
     }
 }
 
 impl State {
-    fn course(&self) -> Course {
+    fn course(&self) -> ConnectionProgress {
         let Self { phase, since, retiring, .. } = *self;
         let asked = self.requests.iter().map(|(_, since)| *since).min();
         let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
-        Course { phase, since, asked, blocked, hurries: false, retiring }
+        ConnectionProgress { phase, since, asked, blocked, hurries: false, retiring }
     }
 }
 

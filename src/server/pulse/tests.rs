@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::clock::{Hand, Wall};
-use crate::server::waiting::LEAST;
+use crate::clock::{ManualClock, Wall};
+use crate::server::unsent::LEAST;
 
 const DEADLINES: Deadlines = Deadlines {
     head: Duration::from_secs(10),
@@ -15,15 +15,15 @@ const DEADLINES: Deadlines = Deadlines {
 };
 
 /// What is next, and in how many seconds.
-fn next(pulse: &Pulse) -> (u64, Overdue) {
+fn next(pulse: &ConnectionActivity) -> (u64, MissedDeadline) {
     let Glance { end, overdue, .. } = pulse.glance(&DEADLINES);
     (end.since(pulse.clock.mono()).as_secs(), overdue)
 }
 
-fn pulse() -> (Arc<Pulse>, Hand, impl Fn(u64)) {
+fn pulse() -> (Arc<ConnectionActivity>, ManualClock, impl Fn(u64)) {
     let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
     let moving = hand.clone();
-    (Arc::new(Pulse::new(clock, Arc::default())), hand, move |seconds| {
+    (Arc::new(ConnectionActivity::new(clock, Arc::default())), hand, move |seconds| {
         moving.advance(Duration::from_secs(seconds));
     })
 }
@@ -31,10 +31,10 @@ fn pulse() -> (Arc<Pulse>, Hand, impl Fn(u64)) {
 #[test]
 fn a_new_connection_has_so_long_to_its_first_request_however_it_drips() {
     let (pulse, _hand, pass) = pulse();
-    assert_eq!(next(&pulse), (10, Overdue::Head));
+    assert_eq!(next(&pulse), (10, MissedDeadline::Head));
     pass(4);
     pulse.heard(1);
-    assert_eq!(next(&pulse), (6, Overdue::Head));
+    assert_eq!(next(&pulse), (6, MissedDeadline::Head));
 }
 
 #[test]
@@ -44,13 +44,13 @@ fn a_head_lasts_from_its_first_byte() {
     pulse.answered();
     pulse.flushed();
     pass(30);
-    assert_eq!(next(&pulse), (30, Overdue::Idle));
+    assert_eq!(next(&pulse), (30, MissedDeadline::Idle));
     pulse.heard(1);
     pass(3);
     pulse.heard(1);
-    assert_eq!(next(&pulse), (7, Overdue::Head), "one that drips gets no more time");
+    assert_eq!(next(&pulse), (7, MissedDeadline::Head), "one that drips gets no more time");
     pulse.begun();
-    assert_eq!(next(&pulse), (47, Overdue::Request));
+    assert_eq!(next(&pulse), (47, MissedDeadline::Request));
 }
 
 #[test]
@@ -59,15 +59,15 @@ fn a_request_lasts_until_its_answer_is_sent() {
     pass(5);
     pulse.begun();
     pulse.flushed();
-    assert_eq!(next(&pulse), (50, Overdue::Request), "nothing was written yet");
+    assert_eq!(next(&pulse), (50, MissedDeadline::Request), "nothing was written yet");
     pulse.answered();
     pass(5);
-    assert_eq!(next(&pulse), (45, Overdue::Request), "it is not sent yet");
+    assert_eq!(next(&pulse), (45, MissedDeadline::Request), "it is not sent yet");
     pulse.flushed();
-    assert_eq!(next(&pulse), (60, Overdue::Idle));
+    assert_eq!(next(&pulse), (60, MissedDeadline::Idle));
     pass(5);
     pulse.begun();
-    assert_eq!(next(&pulse), (50, Overdue::Request), "one that was there already begins now");
+    assert_eq!(next(&pulse), (50, MissedDeadline::Request), "one that was there already begins now");
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn whoever_asks_on_without_reading_is_not_younger_for_it() {
     pulse.begun();
     pulse.answered();
     pulse.blocked();
-    assert_eq!(next(&pulse), (13, Overdue::Write));
+    assert_eq!(next(&pulse), (13, MissedDeadline::Write));
     pulse.took(LEAST - 1);
-    assert_eq!(next(&pulse), (13, Overdue::Write), "too little to count");
+    assert_eq!(next(&pulse), (13, MissedDeadline::Write), "too little to count");
     pulse.took(1);
-    assert_eq!(next(&pulse), (20, Overdue::Write));
+    assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     pulse.flushed();
-    assert_eq!(next(&pulse), (60, Overdue::Idle));
+    assert_eq!(next(&pulse), (60, MissedDeadline::Idle));
 }
 
 #[test]
@@ -94,16 +94,16 @@ fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
     let (pulse, _hand, pass) = pulse();
     pulse.speaks_http2();
     pulse.heard(1);
-    assert_eq!(next(&pulse), (60, Overdue::Idle));
+    assert_eq!(next(&pulse), (60, MissedDeadline::Idle));
     let first = pulse.ticket();
     pass(5);
     let second = pulse.ticket();
-    assert_eq!(next(&pulse), (45, Overdue::Request));
+    assert_eq!(next(&pulse), (45, MissedDeadline::Request));
     drop(first);
-    assert_eq!(next(&pulse), (50, Overdue::Request));
+    assert_eq!(next(&pulse), (50, MissedDeadline::Request));
     pass(1);
     drop(second);
-    assert_eq!(next(&pulse), (60, Overdue::Idle));
+    assert_eq!(next(&pulse), (60, MissedDeadline::Idle));
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
     let (pulse, _hand, pass) = pulse();
     pulse.speaks_http2();
     pass(60);
-    assert_eq!(next(&pulse), (0, Overdue::Idle));
+    assert_eq!(next(&pulse), (0, MissedDeadline::Idle));
     pulse.retire();
-    assert_eq!(next(&pulse), (1, Overdue::Idle));
+    assert_eq!(next(&pulse), (1, MissedDeadline::Idle));
     drop(pulse.ticket());
     pass(1);
-    assert_eq!(next(&pulse), (0, Overdue::Idle));
+    assert_eq!(next(&pulse), (0, MissedDeadline::Idle));
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
     let (pulse, _hand, pass) = pulse();
     pulse.begun();
     pulse.retire();
-    assert_eq!(next(&pulse), (50, Overdue::Request));
+    assert_eq!(next(&pulse), (50, MissedDeadline::Request));
     pulse.answered();
     pulse.flushed();
-    assert_eq!(next(&pulse), (1, Overdue::Idle));
+    assert_eq!(next(&pulse), (1, MissedDeadline::Idle));
     pass(1);
     pulse.heard(1);
-    assert_eq!(next(&pulse), (10, Overdue::Head), "what begins to come is heard to its end");
+    assert_eq!(next(&pulse), (10, MissedDeadline::Head), "what begins to come is heard to its end");
     assert!(pulse.is_retiring());
 }
 
@@ -154,17 +154,17 @@ fn on_http_2_a_response_waits_for_the_windows_of_its_client_and_not_for_the_sock
     pulse.speaks_http2();
     let mut first = pulse.ticket();
     assert!(!pulse.may_read_a_head() && first.answered(true) && pulse.may_read_a_head());
-    assert_eq!(next(&pulse), (20, Overdue::Write));
+    assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     pass(15);
     let mut second = pulse.ticket();
     assert!(second.answered(true));
     pulse.took(LEAST);
     first.sent(LEAST - 1);
-    assert_eq!(next(&pulse), (5, Overdue::Write), "what is asked for later gains no time");
+    assert_eq!(next(&pulse), (5, MissedDeadline::Write), "what is asked for later gains no time");
     second.sent(1);
-    assert_eq!(next(&pulse), (20, Overdue::Write));
+    assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     drop((first, second));
-    assert_eq!(next(&pulse), (60, Overdue::Idle));
+    assert_eq!(next(&pulse), (60, MissedDeadline::Idle));
 }
 
 #[test]
@@ -190,17 +190,17 @@ fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
 #[test]
 fn while_too_many_responses_wait_in_the_process_clients_without_a_key_have_a_second() {
     let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
-    let unsent = Arc::new(Unsent::default());
-    let pulse = Arc::new(Pulse::new(clock, Arc::clone(&unsent)));
+    let unsent = Arc::new(UnsentResponses::default());
+    let pulse = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent)));
     let mut ticket = pulse.ticket();
     assert!(ticket.answered(true));
-    assert_eq!(next(&pulse), (20, Overdue::Write));
+    assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     let mut others = Vec::new();
     while !unsent.are_too_many() {
         others.push(unsent.count());
     }
-    assert_eq!(next(&pulse), (1, Overdue::Write));
+    assert_eq!(next(&pulse), (1, MissedDeadline::Write));
     pulse.authenticated().set();
-    assert_eq!(next(&pulse), (20, Overdue::Write));
+    assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     drop(others);
 }

@@ -19,7 +19,7 @@ pub(in crate::store) async fn what_is_created_is_read_back(store: &dyn Store) {
         granted: 0,
     };
     let (name, tier) = (wanted.name.clone(), wanted.tier.clone());
-    let what = What::Create { name, tier, own, contact, note, key };
+    let what = ChangeKind::Create { name, tier, own, contact, note, key };
     assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted.clone()));
     let page = store.page(None, 10, NOON.day()).await.unwrap();
@@ -32,12 +32,12 @@ pub(in crate::store) async fn what_is_there_is_not_made_again_and_a_failed_chang
     let (first, second) = (created(store).await, an_id());
     assert!(matches!(store.change(creating(first)).await, Err(StoreError::Exists(_))));
     let mut same_key = creating(second);
-    let What::Create { key, .. } = &mut same_key.what else { unreachable!() };
+    let ChangeKind::Create { key, .. } = &mut same_key.what else { unreachable!() };
     key.digest = Digest::of(&first.to_string());
     assert!(matches!(store.change(same_key).await, Err(StoreError::Exists(_))));
     assert_eq!(store.application(second, NOON.day()).await.unwrap(), None, "half a creation stayed");
 
-    let again = What::Rotate { key: a_key(&first.to_string()), retire_others_at: NOON };
+    let again = ChangeKind::Rotate { key: a_key(&first.to_string()), retire_others_at: NOON };
     assert!(matches!(store.change(changing(first, again)).await, Err(StoreError::Exists(_))));
     let application = store.application(first, NOON.day()).await.unwrap().unwrap();
     assert_eq!(application.keys, [a_key(&first.to_string())], "half a rotation stayed");
@@ -48,13 +48,13 @@ pub(in crate::store) async fn what_is_not_there_is_named(store: &dyn Store) {
     let other = created(store).await;
     assert_eq!(store.application(gone, NOON.day()).await.unwrap(), None);
     let unknown = |outcome| matches!(outcome, Err(StoreError::UnknownApplication(id)) if id == gone);
-    assert!(unknown(store.change(changing(gone, What::RevokeAll)).await));
-    assert!(unknown(store.change(changing(gone, What::SetTier { tier: "pro".into() })).await));
+    assert!(unknown(store.change(changing(gone, ChangeKind::RevokeAll)).await));
+    assert!(unknown(store.change(changing(gone, ChangeKind::SetTier { tier: "pro".into() })).await));
     let lease = store.lease(asking(gone, NOON.day(), 1, 1)).await;
     assert!(matches!(lease, Err(StoreError::UnknownApplication(id)) if id == gone), "{lease:?}");
     assert_eq!(store.newest_day().await.unwrap(), None, "a refused lease opened a day");
     for digest in [Digest::of("never"), Digest::of(&other.to_string())] {
-        let refused = store.change(changing(there, What::RevokeKey { digest })).await;
+        let refused = store.change(changing(there, ChangeKind::RevokeKey { digest })).await;
         assert!(matches!(refused, Err(StoreError::UnknownKey(id)) if id == there), "{refused:?}");
     }
 }
@@ -83,7 +83,7 @@ pub(in crate::store) async fn pages_meet_every_application_once_in_order(store: 
 
 pub(in crate::store) async fn a_rotation_ends_the_older_keys_then_and_never_later(store: &dyn Store) {
     let id = created(store).await;
-    let rotate = |key: StoredKey, at| changing(id, What::Rotate { key, retire_others_at: at });
+    let rotate = |key: StoredKey, at| changing(id, ChangeKind::Rotate { key, retire_others_at: at });
     let soon = StoredKey { expires_at: Some(NOON.plus(HOUR)), created_at: NOON.plus(HOUR), ..a_key("soon") };
     store.change(rotate(soon, NOON.plus(3 * HOUR))).await.unwrap();
     let last = StoredKey { created_at: NOON.plus(2 * HOUR), ..a_key("last") };
@@ -96,12 +96,15 @@ pub(in crate::store) async fn a_rotation_ends_the_older_keys_then_and_never_late
 pub(in crate::store) async fn a_revocation_holds_and_keeps_its_first_time(store: &dyn Store) {
     let (id, other) = (created(store).await, created(store).await);
     let later = StoredKey { created_at: NOON.plus(HOUR), ..a_key("later") };
-    store.change(changing(id, What::Rotate { key: later, retire_others_at: NOON.plus(HOUR) })).await.unwrap();
-    let first = What::RevokeKey { digest: Digest::of(&id.to_string()) };
+    store
+        .change(changing(id, ChangeKind::Rotate { key: later, retire_others_at: NOON.plus(HOUR) }))
+        .await
+        .unwrap();
+    let first = ChangeKind::RevokeKey { digest: Digest::of(&id.to_string()) };
     let now = store.change(changing(id, first)).await.unwrap();
     let revoked = |now: &StoredApplication| now.keys.iter().map(|key| key.revoked_at).collect::<Vec<_>>();
     assert_eq!(revoked(&now), [Some(NOON), None]);
-    let all = Change { at: NOON.plus(HOUR), ..changing(id, What::RevokeAll) };
+    let all = StoreChange { at: NOON.plus(HOUR), ..changing(id, ChangeKind::RevokeAll) };
     let now = store.change(all).await.unwrap();
     assert_eq!(revoked(&now), [Some(NOON), Some(NOON.plus(HOUR))]);
     let untouched = store.application(other, NOON.day()).await.unwrap().unwrap();
@@ -112,7 +115,7 @@ pub(in crate::store) async fn a_change_of_tier_leaves_the_rest(store: &dyn Store
     let id = created(store).await;
     let before = store.application(id, NOON.day()).await.unwrap().unwrap();
     units(store, asking(id, NOON.day(), 4, 10)).await;
-    let after = store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
+    let after = store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
     assert_eq!(after, StoredApplication { tier: "pro".into(), granted: 4, ..before });
 }
 
@@ -120,11 +123,11 @@ pub(in crate::store) async fn a_key_is_added_and_the_others_go_on(store: &dyn St
     let id = created(store).await;
     let added =
         StoredKey { created_at: NOON.plus(HOUR), expires_at: Some(NOON.plus(2 * HOUR)), ..a_key("added") };
-    let now = store.change(changing(id, What::AddKey { key: added.clone() })).await.unwrap();
+    let now = store.change(changing(id, ChangeKind::AddKey { key: added.clone() })).await.unwrap();
     assert_eq!(now.keys, [a_key(&id.to_string()), added.clone()]);
-    let again = store.change(changing(id, What::AddKey { key: added.clone() })).await;
+    let again = store.change(changing(id, ChangeKind::AddKey { key: added.clone() })).await;
     assert!(matches!(again, Err(StoreError::Exists(_))));
-    let nowhere = store.change(changing(an_id(), What::AddKey { key: a_key("nowhere") })).await;
+    let nowhere = store.change(changing(an_id(), ChangeKind::AddKey { key: a_key("nowhere") })).await;
     assert!(matches!(nowhere, Err(StoreError::UnknownApplication(_))));
 }
 
@@ -133,40 +136,40 @@ pub(in crate::store) async fn limits_words_and_ends_change_and_nothing_else_does
     let mut wanted = store.application(id, NOON.day()).await.unwrap().unwrap();
     for own in [OwnLimits { minute: Some(3), day: Some(5) }, OwnLimits { minute: None, day: Some(1) }] {
         wanted.own = own;
-        assert_eq!(store.change(changing(id, What::SetLimits { own })).await.unwrap(), wanted);
+        assert_eq!(store.change(changing(id, ChangeKind::SetLimits { own })).await.unwrap(), wanted);
     }
     (wanted.name, wanted.contact, wanted.note) = ("Other".into(), Some("a@example.org".into()), None);
     let (name, contact) = (wanted.name.clone(), wanted.contact.clone());
-    let words = What::Describe { name, contact, note: None };
+    let words = ChangeKind::Describe { name, contact, note: None };
     assert_eq!(store.change(changing(id, words)).await.unwrap(), wanted);
     let digest = wanted.keys[0].digest;
     for at in [Some(NOON.plus(HOUR)), None, Some(NOON)] {
         wanted.keys[0].expires_at = at;
-        let ends = What::SetExpiry { digests: vec![digest], at };
+        let ends = ChangeKind::SetExpiry { digests: vec![digest], at };
         assert_eq!(store.change(changing(id, ends)).await.unwrap(), wanted);
     }
-    let unknown = What::SetExpiry { digests: vec![digest, Digest::of("unknown")], at: None };
+    let unknown = ChangeKind::SetExpiry { digests: vec![digest, Digest::of("unknown")], at: None };
     assert!(matches!(store.change(changing(id, unknown)).await, Err(StoreError::UnknownKey(_))));
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted), "half of it was done");
-    store.change(changing(id, What::RevokeAll)).await.unwrap();
-    let revoked = What::SetExpiry { digests: vec![digest], at: None };
+    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
+    let revoked = ChangeKind::SetExpiry { digests: vec![digest], at: None };
     assert!(matches!(store.change(changing(id, revoked)).await, Err(StoreError::UnknownKey(_))));
 }
 
 pub(in crate::store) async fn every_change_is_in_the_audit_trail_newest_first(store: &dyn Store) {
     let (id, other) = (created(store).await, created(store).await);
-    store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
-    store.change(changing(id, What::RevokeAll)).await.unwrap();
+    store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
+    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
     assert!(store.change(creating(id)).await.is_err());
-    let whole = AuditAsk { most: 10, ..AuditAsk::default() };
+    let whole = AuditQuery { most: 10, ..AuditQuery::default() };
     let all = store.audit(whole).await.unwrap();
     let words: Vec<&str> = all.iter().map(|record| record.what.as_str()).collect();
     assert_eq!(words, ["revoke_all", "set_tier", "create", "create"]);
     assert!(all.iter().all(|record| record.who == "a test" && record.at == NOON));
     assert_eq!(all[2].application, other.to_string());
-    let its_own = store.audit(AuditAsk { application: Some(id), most: 2, ..whole }).await.unwrap();
+    let its_own = store.audit(AuditQuery { application: Some(id), most: 2, ..whole }).await.unwrap();
     assert_eq!(its_own, all[..2]);
-    let older = store.audit(AuditAsk { before: Some(all[1].number), ..whole }).await.unwrap();
+    let older = store.audit(AuditQuery { before: Some(all[1].number), ..whole }).await.unwrap();
     assert_eq!(older, all[2..]);
 }
 
@@ -174,8 +177,8 @@ pub(in crate::store) async fn a_use_is_remembered_and_never_goes_back(store: &dy
     let id = created(store).await;
     let digest = Digest::of(&id.to_string());
     for (at, remembered) in [(HOUR, HOUR), (2 * HOUR, 2 * HOUR), (HOUR, 2 * HOUR)] {
-        let unknown = Used { digest: Digest::of("unknown"), at: NOON };
-        store.used(vec![unknown, Used { digest, at: NOON.plus(at) }]).await.unwrap();
+        let unknown = KeyUse { digest: Digest::of("unknown"), at: NOON };
+        store.used(vec![unknown, KeyUse { digest, at: NOON.plus(at) }]).await.unwrap();
         let known = store.application(id, NOON.day()).await.unwrap().unwrap();
         assert_eq!(known.keys[0].last_used_at, Some(NOON.plus(remembered)));
     }

@@ -11,7 +11,7 @@ use super::*;
 
 pub(in crate::store) async fn a_lease_gives_what_the_quota_leaves(store: &dyn Store) {
     let (id, other, day) = (created(store).await, created(store).await, NOON.day());
-    let granted = |units, total| Lease::Granted { units, total, grace: 0 };
+    let granted = |units, total| LeaseReply::Granted { units, total, grace: 0 };
     assert_eq!(store.newest_day().await.unwrap(), None);
     for (want, quota, given) in [
         (0, 10, granted(0, 0)),
@@ -43,7 +43,7 @@ pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: 
     assert_eq!(units(store, asking(other, tomorrow, 0, 0)).await, 0);
     assert_eq!(store.newest_day().await.unwrap(), Some(tomorrow));
     let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
-    assert_eq!(closed, Lease::Closed { newest: tomorrow });
+    assert_eq!(closed, LeaseReply::Closed { newest: tomorrow });
     store.give_back(giving(id, today, 3)).await.unwrap();
     assert_eq!(store.application(id, today).await.unwrap().unwrap().granted, 3, "a closed day moved");
     assert_eq!(units(store, asking(id, tomorrow, 99, 10)).await, 10);
@@ -66,13 +66,13 @@ pub(in crate::store) async fn units_given_back_are_leased_again_and_never_below_
 
 pub(in crate::store) async fn many_leases_at_once_never_exceed_the_quota(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
-    let asks = (0..300).map(|node| store.lease(LeaseAsk { node, ..asking(id, day, 3, 500) }));
+    let asks = (0..300).map(|node| store.lease(LeaseRequest { node, ..asking(id, day, 3, 500) }));
     let given: u64 = join_all(asks)
         .await
         .into_iter()
         .map(|lease| match lease.unwrap() {
-            Lease::Granted { units, .. } => u64::from(units),
-            Lease::Closed { newest } => panic!("closed by {newest}"),
+            LeaseReply::Granted { units, .. } => u64::from(units),
+            LeaseReply::Closed { newest } => panic!("closed by {newest}"),
         })
         .sum();
     assert_eq!(given, 500);
@@ -84,23 +84,24 @@ pub(in crate::store) async fn what_is_promised_for_bad_times_is_a_hundredth_of_t
 ) {
     let (id, day) = (created(store).await, NOON.day());
     let promised = |grace, want| async move {
-        let asked = store.lease(LeaseAsk { grace, ..asking(id, day, want, 1_000) }).await.unwrap();
-        let Lease::Granted { grace, total, .. } = asked else { panic!("{asked:?}") };
+        let asked = store.lease(LeaseRequest { grace, ..asking(id, day, want, 1_000) }).await.unwrap();
+        let LeaseReply::Granted { grace, total, .. } = asked else { panic!("{asked:?}") };
         (grace, total)
     };
     assert_eq!(promised(6, 5).await, (6, 5));
     assert_eq!(promised(6, 0).await, (4, 5), "another node was promised as much as was left");
     assert_eq!(promised(6, 1_000).await, (0, 1_000), "a promise is no grant");
-    let back = GiveBack { application: id, node: 1, day, units: 0, grace: 3 };
+    let back = LeaseReturn { application: id, node: 1, day, units: 0, grace: 3 };
     store.give_back(vec![back]).await.unwrap();
     assert_eq!(promised(6, 0).await, (3, 1_000));
-    let free = store.lease(LeaseAsk { grace: 1, ..asking(created(store).await, day, 1, 10) }).await.unwrap();
-    assert_eq!(free, Lease::Granted { units: 1, total: 1, grace: 0 });
+    let free =
+        store.lease(LeaseRequest { grace: 1, ..asking(created(store).await, day, 1, 10) }).await.unwrap();
+    assert_eq!(free, LeaseReply::Granted { units: 1, total: 1, grace: 0 });
 }
 
 /// One call of a schedule; `day` counts from the schedule's first, back or forth.
 #[derive(Clone, Copy, Debug)]
-enum Call {
+enum LedgerCall {
     Lease { day: u32, want: u32, quota: u32 },
     GiveBack { day: u32, units: u32 },
 }
@@ -108,8 +109,8 @@ enum Call {
 pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(store: &dyn Store) {
     let call = prop_oneof![
         3 => (0u32..4, 0u32..9, prop_oneof![Just(10u32), 0u32..20])
-            .prop_map(|(day, want, quota)| Call::Lease { day, want, quota }),
-        1 => (0u32..4, 1u32..6).prop_map(|(day, units)| Call::GiveBack { day, units }),
+            .prop_map(|(day, want, quota)| LedgerCall::Lease { day, want, quota }),
+        1 => (0u32..4, 1u32..6).prop_map(|(day, units)| LedgerCall::GiveBack { day, units }),
     ];
     // Calls of one round are under way together; rounds follow each other.
     let schedules = prop::collection::vec(prop::collection::vec(call, 1..6), 1..10);
@@ -123,7 +124,7 @@ pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
     held.unwrap();
 }
 
-async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<Call>>) {
+async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCall>>) {
     let id = created(store).await;
     let (mut held, mut largest) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
     let mut newest = None;
@@ -131,7 +132,7 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<Call>>) {
         // Only what is held is given back: a gateway has no other units.
         let mut back = Vec::new();
         for call in &round {
-            if let Call::GiveBack { day, units } = *call {
+            if let LedgerCall::GiveBack { day, units } = *call {
                 let of_day = held.entry(day).or_default();
                 let units = u64::from(units).min(*of_day);
                 *of_day -= units;
@@ -140,8 +141,8 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<Call>>) {
             }
         }
         let asks = round.iter().filter_map(|call| match *call {
-            Call::Lease { day, want, quota } => Some((day, want, quota)),
-            Call::GiveBack { .. } => None,
+            LedgerCall::Lease { day, want, quota } => Some((day, want, quota)),
+            LedgerCall::GiveBack { .. } => None,
         });
         let leases = join_all(asks.map(|(day, want, quota)| async move {
             (day, want, quota, store.lease(asking(id, Day::from_number(first + day), want, quota)).await)
@@ -153,13 +154,13 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<Call>>) {
             let most = largest.entry(day).or_default();
             *most = u64::from(quota).max(*most);
             match lease.unwrap() {
-                Lease::Granted { units, total, .. } => {
+                LeaseReply::Granted { units, total, .. } => {
                     assert!(before.is_none_or(|before| day >= before), "a closed day was opened again");
                     assert!(units <= want && total <= u64::from(quota).max(total - u64::from(units)));
                     *held.entry(day).or_default() += u64::from(units);
                     newest = newest.max(Some(day));
                 }
-                Lease::Closed { newest } => assert!(newest.number() > first + day),
+                LeaseReply::Closed { newest } => assert!(newest.number() > first + day),
             }
         }
         assert!(held.iter().all(|(day, held)| *held <= largest.get(day).copied().unwrap_or(0)), "{held:?}");

@@ -71,13 +71,13 @@ pub(super) fn an_id() -> ApplicationId {
     ApplicationId::mint().unwrap()
 }
 
-pub(super) fn changing(application: ApplicationId, what: What) -> Change {
-    Change { at: NOON, who: "a test".into(), application, what }
+pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreChange {
+    StoreChange { at: NOON, who: "a test".into(), application, what }
 }
 
-pub(super) fn creating(application: ApplicationId) -> Change {
+pub(super) fn creating(application: ApplicationId) -> StoreChange {
     let key = a_key(&application.to_string());
-    let what = What::Create {
+    let what = ChangeKind::Create {
         name: "Weather station".into(),
         tier: "free".into(),
         own: OwnLimits::default(),
@@ -92,17 +92,17 @@ pub(super) async fn created(store: &dyn Store) -> ApplicationId {
     store.change(creating(an_id())).await.unwrap().id
 }
 
-pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseAsk {
-    LeaseAsk { application, node: 1, day, known: 0, want, quota, grace: 0 }
+pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
+    LeaseRequest { application, node: 1, day, known: 0, want, quota, grace: 0 }
 }
 
-fn giving(application: ApplicationId, day: Day, units: u32) -> Vec<GiveBack> {
-    vec![GiveBack { application, node: 1, day, units, grace: 0 }]
+fn giving(application: ApplicationId, day: Day, units: u32) -> Vec<LeaseReturn> {
+    vec![LeaseReturn { application, node: 1, day, units, grace: 0 }]
 }
 
-async fn units(store: &dyn Store, ask: LeaseAsk) -> u32 {
+async fn units(store: &dyn Store, ask: LeaseRequest) -> u32 {
     match store.lease(ask).await.unwrap() {
-        Lease::Granted { units, .. } => units,
-        Lease::Closed { newest } => panic!("closed by {newest}"),
+        LeaseReply::Granted { units, .. } => units,
+        LeaseReply::Closed { newest } => panic!("closed by {newest}"),
     }
 }

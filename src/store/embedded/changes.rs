@@ -5,58 +5,58 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::fault::{Fault, is_conflict};
+use super::fault::{StoreFault, is_conflict};
 use super::records;
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
-use crate::store::{Change, OwnLimits, StoreError, StoredApplication, StoredKey, Used, What};
+use crate::store::{ChangeKind, KeyUse, OwnLimits, StoreChange, StoreError, StoredApplication, StoredKey};
 
 /// Makes the change and answers with the application as it now is.
-pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApplication, Fault> {
+pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<StoredApplication, StoreFault> {
     let id = change.application.to_string();
-    let unknown = || Fault::Refused(StoreError::UnknownApplication(change.application));
-    if !matches!(change.what, What::Create { .. }) && !records::is_there(connection, &id)? {
+    let unknown = || StoreFault::Refused(StoreError::UnknownApplication(change.application));
+    if !matches!(change.what, ChangeKind::Create { .. }) && !records::is_there(connection, &id)? {
         return Err(unknown());
     }
     let detail = match &change.what {
-        What::Create { name, tier, own, contact, note, key } => {
+        ChangeKind::Create { name, tier, own, contact, note, key } => {
             let row = params![id, name, tier, own.minute, own.day, contact, note, millis(change.at)];
             create(connection, row)?;
             add_key(connection, &id, key)?;
             let own = own_limits(*own);
             format!("tier {tier:?}{own}, key {}", shown(key))
         }
-        What::AddKey { key } => {
+        ChangeKind::AddKey { key } => {
             add_key(connection, &id, key)?;
             format!("key {}", shown(key))
         }
-        What::Rotate { key, retire_others_at } => {
+        ChangeKind::Rotate { key, retire_others_at } => {
             let retired = retire(connection, &id, *retire_others_at)?;
             add_key(connection, &id, key)?;
             format!("new key {}; {retired} older ended at {}", shown(key), retire_others_at.rfc3339())
         }
-        What::RevokeKey { digest } => {
+        ChangeKind::RevokeKey { digest } => {
             let known = revoke_key(connection, &id, *digest, change.at)?;
             format!("key {:?}", known.ok_or(StoreError::UnknownKey(change.application))?)
         }
-        What::RevokeAll => format!("{} keys", revoke_all(connection, &id, change.at)?),
-        What::SetTier { tier } => {
+        ChangeKind::RevokeAll => format!("{} keys", revoke_all(connection, &id, change.at)?),
+        ChangeKind::SetTier { tier } => {
             let before = set_tier(connection, &id, tier)?;
             format!("from {before:?} to {tier:?}")
         }
-        What::SetLimits { own } => {
+        ChangeKind::SetLimits { own } => {
             set_limits(connection, &id, *own)?;
             format!(
                 "own limits{}",
                 if *own == OwnLimits::default() { ": none".into() } else { own_limits(*own) }
             )
         }
-        What::SetExpiry { digests, at } => {
+        ChangeKind::SetExpiry { digests, at } => {
             let end = at.map_or_else(|| "never".into(), Wall::rfc3339);
             let shown = set_expiry(connection, change.application, digests, *at)?;
             format!("keys {shown:?} end {end}")
         }
-        What::Describe { name, contact, note } => {
+        ChangeKind::Describe { name, contact, note } => {
             describe(connection, params![id, name, contact, note])?;
             format!("name {name:?}, contact {contact:?}, note {note:?}")
         }
@@ -65,10 +65,10 @@ pub(super) fn make(connection: &Connection, change: &Change) -> Result<StoredApp
     answer(connection, change)?.ok_or_else(unknown)
 }
 
-fn answer(connection: &Connection, change: &Change) -> Result<Option<StoredApplication>, Fault> {
+fn answer(connection: &Connection, change: &StoreChange) -> Result<Option<StoredApplication>, StoreFault> {
     match records::application(connection, change.application, change.at.day()) {
         // What ends a key or mends a record must not fail because the record cannot be read.
-        Err(Fault::Record(_)) if !gives_a_key(&change.what) => {
+        Err(StoreFault::Record(_)) if !gives_a_key(&change.what) => {
             records::stand_in(connection, change.application).map(Some)
         }
         read => read,
@@ -76,19 +76,19 @@ fn answer(connection: &Connection, change: &Change) -> Result<Option<StoredAppli
 }
 
 /// Whether it gives a key out, which would not work where the record cannot be read.
-const fn gives_a_key(what: &What) -> bool {
+const fn gives_a_key(what: &ChangeKind) -> bool {
     match what {
-        What::Create { .. } | What::AddKey { .. } | What::Rotate { .. } => true,
-        What::RevokeKey { .. }
-        | What::RevokeAll
-        | What::SetTier { .. }
-        | What::SetLimits { .. }
-        | What::SetExpiry { .. }
-        | What::Describe { .. } => false,
+        ChangeKind::Create { .. } | ChangeKind::AddKey { .. } | ChangeKind::Rotate { .. } => true,
+        ChangeKind::RevokeKey { .. }
+        | ChangeKind::RevokeAll
+        | ChangeKind::SetTier { .. }
+        | ChangeKind::SetLimits { .. }
+        | ChangeKind::SetExpiry { .. }
+        | ChangeKind::Describe { .. } => false,
     }
 }
 
-fn create(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
+fn create(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), StoreFault> {
     let inserted = connection
         .prepare_cached(
             "INSERT INTO applications (id, name, tier, own_minute, own_day, contact, note, created_at)
@@ -98,7 +98,7 @@ fn create(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), F
     unless_there(inserted, "that application")
 }
 
-fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), Fault> {
+fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), StoreFault> {
     let inserted = connection
         .prepare_cached(
             "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
@@ -116,7 +116,7 @@ fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), Fau
     unless_there(inserted, "that key")
 }
 
-fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result<(), Fault> {
+fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result<(), StoreFault> {
     match inserted {
         Ok(_) => Ok(()),
         Err(error) if is_conflict(&error) => Err(StoreError::Exists(what).into()),
@@ -125,7 +125,7 @@ fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result
 }
 
 /// Ends the keys in force at `at`, unless they end sooner; says how many that changed.
-fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, Fault> {
+fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
     Ok(connection
         .prepare_cached(
             "UPDATE keys SET expires_at = ?2 WHERE application = ?1 AND revoked_at IS NULL
@@ -135,7 +135,12 @@ fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, Fault> {
 }
 
 /// Revokes one key and gives what is shown of it. One that is revoked already keeps its time.
-fn revoke_key(connection: &Connection, id: &str, digest: Digest, at: Wall) -> Result<Option<String>, Fault> {
+fn revoke_key(
+    connection: &Connection,
+    id: &str,
+    digest: Digest,
+    at: Wall,
+) -> Result<Option<String>, StoreFault> {
     Ok(connection
         .prepare_cached(
             "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE application = ?1 AND digest = ?2
@@ -145,13 +150,13 @@ fn revoke_key(connection: &Connection, id: &str, digest: Digest, at: Wall) -> Re
         .optional()?)
 }
 
-fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<usize, Fault> {
+fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
     Ok(connection
         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE application = ?1 AND revoked_at IS NULL")?
         .execute(params![id, millis(at)])?)
 }
 
-fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, Fault> {
+fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, StoreFault> {
     let before = connection
         .prepare_cached("SELECT tier FROM applications WHERE id = ?1")?
         .query_row([id], |row| records::in_any_case(row, 0))?;
@@ -159,7 +164,7 @@ fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, Fau
     Ok(before)
 }
 
-fn set_limits(connection: &Connection, id: &str, own: OwnLimits) -> Result<(), Fault> {
+fn set_limits(connection: &Connection, id: &str, own: OwnLimits) -> Result<(), StoreFault> {
     connection
         .prepare_cached("UPDATE applications SET own_minute = ?2, own_day = ?3 WHERE id = ?1")?
         .execute(params![id, own.minute, own.day])?;
@@ -172,7 +177,7 @@ fn set_expiry(
     application: ApplicationId,
     digests: &[Digest],
     at: Option<Wall>,
-) -> Result<Vec<String>, Fault> {
+) -> Result<Vec<String>, StoreFault> {
     let id = application.to_string();
     let mut set = connection.prepare_cached(
         "UPDATE keys SET expires_at = ?3 WHERE application = ?1 AND digest = ?2 AND revoked_at IS NULL
@@ -186,7 +191,7 @@ fn set_expiry(
     shown.collect()
 }
 
-fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
+fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), StoreFault> {
     connection
         .prepare_cached("UPDATE applications SET name = ?2, contact = ?3, note = ?4 WHERE id = ?1")?
         .execute(row)?;
@@ -194,7 +199,7 @@ fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(),
 }
 
 /// Remembers when keys were last used, in one go.
-pub(super) fn used(connection: &Connection, keys: &[Used]) -> Result<(), Fault> {
+pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
     let mut remember = connection.prepare_cached(
         "UPDATE keys SET last_used_at = ?2 WHERE digest = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
     )?;
@@ -205,7 +210,7 @@ pub(super) fn used(connection: &Connection, keys: &[Used]) -> Result<(), Fault> 
 }
 
 /// Adds to the audit trail who did what to which application, and the rest in words.
-pub(super) fn audit(connection: &Connection, at: Wall, words: [&str; 4]) -> Result<(), Fault> {
+pub(super) fn audit(connection: &Connection, at: Wall, words: [&str; 4]) -> Result<(), StoreFault> {
     let [who, what, application, detail] = words;
     connection
         .prepare_cached("INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)")?

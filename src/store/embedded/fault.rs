@@ -11,7 +11,7 @@ use crate::store::StoreError;
 
 /// Why a piece of work failed.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum StoreFault {
     /// SQLite refused: the disk, a lock, the file.
     Sql(rusqlite::Error),
     /// The file system refused.
@@ -24,9 +24,9 @@ pub(super) enum Fault {
     Refused(StoreError),
 }
 
-impl Fault {
+impl StoreFault {
     /// The same for whoever asked while we serve: a damaged file is remembered as such, and said in the log.
-    pub(super) fn told_at_work(self, doing: &'static str, file: &TheFile) -> StoreError {
+    pub(super) fn told_at_work(self, doing: &'static str, file: &OpenFile) -> StoreError {
         let is_damage = match &self {
             Self::Sql(error) => is_damage(error),
             Self::Disorder => true,
@@ -57,17 +57,17 @@ impl Fault {
 
 /// The file that is open, and what was found to be wrong with it since.
 #[derive(Clone, Debug)]
-pub(super) struct TheFile {
+pub(super) struct OpenFile {
     pub(super) path: Arc<Path>,
     /// Which files were opened: the store and its log, by device and inode.
-    opened: [Option<Identity>; 2],
+    opened: [Option<FileIdentity>; 2],
     damage: Arc<OnceLock<String>>,
 }
 
 /// The device and the inode of a file.
-type Identity = (u64, u64);
+type FileIdentity = (u64, u64);
 
-impl TheFile {
+impl OpenFile {
     pub(super) fn new(path: &Path) -> Self {
         Self { path: path.into(), opened: identities(path), damage: Arc::default() }
     }
@@ -77,7 +77,7 @@ impl TheFile {
     pub(super) fn misplaced(&self) -> Option<String> {
         let found = identities(&self.path);
         let pairs = self.opened.iter().zip(found).zip(["", LOG]);
-        let misplaced = |((opened, found), ending): ((&Option<Identity>, Option<Identity>), &str)| {
+        let misplaced = |((opened, found), ending): ((&Option<FileIdentity>, Option<FileIdentity>), &str)| {
             let what = match (opened, found) {
                 (None, _) => return None,
                 (Some(opened), Some(found)) if *opened == found => return None,
@@ -105,7 +105,7 @@ impl TheFile {
     }
 }
 
-fn identities(path: &Path) -> [Option<Identity>; 2] {
+fn identities(path: &Path) -> [Option<FileIdentity>; 2] {
     ["", LOG].map(|ending| {
         let found = std::fs::metadata(beside(path, ending)).ok()?;
         Some((found.dev(), found.ino()))
@@ -125,19 +125,19 @@ pub(super) fn is_conflict(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for StoreFault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<std::io::Error> for Fault {
+impl From<std::io::Error> for StoreFault {
     fn from(error: std::io::Error) -> Self {
         Self::Disk(error)
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for StoreFault {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }

@@ -15,8 +15,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::beside::{HALF, beside, mark, new_private_file, remove, remove_database, sync_directory, traces};
-use super::fault::Fault;
-use super::upkeep::swap;
+use super::fault::StoreFault;
+use super::maintenance::swap;
 use super::{schema, sound};
 use crate::store::StoreError;
 
@@ -36,7 +36,7 @@ const LOG_PAGES: i64 = 4_000;
 const CACHE_KIB: i64 = 16_384;
 
 /// The file with its two connections.
-pub(super) struct Opened {
+pub(super) struct OpenedStore {
     pub(super) path: PathBuf,
     pub(super) writer: Connection,
     pub(super) reader: Connection,
@@ -45,14 +45,14 @@ pub(super) struct Opened {
 }
 
 /// Opens the store in this directory.
-pub(super) fn open(directory: &Path) -> Result<Opened, StoreError> {
+pub(super) fn open(directory: &Path) -> Result<OpenedStore, StoreError> {
     let path = directory.join(FILE_NAME);
     let opened = open_steps(directory, &path, schema::STEPS).and_then(|(writer, reader)| {
         let is_large = !sound::is_small(&reader)?;
         Ok((writer, reader, is_large))
     });
     match opened {
-        Ok((writer, reader, is_large)) => Ok(Opened { path, writer, reader, is_large }),
+        Ok((writer, reader, is_large)) => Ok(OpenedStore { path, writer, reader, is_large }),
         Err(fault) => Err(fault.told(OPENING, &path)),
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn open_steps(
     directory: &Path,
     path: &Path,
     steps: &[&str],
-) -> Result<(Connection, Connection), Fault> {
+) -> Result<(Connection, Connection), StoreFault> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     swap::finish(path)?;
     make(path, steps)?;
@@ -77,9 +77,9 @@ pub(super) fn open_steps(
 }
 
 /// Makes the file where there is none, and none ever was.
-fn make(path: &Path, steps: &[&str]) -> Result<(), Fault> {
+fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     match fs::metadata(path) {
-        Ok(found) if found.len() == 0 => return Err(Fault::Record("it is empty".into())),
+        Ok(found) if found.len() == 0 => return Err(StoreFault::Record("it is empty".into())),
         Ok(_) => return Ok(()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         Err(_) => {}
@@ -92,7 +92,7 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), Fault> {
 }
 
 /// Makes an empty store under this name, where there is no file.
-pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), Fault> {
+pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     let half = beside(path, HALF);
     make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
     File::open(&half)?.sync_all()?;
@@ -101,14 +101,14 @@ pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), Fault> {
 }
 
 /// What is wrong where the file is missing and something shows that there was one; `None` if there never was.
-pub(super) fn gone(path: &Path) -> Option<Fault> {
+pub(super) fn gone(path: &Path) -> Option<StoreFault> {
     let traces = traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
-    Some(Fault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
+    Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
 }
 
 /// A new store under this name, in place of what lies there. Closing the connection leaves it as one file.
-pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, Fault> {
+pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, StoreFault> {
     remove_database(path)?;
     new_private_file(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -127,7 +127,7 @@ pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
 }
 
 /// Refuses what is not ours, newer than we are, or damaged.
-fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Fault> {
+fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     // Until the checks are through, closing must not copy the log into the file either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     sound::is_ours(connection, path, steps)?;
@@ -137,10 +137,10 @@ fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Fau
 }
 
 /// Every commit reaches the disk before it counts, and readers never wait for it.
-pub(super) fn write_ahead(connection: &Connection) -> Result<(), Fault> {
+pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(Fault::Disk(io::Error::other(
+        return Err(StoreFault::Disk(io::Error::other(
             "this file system offers no shared memory, which the log needs",
         )));
     }
@@ -153,7 +153,7 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), Fault> {
 }
 
 /// Takes the steps that the file has not taken, all or none, after a copy of an existing file.
-fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Fault> {
+fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     let found = sound::version(connection)?;
     if found == sound::format_of(steps) {
         return Ok(());
@@ -163,7 +163,7 @@ fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(
 }
 
 /// Takes the steps that the file has not taken, all or none.
-pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<(), Fault> {
+pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<(), StoreFault> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have upgraded it meanwhile.
     let found = usize::try_from(sound::version(&change)?).unwrap_or(usize::MAX);
@@ -175,7 +175,7 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<
 }
 
 /// Leaves a whole copy beside the file, under its final name only once it is on the disk.
-fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), Fault> {
+fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), StoreFault> {
     let (half, whole) = (beside(path, ".bak.half"), beside(path, &format!(".v{found}.bak")));
     remove(&half)?;
     copy(connection, &half)?;
@@ -185,7 +185,7 @@ fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), Fault
 
 /// Copies what the connection sees at this moment into a new file, and has that on the disk. One step is one snapshot:
 /// a writer goes on meanwhile, and what it writes is not in the copy.
-pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), Fault> {
+pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreFault> {
     new_private_file(to)?;
     let mut copy = Connection::open(to)?;
     rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(i32::MAX, PATIENCE, None)?;

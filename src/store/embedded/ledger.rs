@@ -5,10 +5,10 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::fault::Fault;
+use super::fault::StoreFault;
 use super::{changes, records};
 use crate::clock::{Day, Wall};
-use crate::store::{GiveBack, Lease, LeaseAsk, Owed, StoreError};
+use crate::store::{LeaseReply, LeaseRequest, LeaseReturn, OwedUnits, StoreError};
 
 /// Days that are kept for people to look at. None but the newest is ever written again.
 const DAYS_KEPT: u32 = 40;
@@ -18,11 +18,11 @@ const PRUNED_AT_ONCE: u32 = 8;
 const CHARGED: &str = "charge_grace";
 
 /// Grants what the quota leaves. The node is not kept: here the asker's answer and the record share one transaction.
-pub(super) fn lease(connection: &Connection, ask: &LeaseAsk) -> Result<Lease, Fault> {
+pub(super) fn lease(connection: &Connection, ask: &LeaseRequest) -> Result<LeaseReply, StoreFault> {
     if let Some(newest) = newest_day(connection)?
         && ask.day < newest
     {
-        return Ok(Lease::Closed { newest });
+        return Ok(LeaseReply::Closed { newest });
     }
     let (day, id) = (written(ask.day)?, ask.application.to_string());
     let so_far = granted(connection, &day, &id)?;
@@ -46,12 +46,12 @@ pub(super) fn lease(connection: &Connection, ask: &LeaseAsk) -> Result<Lease, Fa
             )?
             .execute(params![day, id, units, grace])?;
     }
-    Ok(Lease::Granted { units, total, grace })
+    Ok(LeaseReply::Granted { units, total, grace })
 }
 
 /// Charges units that were delivered before they were leased. The audit record in the same transaction is the proof that
 /// an entry was charged.
-pub(super) fn charge(connection: &Connection, owed: &[Owed], at: Wall) -> Result<(), Fault> {
+pub(super) fn charge(connection: &Connection, owed: &[OwedUnits], at: Wall) -> Result<(), StoreFault> {
     let newest = newest_day(connection)?;
     for one in owed.iter().filter(|one| newest.is_none_or(|newest| one.day >= newest)) {
         let (day, id) = (written(one.day)?, one.application.to_string());
@@ -73,7 +73,7 @@ pub(super) fn charge(connection: &Connection, owed: &[Owed], at: Wall) -> Result
 }
 
 /// Takes units back, where their day is still open.
-pub(super) fn give_back(connection: &Connection, units: &[GiveBack]) -> Result<(), Fault> {
+pub(super) fn give_back(connection: &Connection, units: &[LeaseReturn]) -> Result<(), StoreFault> {
     let Some(newest) = newest_day(connection)? else { return Ok(()) };
     let day = newest.to_string();
     // A record that was made negative by hand stays as it is: raising it to nothing would free a whole quota.
@@ -88,7 +88,7 @@ pub(super) fn give_back(connection: &Connection, units: &[GiveBack]) -> Result<(
 }
 
 /// The newest day that was opened. Texts that are no days, which only a hand can have written, are passed over.
-pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, Fault> {
+pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
     let mut newest = connection.prepare_cached("SELECT max(day) FROM ledger WHERE day < ?1")?;
     let mut below = String::from("a"); // above every digit
     loop {
@@ -102,18 +102,19 @@ pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, Fault> 
 }
 
 /// What is granted, and what is promised for bad times.
-fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<(u32, u32)>, Fault> {
+fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<(u32, u32)>, StoreFault> {
     let found: Option<(i64, i64)> = connection
         .prepare_cached("SELECT granted, grace FROM ledger WHERE day = ?1 AND application = ?2")?
         .query_row([day, id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((granted, grace)) = found else { return Ok(None) };
-    let bad = |_| Fault::Record(format!("ledger of {id} for {day}: granted is {granted}, grace is {grace}"));
+    let bad =
+        |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}, grace is {grace}"));
     let read = u32::try_from(granted).and_then(|granted| Ok((granted, u32::try_from(grace)?)));
     read.map(Some).map_err(bad)
 }
 
-fn prune(connection: &Connection, today: Day) -> Result<(), Fault> {
+fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
     let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
     connection
         .prepare_cached(
@@ -125,7 +126,7 @@ fn prune(connection: &Connection, today: Day) -> Result<(), Fault> {
 }
 
 /// A day as the ledger writes it; fails for one beyond the calendar, which could not be told from others.
-fn written(day: Day) -> Result<String, Fault> {
+fn written(day: Day) -> Result<String, StoreFault> {
     let text = day.to_string();
     if read(&text) == Some(day) {
         return Ok(text);

@@ -6,16 +6,16 @@
 
 mod beside;
 mod changes;
+mod deferred_check;
 mod fault;
 mod file;
 mod ledger;
+pub mod maintenance;
 mod records;
 mod schema;
 mod sound;
 #[cfg(test)]
 mod tests;
-pub mod upkeep;
-mod watch;
 mod worker;
 
 use std::path::Path;
@@ -23,24 +23,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    Answer, AuditAsk, AuditRecord, Change, GiveBack, Lease, LeaseAsk, Owed, Page, Store, StoreError,
-    StoredApplication, Used,
+    ApplicationPage, AuditQuery, AuditRecord, KeyUse, LeaseReply, LeaseRequest, LeaseReturn, OwedUnits,
+    Store, StoreChange, StoreError, StoreFuture, StoredApplication,
 };
 use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
-use fault::TheFile;
-use watch::Later;
-use worker::Worker;
+use deferred_check::DeferredCheck;
+use fault::OpenFile;
+use worker::StoreWorker;
 
 /// The store in one file. Dropping it finishes what is queued, then stops its threads; the drop waits for that.
 #[derive(Debug)]
 pub struct Embedded {
     // Dropped in this order: the check ends first; the writer closes the file last, and so leaves it without a write-ahead log.
-    check: Arc<Later>,
-    reader: Worker,
-    writer: Worker,
+    check: Arc<DeferredCheck>,
+    reader: StoreWorker,
+    writer: StoreWorker,
     commits: Arc<AtomicU64>,
-    file: TheFile,
+    file: OpenFile,
 }
 
 impl Embedded {
@@ -54,13 +54,13 @@ impl Embedded {
     /// call it before the runtime has work. A file that is refused is left as it was.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let opened = file::open(directory)?;
-        let file = TheFile::new(&opened.path);
+        let file = OpenFile::new(&opened.path);
         let commits = Arc::new(AtomicU64::new(0));
         let (counted, written) = (Arc::clone(&commits), file.clone());
         Ok(Self {
-            check: Arc::new(Later::new(opened.is_large.then(|| file.clone()))),
-            reader: Worker::start("store-reader", &file, opened.reader, worker::one_by_one)?,
-            writer: Worker::start("store-writer", &file, opened.writer, move |connection, queue| {
+            check: Arc::new(DeferredCheck::new(opened.is_large.then(|| file.clone()))),
+            reader: StoreWorker::start("store-reader", &file, opened.reader, worker::one_by_one)?,
+            writer: StoreWorker::start("store-writer", &file, opened.writer, move |connection, queue| {
                 worker::in_groups(connection, &written, queue, &counted);
             })?,
             commits,
@@ -75,26 +75,26 @@ impl Embedded {
 }
 
 impl Store for Embedded {
-    fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> Answer<'_, Page> {
+    fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
         let work = move |file: &rusqlite::Connection| records::page(file, after, most, day);
         Box::pin(self.reader.ask("read a page of applications", work))
     }
 
-    fn application(&self, id: ApplicationId, day: Day) -> Answer<'_, Option<StoredApplication>> {
+    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
         let work = move |file: &rusqlite::Connection| records::application(file, id, day);
         Box::pin(self.reader.ask("read an application", work))
     }
 
-    fn newest_day(&self) -> Answer<'_, Option<Day>> {
+    fn newest_day(&self) -> StoreFuture<'_, Option<Day>> {
         Box::pin(self.reader.ask("read the newest day", ledger::newest_day))
     }
 
-    fn change(&self, change: Change) -> Answer<'_, StoredApplication> {
+    fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let work = move |file: &rusqlite::Connection| changes::make(file, &change);
         Box::pin(self.writer.ask("make a change", work))
     }
 
-    fn used(&self, keys: Vec<Used>) -> Answer<'_, ()> {
+    fn used(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
         let check = Arc::clone(&self.check);
         let work = move |file: &rusqlite::Connection| {
             // Whoever says this has started some time ago; until then the check would only slow the start down.
@@ -104,7 +104,7 @@ impl Store for Embedded {
         Box::pin(self.writer.ask("remember when keys were used", work))
     }
 
-    fn audit(&self, ask: AuditAsk) -> Answer<'_, Vec<AuditRecord>> {
+    fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
         let work = move |file: &rusqlite::Connection| records::audit(file, ask);
         Box::pin(self.reader.ask("read the audit trail", work))
     }
@@ -117,17 +117,17 @@ impl Store for Embedded {
         self.file.misplaced()
     }
 
-    fn lease(&self, ask: LeaseAsk) -> Answer<'_, Lease> {
+    fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
         let work = move |file: &rusqlite::Connection| ledger::lease(file, &ask);
         Box::pin(self.writer.ask("grant a lease", work))
     }
 
-    fn charge(&self, owed: Vec<Owed>, at: Wall) -> Answer<'_, ()> {
+    fn charge(&self, owed: Vec<OwedUnits>, at: Wall) -> StoreFuture<'_, ()> {
         let work = move |file: &rusqlite::Connection| ledger::charge(file, &owed, at);
         Box::pin(self.writer.ask("charge units", work))
     }
 
-    fn give_back(&self, units: Vec<GiveBack>) -> Answer<'_, ()> {
+    fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
         let work = move |file: &rusqlite::Connection| ledger::give_back(file, &units);
         Box::pin(self.writer.ask("take units back", work))
     }

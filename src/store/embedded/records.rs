@@ -7,10 +7,10 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
 
-use super::fault::Fault;
+use super::fault::StoreFault;
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
-use crate::store::{AuditAsk, AuditRecord, OwnLimits, Page, StoredApplication, StoredKey};
+use crate::store::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredApplication, StoredKey};
 
 const APPLICATIONS: &str =
     "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM applications";
@@ -26,7 +26,7 @@ pub(super) fn page(
     after: Option<ApplicationId>,
     most: usize,
     day: Day,
-) -> Result<Page, Fault> {
+) -> Result<ApplicationPage, StoreFault> {
     // Whoever checks a file has a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
@@ -35,11 +35,11 @@ pub(super) fn page(
         connection.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
     let mut ledger =
         connection.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
-    let mut keys = Beside::new(keys.query([&after])?, &after, key);
-    let mut ledger = Beside::new(ledger.query([&day, &after])?, &after, granted);
+    let mut keys = JoinedRows::new(keys.query([&after])?, &after, key);
+    let mut ledger = JoinedRows::new(ledger.query([&day, &after])?, &after, granted);
     let mut rows = applications.query([&after])?;
 
-    let (mut page, mut last) = (Page::default(), InOrder::after(&after));
+    let (mut page, mut last) = (ApplicationPage::default(), RowOrder::after(&after));
     while let Some(row) = rows.next()? {
         if page.applications.len() >= most {
             page.next = page.applications.last().map(|last| last.id);
@@ -48,7 +48,7 @@ pub(super) fn page(
         last.rises_to(row)?;
         match whole(row, &mut keys, &mut ledger, &mut page.skipped) {
             Ok(application) => page.applications.push(application),
-            Err(Fault::Record(reason)) => page.skipped.push(reason),
+            Err(StoreFault::Record(reason)) => page.skipped.push(reason),
             Err(fault) => return Err(fault),
         }
     }
@@ -64,15 +64,15 @@ pub(super) fn application(
     connection: &Connection,
     id: ApplicationId,
     day: Day,
-) -> Result<Option<StoredApplication>, Fault> {
+) -> Result<Option<StoredApplication>, StoreFault> {
     // Inside the writer's transaction there is a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (id, day) = (id.to_string(), day.to_string());
     let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id = ?1"))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
-    let mut keys = Beside::new(keys.query([&id])?, "", key);
-    let mut ledger = Beside::new(ledger.query([&day, &id])?, "", granted);
+    let mut keys = JoinedRows::new(keys.query([&id])?, "", key);
+    let mut ledger = JoinedRows::new(ledger.query([&day, &id])?, "", granted);
     let mut rows = applications.query([&id])?;
     let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
     drop(snapshot);
@@ -81,13 +81,13 @@ pub(super) fn application(
 
 /// What stands for an application whose record cannot be read. None of its keys is in force, as at a start, which passes
 /// it over; those that are revoked are told.
-pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, Fault> {
+pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, StoreFault> {
     let text = id.to_string();
     let (name, tier) = connection
         .prepare_cached("SELECT name, tier FROM applications WHERE id = ?1")?
         .query_row([&text], |row| Ok((in_any_case(row, 0)?, in_any_case(row, 1)?)))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
-    let mut keys = Beside::new(keys.query([&text])?, "", key);
+    let mut keys = JoinedRows::new(keys.query([&text])?, "", key);
     let mut revoked = Vec::new();
     while let Some(read) = keys.take(&text)? {
         revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
@@ -112,7 +112,7 @@ pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<Stri
 }
 
 /// Changes that were made, newest first. A record that cannot be read is told as far as it can.
-pub(super) fn audit(connection: &Connection, ask: AuditAsk) -> Result<Vec<AuditRecord>, Fault> {
+pub(super) fn audit(connection: &Connection, ask: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
     let before = ask.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
     let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
     // Those of one application are found by the index: the last of them may lie a million records back.
@@ -140,17 +140,17 @@ pub(super) fn audit(connection: &Connection, ask: AuditAsk) -> Result<Vec<AuditR
 }
 
 /// Whether there is such an application, readable or not.
-pub(super) fn is_there(connection: &Connection, id: &str) -> Result<bool, Fault> {
+pub(super) fn is_there(connection: &Connection, id: &str) -> Result<bool, StoreFault> {
     Ok(connection.prepare_cached("SELECT 1 FROM applications WHERE id = ?1")?.exists([id])?)
 }
 
 /// An application with what the other two tables have beside it.
 fn whole(
     row: &Row<'_>,
-    keys: &mut Beside<'_, StoredKey>,
-    ledger: &mut Beside<'_, u64>,
+    keys: &mut JoinedRows<'_, StoredKey>,
+    ledger: &mut JoinedRows<'_, u64>,
     skipped: &mut Vec<String>,
-) -> Result<StoredApplication, Fault> {
+) -> Result<StoredApplication, StoreFault> {
     let id = row.get_ref(0)?.as_str().map_err(|error| unreadable("id", &error.into()))?;
     // The neighbours are stepped past whatever becomes of this one.
     while let Some(owner) = keys.take_before(Some(id))? {
@@ -167,19 +167,20 @@ fn whole(
     let granted = ledger.take(id)?.unwrap_or(Ok(0));
 
     let named = |fault| match fault {
-        Fault::Record(reason) => Fault::Record(format!("application {id}: {reason}")),
-        other @ (Fault::Sql(_) | Fault::Disk(_) | Fault::Disorder | Fault::Refused(_)) => other,
+        StoreFault::Record(reason) => StoreFault::Record(format!("application {id}: {reason}")),
+        other
+        @ (StoreFault::Sql(_) | StoreFault::Disk(_) | StoreFault::Disorder | StoreFault::Refused(_)) => other,
     };
-    let granted = granted.map_err(|reason| named(Fault::Record(reason)))?;
+    let granted = granted.map_err(|reason| named(StoreFault::Record(reason)))?;
     own_keys.sort_by_key(|key| (key.created_at, key.digest));
     let mut application = described(row, id).map_err(named)?;
     (application.keys, application.granted) = (own_keys, granted);
     Ok(application)
 }
 
-pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, Fault> {
+pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, StoreFault> {
     Ok(StoredApplication {
-        id: id.parse().map_err(|error| Fault::Record(format!("{error}")))?,
+        id: id.parse().map_err(|error| StoreFault::Record(format!("{error}")))?,
         name: text(row, 1, "name")?,
         tier: text(row, 2, "tier")?,
         own: OwnLimits { minute: limit(row, 3, "own_minute")?, day: limit(row, 4, "own_day")? },
@@ -191,7 +192,7 @@ pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, Fa
     })
 }
 
-pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, Fault> {
+pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, StoreFault> {
     let digest: [u8; 32] = row.get(1).map_err(|error| unreadable("digest", &error))?;
     Ok(StoredKey {
         digest: Digest::from_bytes(digest),
@@ -204,28 +205,28 @@ pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, Fault> {
     })
 }
 
-fn granted(row: &Row<'_>) -> Result<u64, Fault> {
+fn granted(row: &Row<'_>) -> Result<u64, StoreFault> {
     let granted = limit(row, 1, "granted")?.ok_or_else(|| missing("granted"))?;
     Ok(u64::from(granted))
 }
 
 /// Rows of another table in the same order, whose first column names the application they belong to.
-struct Beside<'s, T> {
+struct JoinedRows<'s, T> {
     rows: Rows<'s>,
-    read: fn(&Row<'_>) -> Result<T, Fault>,
-    owner: InOrder,
+    read: fn(&Row<'_>) -> Result<T, StoreFault>,
+    owner: RowOrder,
     /// What belongs to `owner`, or why it cannot be read; `None` after the last row.
     head: Option<Result<T, String>>,
     begun: bool,
 }
 
-impl<'s, T> Beside<'s, T> {
-    fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> Result<T, Fault>) -> Self {
-        Self { rows, read, owner: InOrder::after(after), head: None, begun: false }
+impl<'s, T> JoinedRows<'s, T> {
+    fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> Result<T, StoreFault>) -> Self {
+        Self { rows, read, owner: RowOrder::after(after), head: None, begun: false }
     }
 
     /// The next row, if it belongs to `id`.
-    fn take(&mut self, id: &str) -> Result<Option<Result<T, String>>, Fault> {
+    fn take(&mut self, id: &str) -> Result<Option<Result<T, String>>, StoreFault> {
         self.begin()?;
         if self.head.is_none() || self.owner.0 != id.as_bytes() {
             return Ok(None);
@@ -236,7 +237,7 @@ impl<'s, T> Beside<'s, T> {
     }
 
     /// Steps past the next row if it comes before those of `id`, or if there is no `id` left, and names its owner.
-    fn take_before(&mut self, id: Option<&str>) -> Result<Option<String>, Fault> {
+    fn take_before(&mut self, id: Option<&str>) -> Result<Option<String>, StoreFault> {
         self.begin()?;
         if self.head.is_none() || id.is_some_and(|id| *self.owner.0 >= *id.as_bytes()) {
             return Ok(None);
@@ -246,17 +247,17 @@ impl<'s, T> Beside<'s, T> {
         Ok(Some(owner))
     }
 
-    fn begin(&mut self) -> Result<(), Fault> {
+    fn begin(&mut self) -> Result<(), StoreFault> {
         if std::mem::replace(&mut self.begun, true) { Ok(()) } else { self.advance() }
     }
 
-    fn advance(&mut self) -> Result<(), Fault> {
+    fn advance(&mut self) -> Result<(), StoreFault> {
         self.head = None;
         let Some(row) = self.rows.next()? else { return Ok(()) };
         self.owner.does_not_fall_to(row)?;
         self.head = Some(match (self.read)(row) {
             Ok(value) => Ok(value),
-            Err(Fault::Record(reason)) => Err(reason),
+            Err(StoreFault::Record(reason)) => Err(reason),
             Err(fault) => return Err(fault),
         });
         Ok(())
@@ -264,25 +265,25 @@ impl<'s, T> Beside<'s, T> {
 }
 
 /// The first column of the row that was read last, in bytes: one that is no text must not end a walk.
-struct InOrder(Vec<u8>);
+struct RowOrder(Vec<u8>);
 
-impl InOrder {
+impl RowOrder {
     fn after(after: &str) -> Self {
         Self(after.into())
     }
 
-    fn rises_to(&mut self, row: &Row<'_>) -> Result<(), Fault> {
+    fn rises_to(&mut self, row: &Row<'_>) -> Result<(), StoreFault> {
         self.step_to(row, |last, next| last < next)
     }
 
-    fn does_not_fall_to(&mut self, row: &Row<'_>) -> Result<(), Fault> {
+    fn does_not_fall_to(&mut self, row: &Row<'_>) -> Result<(), StoreFault> {
         self.step_to(row, |last, next| last <= next)
     }
 
-    fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> Result<(), Fault> {
+    fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> Result<(), StoreFault> {
         let next = row.get_ref(0)?.as_bytes().unwrap_or_default();
         if !is_in_order(&self.0, next) {
-            return Err(Fault::Disorder);
+            return Err(StoreFault::Disorder);
         }
         self.0.clear();
         self.0.extend_from_slice(next);
@@ -290,39 +291,39 @@ impl InOrder {
     }
 }
 
-pub(super) fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, Fault> {
+pub(super) fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, StoreFault> {
     row.get(column).map_err(|error| unreadable(name, &error))
 }
 
-pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, Fault> {
+pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, StoreFault> {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
         ValueRef::Integer(number) => Ok(Some(number)),
         ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
-            Err(Fault::Record(format!("{name} is no number")))
+            Err(StoreFault::Record(format!("{name} is no number")))
         }
     }
 }
 
-pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, Fault> {
+pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, StoreFault> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
-    let bad = |_| Fault::Record(format!("{name} is {found}, which is not from 0 to {}", u32::MAX));
+    let bad = |_| StoreFault::Record(format!("{name} is {found}, which is not from 0 to {}", u32::MAX));
     u32::try_from(found).map(Some).map_err(bad)
 }
 
-pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, Fault> {
+pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, StoreFault> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
     let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
-    let bad = || Fault::Record(format!("{name} is {found}, which is no instant from 1970 to 2554"));
+    let bad = || StoreFault::Record(format!("{name} is {found}, which is no instant from 1970 to 2554"));
     read.map(|millis| Some(Wall::from_millis(millis))).ok_or_else(bad)
 }
 
-fn missing(name: &str) -> Fault {
-    Fault::Record(format!("{name} is missing"))
+fn missing(name: &str) -> StoreFault {
+    StoreFault::Record(format!("{name} is missing"))
 }
 
-fn unreadable(name: &str, error: &rusqlite::Error) -> Fault {
-    Fault::Record(format!("{name} cannot be read: {error}"))
+fn unreadable(name: &str, error: &rusqlite::Error) -> StoreFault {
+    StoreFault::Record(format!("{name} cannot be read: {error}"))
 }
 
 fn orphan(owner: &str) -> String {

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fault::{Fault, TheFile};
+use super::fault::{OpenFile, StoreFault};
 use crate::store::StoreError;
 
 /// How many commands share a transaction at most, so that the first need not wait for long.
@@ -19,12 +19,12 @@ pub(super) const MOST_IN_A_GROUP: usize = 256;
 const QUEUE: usize = 1024;
 
 /// What a thread takes from its queue.
-pub(super) type Queue = mpsc::Receiver<Box<dyn Job>>;
+pub(super) type WorkQueue = mpsc::Receiver<Box<dyn Job>>;
 
 /// The way to a thread.
 #[derive(Debug)]
-pub(super) struct Worker {
-    file: TheFile,
+pub(super) struct StoreWorker {
+    file: OpenFile,
     // Both are there until the drop.
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
@@ -39,21 +39,21 @@ pub(super) trait Job: Send {
     fn answer(self: Box<Self>, lost: Option<&str>);
 }
 
-struct Command<T, W> {
+struct WorkerCommand<T, W> {
     doing: &'static str,
-    file: TheFile,
+    file: OpenFile,
     work: Option<W>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl Worker {
+impl StoreWorker {
     /// Starts a thread that runs `serve` on its queue until the worker is dropped.
     pub(super) fn start(
         name: &str,
-        file: &TheFile,
+        file: &OpenFile,
         connection: Connection,
-        serve: impl FnOnce(&Connection, Queue) + Send + 'static,
+        serve: impl FnOnce(&Connection, WorkQueue) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
@@ -67,19 +67,19 @@ impl Worker {
     pub(super) async fn ask<T, W>(&self, doing: &'static str, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        W: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
     {
         let stopped = || unavailable(doing, &"its thread has stopped");
         let (reply, answer) = oneshot::channel();
         let file = self.file.clone();
-        let command = Command { doing, file, work: Some(work), outcome: None, reply };
+        let command = WorkerCommand { doing, file, work: Some(work), outcome: None, reply };
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
         queue.send(Box::new(command)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 }
 
-impl Drop for Worker {
+impl Drop for StoreWorker {
     fn drop(&mut self) {
         drop(self.queue.take());
         // The thread ends by itself once the queue is empty; if it panicked, its commands were answered by that.
@@ -87,10 +87,10 @@ impl Drop for Worker {
     }
 }
 
-impl<T, W> Job for Command<T, W>
+impl<T, W> Job for WorkerCommand<T, W>
 where
     T: Send,
-    W: FnOnce(&Connection) -> Result<T, Fault> + Send,
+    W: FnOnce(&Connection) -> Result<T, StoreFault> + Send,
 {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
         let Some(work) = self.work.take() else { return Ok(()) };
@@ -112,7 +112,7 @@ where
 }
 
 /// The reader's loop.
-pub(super) fn one_by_one(connection: &Connection, mut queue: Queue) {
+pub(super) fn one_by_one(connection: &Connection, mut queue: WorkQueue) {
     while let Some(mut job) = queue.blocking_recv() {
         // A read that failed carries its error in its own answer; nothing else was lost with it.
         drop(job.run(connection));
@@ -121,7 +121,7 @@ pub(super) fn one_by_one(connection: &Connection, mut queue: Queue) {
 }
 
 /// The writer's loop: takes what is queued into one transaction, and answers when it is on the disk.
-pub(super) fn in_groups(connection: &Connection, file: &TheFile, mut queue: Queue, commits: &AtomicU64) {
+pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: WorkQueue, commits: &AtomicU64) {
     while let Some(first) = queue.blocking_recv() {
         let mut group = vec![first];
         let outcome = commit_group(connection, file, &mut queue, &mut group);
@@ -149,8 +149,8 @@ pub(super) fn in_groups(connection: &Connection, file: &TheFile, mut queue: Queu
 
 fn commit_group(
     connection: &Connection,
-    file: &TheFile,
-    queue: &mut Queue,
+    file: &OpenFile,
+    queue: &mut WorkQueue,
     group: &mut Vec<Box<dyn Job>>,
 ) -> Result<(), String> {
     in_place(file)?;
@@ -175,7 +175,7 @@ fn commit_group(
     committed.and_then(|()| in_place(file))
 }
 
-fn in_place(file: &TheFile) -> Result<(), String> {
+fn in_place(file: &OpenFile) -> Result<(), String> {
     match file.misplaced() {
         None => Ok(()),
         Some(reason) => Err(format!("{reason}; put the same file back, or restart the server with a backup")),

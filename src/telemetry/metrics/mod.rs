@@ -3,7 +3,7 @@
 //! Handles are made once; counting is a step in memory of the counting thread's own. Not for: what there is (`table.rs`), nor
 //! for deciding what is counted when.
 
-mod cells;
+mod counter_cells;
 mod reference;
 mod registry;
 mod table;
@@ -12,13 +12,13 @@ use std::marker::PhantomData;
 
 pub use metrics::Counter;
 
-pub use cells::Level;
+pub use counter_cells::UpDownCounter;
 pub use reference::reference;
-pub use registry::{Registry, Scrape};
-pub use table::{Kind, LABELS, LabelRow, METRICS, Row, most_series};
+pub use registry::{MetricsRegistry, Scrape};
+pub use table::{LABELS, LabelRow, METRICS, MetricKind, MetricRow, most_series};
 
 /// A closed set of words that can be a label. Implemented next to the enum whose words they are.
-pub trait Label: Copy {
+pub trait MetricLabel: Copy {
     /// The label's name in [`LABELS`].
     const NAME: &'static str;
     /// Its place in the list of words.
@@ -26,12 +26,12 @@ pub trait Label: Copy {
 }
 
 /// Handles of one metric, by the word of a label.
-pub struct Family<H, L> {
+pub struct MetricFamily<H, L> {
     handles: Vec<H>,
     of: PhantomData<fn(L)>,
 }
 
-impl<H, L: Label> Family<H, L> {
+impl<H, L: MetricLabel> MetricFamily<H, L> {
     /// The handle of a word. `None` cannot happen for a label that lists all its words.
     pub fn of(&self, word: L) -> Option<&H> {
         self.handles.get(word.index())
@@ -39,13 +39,13 @@ impl<H, L: Label> Family<H, L> {
 }
 
 /// Counters of one metric, by the words of two labels.
-pub struct Table<A, B> {
+pub struct CounterMatrix<A, B> {
     handles: Vec<Counter>,
     columns: usize,
     of: PhantomData<fn(A, B)>,
 }
 
-impl<A: Label, B: Label> Table<A, B> {
+impl<A: MetricLabel, B: MetricLabel> CounterMatrix<A, B> {
     /// Counts one.
     pub fn count(&self, row: A, column: B) {
         if let Some(counter) = self.handles.get(row.index() * self.columns + column.index()) {
@@ -54,7 +54,7 @@ impl<A: Label, B: Label> Table<A, B> {
     }
 }
 
-impl<L: Label> Family<Counter, L> {
+impl<L: MetricLabel> MetricFamily<Counter, L> {
     /// Counts one.
     pub fn count(&self, word: L) {
         self.add(word, 1);

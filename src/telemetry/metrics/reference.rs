@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Kind, LABELS, METRICS, Row, most_series};
+use super::table::{LABELS, METRICS, MetricKind, MetricRow, most_series};
 
 /// The whole page, as Markdown.
 pub fn reference() -> String {
@@ -16,7 +16,7 @@ pub fn reference() -> String {
         most_series()
     );
     for row in METRICS {
-        let Row { name, meaning, labels, .. } = row;
+        let MetricRow { name, meaning, labels, .. } = row;
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
         writeln!(page, "| `{name}` | {} | {} | {meaning} |", kind(row), labels.join(", "))
             .expect("writing to a string does not fail");
@@ -29,10 +29,10 @@ pub fn reference() -> String {
     page
 }
 
-fn kind(row: &Row) -> &'static str {
+fn kind(row: &MetricRow) -> &'static str {
     match row.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram(_) => "histogram",
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::Histogram(_) => "histogram",
     }
 }

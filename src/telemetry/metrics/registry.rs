@@ -1,6 +1,6 @@
 //! Where all metrics of one program live: handles come from here, and the text that is scraped.
 //!
-//! What requests count goes into [`Cells`], and from there into the recorder when somebody reads; histograms are rendered
+//! What requests count goes into [`CounterCells`], and from there into the recorder when somebody reads; histograms are rendered
 //! here, since the recorder would have every value told to it. Not for: what there is (`table`).
 
 use std::collections::HashMap;
@@ -12,32 +12,32 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use super::super::process::{self, Process};
-use super::cells::{Buckets, Cell, Cells, Level};
-use super::table::{Kind, LABELS, METRICS, Row};
-use super::{Family, Label, Table};
+use super::super::process::{self, ProcessMetrics};
+use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets, UpDownCounter};
+use super::table::{LABELS, METRICS, MetricKind, MetricRow};
+use super::{CounterMatrix, MetricFamily, MetricLabel};
 
 /// Where all metrics of one program live. Two programs in one process do not mix.
-pub struct Registry {
+pub struct MetricsRegistry {
     recorder: PrometheusRecorder,
-    cells: Arc<Cells>,
-    counted: Arc<Mutex<Counted>>,
+    cells: Arc<CounterCells>,
+    counted: Arc<Mutex<RegisteredCounters>>,
 }
 
 /// What is counted in cells, each once, however often its handle is asked for.
 #[derive(Default)]
-struct Counted {
-    counters: HashMap<Key, (Cell, Counter)>,
-    levels: HashMap<Key, (Level, Gauge)>,
-    buckets: HashMap<Key, Buckets>,
+struct RegisteredCounters {
+    counters: HashMap<Key, (CounterCell, Counter)>,
+    levels: HashMap<Key, (UpDownCounter, Gauge)>,
+    buckets: HashMap<Key, HistogramBuckets>,
 }
 
 /// What renders the metrics.
 #[derive(Clone)]
 pub struct Scrape {
     recorded: PrometheusHandle,
-    counted: Arc<Mutex<Counted>>,
-    process: Process,
+    counted: Arc<Mutex<RegisteredCounters>>,
+    process: ProcessMetrics,
 }
 
 impl Scrape {
@@ -63,8 +63,8 @@ impl Scrape {
 }
 
 /// The lines of a histogram, if it is one.
-fn put_histogram(row: &Row, buckets: &HashMap<Key, Buckets>, text: &mut String) {
-    let mut series: Vec<(&Key, &Buckets)> =
+fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text: &mut String) {
+    let mut series: Vec<(&Key, &HistogramBuckets)> =
         buckets.iter().filter(|(key, _)| key.name() == row.name).collect();
     if series.is_empty() {
         return;
@@ -90,21 +90,21 @@ fn put_histogram(row: &Row, buckets: &HashMap<Key, Buckets>, text: &mut String) 
     put(format_args!(""));
 }
 
-fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
+fn lock(counted: &Mutex<RegisteredCounters>) -> MutexGuard<'_, RegisteredCounters> {
     // Each step leaves it whole.
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Default for Registry {
+impl Default for MetricsRegistry {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         for row in METRICS {
             let (name, meaning) = (KeyName::from_const_str(row.name), SharedString::const_str(row.meaning));
             let unit = row.name.ends_with("_seconds").then_some(Unit::Seconds);
             match row.kind {
-                Kind::Counter => recorder.describe_counter(name, unit, meaning),
-                Kind::Gauge => recorder.describe_gauge(name, unit, meaning),
-                Kind::Histogram(_) => {}
+                MetricKind::Counter => recorder.describe_counter(name, unit, meaning),
+                MetricKind::Gauge => recorder.describe_gauge(name, unit, meaning),
+                MetricKind::Histogram(_) => {}
             }
         }
         Self { recorder, cells: Arc::default(), counted: Arc::default() }
@@ -113,10 +113,10 @@ impl Default for Registry {
 
 const WHERE: Metadata<'static> = Metadata::new("scoregate", metrics::Level::INFO, None);
 
-impl Registry {
+impl MetricsRegistry {
     /// What renders them.
     pub fn scrape(&self) -> Scrape {
-        let process = Process {
+        let process = ProcessMetrics {
             resident: self.gauge("process_resident_memory_bytes"),
             open_fds: self.gauge("process_open_fds"),
             max_fds: self.gauge("process_max_fds"),
@@ -155,51 +155,55 @@ impl Registry {
     }
 
     /// The gauge of that name, for what rises and falls by ones, with every request.
-    pub fn level(&self, name: &'static str) -> Level {
+    pub fn level(&self, name: &'static str) -> UpDownCounter {
         declared(name, &[]);
         let key = Key::from_static_name(name);
-        let make = || (Level::new(&self.cells), self.recorder.register_gauge(&key, &WHERE));
+        let make = || (UpDownCounter::new(&self.cells), self.recorder.register_gauge(&key, &WHERE));
         lock(&self.counted).levels.entry(key.clone()).or_insert_with(make).0.clone()
     }
 
     fn counter_of(&self, key: &Key) -> Counter {
-        let make = || (Cell::new(&self.cells), self.recorder.register_counter(key, &WHERE));
+        let make = || (CounterCell::new(&self.cells), self.recorder.register_counter(key, &WHERE));
         let cell = lock(&self.counted).counters.entry(key.clone()).or_insert_with(make).0.clone();
         Counter::from_arc(Arc::new(cell))
     }
 
     fn histogram_of(&self, key: Key) -> Histogram {
         let row = METRICS.iter().find(|row| row.name == key.name());
-        let Some(Kind::Histogram(bounds)) = row.map(|row| row.kind) else {
+        let Some(MetricKind::Histogram(bounds)) = row.map(|row| row.kind) else {
             panic!("{} is declared as no histogram", key.name())
         };
-        let make = || Buckets::new(&self.cells, bounds);
+        let make = || HistogramBuckets::new(&self.cells, bounds);
         let buckets = lock(&self.counted).buckets.entry(key).or_insert_with(make).clone();
         Histogram::from_arc(Arc::new(buckets))
     }
 
     /// The counters of that name, one for each word of a label.
-    pub fn counters<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Counter, L> {
+    pub fn counters<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Counter, L> {
         family(name, words, |key| self.counter_of(&key))
     }
 
     /// The gauges of that name, one for each word of a label.
-    pub fn gauges<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Gauge, L> {
+    pub fn gauges<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Gauge, L> {
         family(name, words, |key| self.recorder.register_gauge(&key, &WHERE))
     }
 
     /// The histograms of that name, one for each word of a label.
-    pub fn histograms<L: Label>(&self, name: &'static str, words: &[String]) -> Family<Histogram, L> {
+    pub fn histograms<L: MetricLabel>(
+        &self,
+        name: &'static str,
+        words: &[String],
+    ) -> MetricFamily<Histogram, L> {
         family(name, words, |key| self.histogram_of(key))
     }
 
     /// The counters of that name, one for each pair of words of two labels.
-    pub fn table<A: Label, B: Label>(
+    pub fn table<A: MetricLabel, B: MetricLabel>(
         &self,
         name: &'static str,
         rows: &[String],
         columns: &[String],
-    ) -> Table<A, B> {
+    ) -> CounterMatrix<A, B> {
         declared(name, &[(A::NAME, rows.len()), (B::NAME, columns.len())]);
         let make = |row: &String, column: &String| {
             let labels =
@@ -208,14 +212,18 @@ impl Registry {
         };
         let handles =
             rows.iter().flat_map(|row| columns.iter().map(move |column| make(row, column))).collect();
-        Table { handles, columns: columns.len(), of: PhantomData }
+        CounterMatrix { handles, columns: columns.len(), of: PhantomData }
     }
 }
 
-fn family<H, L: Label>(name: &'static str, words: &[String], register: impl Fn(Key) -> H) -> Family<H, L> {
+fn family<H, L: MetricLabel>(
+    name: &'static str,
+    words: &[String],
+    register: impl Fn(Key) -> H,
+) -> MetricFamily<H, L> {
     declared(name, &[(L::NAME, words.len())]);
     let key = |word: &String| Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-    Family { handles: words.iter().map(|word| register(key(word))).collect(), of: PhantomData }
+    MetricFamily { handles: words.iter().map(|word| register(key(word))).collect(), of: PhantomData }
 }
 
 /// A metric that is not in the table, or with other labels than declared, is a defect that the first start shows.
@@ -245,7 +253,7 @@ mod tests {
             // What every process tells has names that all programs share.
             let of_process = row.name.starts_with("process_");
             assert!(row.name.starts_with("scoregate_") || of_process, "{}", row.name);
-            assert_eq!(row.name.ends_with("_total"), row.kind == Kind::Counter, "{}", row.name);
+            assert_eq!(row.name.ends_with("_total"), row.kind == MetricKind::Counter, "{}", row.name);
             assert!(
                 row.labels.iter().all(|name| LABELS.iter().any(|label| label.name == *name)),
                 "{}",
@@ -257,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_rendered() {
-        let registry = Registry::default();
+        let registry = MetricsRegistry::default();
         registry.counter("scoregate_panics_total").increment(2);
         registry.histogram("scoregate_upstream_duration_seconds").record(0.3);
         let text = registry.scrape().render();
@@ -268,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_process_tells_what_it_takes_and_what_it_is() {
-        let registry = Registry::default();
+        let registry = MetricsRegistry::default();
         registry.tell_build("1.2.3", 1_795_000_000);
         let text = registry.scrape().render();
         let value = |name: &str| -> f64 {
@@ -298,6 +306,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "is not declared")]
     fn a_metric_that_is_not_in_the_table_is_noticed_at_once() {
-        Registry::default().counter("scoregate_surprise_total").increment(1);
+        MetricsRegistry::default().counter("scoregate_surprise_total").increment(1);
     }
 }

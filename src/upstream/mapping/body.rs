@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::cache::Members;
 
 /// A body that is a JSON array or object.
-pub(super) struct Body<'b> {
+pub(super) struct MappedBody<'b> {
     /// All of it.
     pub(super) whole: &'b RawValue,
     /// Its members, if it is an object.
@@ -15,12 +15,12 @@ pub(super) struct Body<'b> {
 
 /// The backend's word, in a body, that it has no data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct NoDataInBody {
     /// What it says the reason is.
     why: Option<String>,
 }
 
-impl<'b> Body<'b> {
+impl<'b> MappedBody<'b> {
     /// Looks at a body. The reason why it is none is for the operator.
     pub(super) fn of(body: &'b Bytes) -> Result<Self, String> {
         let text = std::str::from_utf8(body).map_err(|_| "it is not UTF-8")?;
@@ -43,7 +43,7 @@ impl<'b> Body<'b> {
     /// Whether it says that there is no data: by `success: false`; or, where the data would be the whole body
     /// (`is_bare`), by an `error` in words. An `error` beside data is the backend's own affair, and so is a `success` of
     /// an item that is neither true nor false.
-    pub(super) fn refused(&self, is_bare: bool) -> Result<Option<Refused>, String> {
+    pub(super) fn refused(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
         let Some(members) = &self.members else { return Ok(None) };
         let success = match members.get("success").map_err(|_| "it has `success` twice")?.map(RawValue::get) {
             None | Some("null") => None,
@@ -54,11 +54,11 @@ impl<'b> Body<'b> {
         };
         let error = words(members, "error");
         let is_refused = success == Some(false) || (is_bare && success.is_none() && error.is_some());
-        Ok(is_refused.then(|| Refused { why: error.or_else(|| words(members, "message")) }))
+        Ok(is_refused.then(|| NoDataInBody { why: error.or_else(|| words(members, "message")) }))
     }
 }
 
-impl Refused {
+impl NoDataInBody {
     /// Whether the reason is that a model was not found. A table that was not found is no reason to forget a document.
     pub(super) fn says_not_found(&self) -> bool {
         let why = self.why.as_deref().unwrap_or_default().to_ascii_lowercase();
@@ -88,7 +88,7 @@ mod tests {
 
     fn refused(body: &'static str, is_bare: bool) -> Result<Option<bool>, String> {
         let body = Bytes::from_static(body.as_bytes());
-        let refused = Body::of(&body)?.refused(is_bare)?;
+        let refused = MappedBody::of(&body)?.refused(is_bare)?;
         Ok(refused.map(|refused| refused.says_not_found()))
     }
 
@@ -127,7 +127,7 @@ mod tests {
     fn the_operator_is_told_why_and_not_at_length() {
         let reason = |body: String| {
             let body = Bytes::from(body);
-            Body::of(&body).unwrap().refused(false).unwrap().unwrap().reason()
+            MappedBody::of(&body).unwrap().refused(false).unwrap().unwrap().reason()
         };
         assert_eq!(reason(r#"{"success":false}"#.into()), "it says success: false");
         assert_eq!(

@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::cache::{Content, Source};
+use crate::cache::{DocumentContent, Validators};
 use crate::clock::Wall;
 use crate::routes::{DocumentKey, ENDPOINTS, Endpoint, Route};
 
-use super::Fetched;
-use body::Body;
-use pointer::Lost;
+use super::UpstreamResponse;
+use body::MappedBody;
+use pointer::PointerError;
 
-pub use pointer::{BadPointer, Pointer};
-pub use shape::Shape;
-pub use template::{BadTemplate, Template};
+pub use pointer::{BadPointer, JsonPointer};
+pub use shape::DataShape;
+pub use template::{BadTemplate, PathTemplate};
 
 /// How every endpoint of ours is had from a backend.
 #[derive(Clone, Debug)]
@@ -40,13 +40,13 @@ pub struct Mapping {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointMapping {
     /// Where its documents lie.
-    pub template: Template,
+    pub template: PathTemplate,
     /// Where the data stands in a body. If nothing is said: at `/data` of an object, and an array is the data itself.
-    pub data: Option<Pointer>,
+    pub data: Option<JsonPointer>,
     /// What the data is.
-    pub shape: Shape,
+    pub shape: DataShape,
     /// Where the data's instant stands, if the backend says it.
-    pub instant: Pointer,
+    pub instant: JsonPointer,
     /// How the backend says that there is no such model.
     pub not_found: Vec<NotFound>,
 }
@@ -64,9 +64,9 @@ pub enum NotFound {
 
 /// What is known of an answer besides its body.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct ResponseInfo {
     /// What the backend knows it by.
-    pub(super) source: Source,
+    pub(super) source: Validators,
     /// The data's instant, if the transport says it.
     pub(super) dated: Option<Wall>,
     /// When it will next change, if the backend says so.
@@ -103,10 +103,10 @@ impl EndpointMapping {
     pub fn canonical(endpoint: &Endpoint) -> Self {
         let names_a_model = endpoint.route.names_a_model();
         Self {
-            template: Template::canonical(endpoint, &[]),
+            template: PathTemplate::canonical(endpoint, &[]),
             data: None,
-            shape: Shape::default(),
-            instant: Pointer::member("generated_at"),
+            shape: DataShape::default(),
+            instant: JsonPointer::member("generated_at"),
             not_found: if names_a_model { vec![NotFound::Status] } else { Vec::new() },
         }
     }
@@ -122,39 +122,46 @@ impl EndpointMapping {
     }
 
     /// What a body says. The reason why it says nothing that can be used is for the operator.
-    pub(super) fn read(&self, key: &DocumentKey, body: &Bytes, head: Head) -> Result<Fetched, String> {
+    pub(super) fn read(
+        &self,
+        key: &DocumentKey,
+        body: &Bytes,
+        head: ResponseInfo,
+    ) -> Result<UpstreamResponse, String> {
         let next_refresh = head.next_refresh;
-        let Some(content) = self.content(body, head)? else { return Ok(Fetched::NoSuchModel) };
+        let Some(content) = self.content(body, head)? else { return Ok(UpstreamResponse::NoSuchModel) };
         let is_about_one = key.route.endpoint().one;
         if content.count == 0 && self.takes(NotFound::Empty) {
             // No model that there is has an empty detail.
-            let gone =
-                if is_about_one { Fetched::NoSuchModel } else { Fetched::Nothing { content, next_refresh } };
+            let gone = if is_about_one {
+                UpstreamResponse::NoSuchModel
+            } else {
+                UpstreamResponse::Nothing { content, next_refresh }
+            };
             return Ok(gone);
         }
         if is_about_one && content.count != 1 {
             return Err(format!("it is about one thing, and its data has {} items", content.count));
         }
-        Ok(Fetched::Content { content, next_refresh })
+        Ok(UpstreamResponse::Content { content, next_refresh })
     }
 
     /// Whether the body of a refusal by status says that there is no such model.
     pub(super) fn finds_no_model_in(&self, body: &Bytes) -> bool {
-        let refused = Body::of(body).and_then(|body| body.refused(self.is_bare()));
+        let refused = MappedBody::of(body).and_then(|body| body.refused(self.is_bare()));
         self.takes(NotFound::Error) && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
     }
 
     /// The data of a body, cut free. `None` if it says that there is no such model.
-    fn content(&self, bytes: &Bytes, head: Head) -> Result<Option<Content>, String> {
-        let body = Body::of(bytes)?;
+    fn content(&self, bytes: &Bytes, head: ResponseInfo) -> Result<Option<DocumentContent>, String> {
+        let body = MappedBody::of(bytes)?;
         if let Some(refused) = body.refused(self.is_bare())? {
             let no_model = self.takes(NotFound::Error) && refused.says_not_found();
             return if no_model { Ok(None) } else { Err(refused.reason()) };
         }
-        let place = self
-            .data
-            .clone()
-            .unwrap_or_else(|| if body.is_array() { Pointer::default() } else { Pointer::member("data") });
+        let place = self.data.clone().unwrap_or_else(|| {
+            if body.is_array() { JsonPointer::default() } else { JsonPointer::member("data") }
+        });
         let data = find(&place, &body)?.filter(|data| data.get() != "null");
         let data = data.ok_or_else(|| format!("it has no data at {place}"))?;
         let items =
@@ -162,19 +169,24 @@ impl EndpointMapping {
         // An instant that cannot be read is none: the next best stands in for it.
         let stated = find(&self.instant, &body)?.and_then(instant);
         let generated_at = stated.or(head.dated).or_else(|| newest_update(&items.each)).unwrap_or(head.now);
-        Ok(Some(Content { data: items.data, count: items.each.len(), generated_at, source: head.source }))
+        Ok(Some(DocumentContent {
+            data: items.data,
+            count: items.each.len(),
+            generated_at,
+            source: head.source,
+        }))
     }
 
     /// Whether the data is the whole body.
     fn is_bare(&self) -> bool {
-        self.data.as_ref().is_some_and(Pointer::is_whole)
+        self.data.as_ref().is_some_and(JsonPointer::is_whole)
     }
 }
 
-fn find<'b>(place: &Pointer, body: &Body<'b>) -> Result<Option<&'b RawValue>, String> {
+fn find<'b>(place: &JsonPointer, body: &MappedBody<'b>) -> Result<Option<&'b RawValue>, String> {
     place.find(body.whole).map_err(|lost| match lost {
-        Lost::Twice => format!("it has {place} twice"),
-        Lost::Malformed => format!("it is not well-formed on the way to {place}"),
+        PointerError::Twice => format!("it has {place} twice"),
+        PointerError::Malformed => format!("it is not well-formed on the way to {place}"),
     })
 }
 
@@ -184,7 +196,7 @@ fn instant(stated: &RawValue) -> Option<Wall> {
 
 /// An item, as far as it matters here.
 #[derive(serde::Deserialize)]
-struct Dated {
+struct DatedItem {
     #[serde(rename = "lastUpdated", default)]
     last_updated: Option<serde_json::Value>,
 }
@@ -192,7 +204,7 @@ struct Dated {
 /// The newest `lastUpdated` among the items; items that have none, or none that can be read, do not matter.
 fn newest_update(items: &[&RawValue]) -> Option<Wall> {
     let updates =
-        items.iter().filter_map(|item| serde_json::from_str::<Dated>(item.get()).ok()?.last_updated);
+        items.iter().filter_map(|item| serde_json::from_str::<DatedItem>(item.get()).ok()?.last_updated);
     updates.filter_map(|instant| Wall::parse_rfc3339(instant.as_str()?)).max()
 }
 

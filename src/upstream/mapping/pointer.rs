@@ -8,7 +8,7 @@ use crate::cache::Members;
 
 /// Where something stands in a body; the empty pointer is the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pointer(Vec<String>);
+pub struct JsonPointer(Vec<String>);
 
 /// A text is no JSON pointer; the words are for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,14 +23,14 @@ pub enum BadPointer {
 
 /// What a pointer leads to cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum PointerError {
     /// A member on the way stands there twice.
     Twice,
     /// What stands there is not well-formed.
     Malformed,
 }
 
-impl Pointer {
+impl JsonPointer {
     /// The member of this name, of a body that is an object.
     pub(super) fn member(name: &str) -> Self {
         Self(vec![name.to_owned()])
@@ -51,13 +51,13 @@ impl Pointer {
     }
 
     /// What stands there in a body that is well-formed; `None` if nothing does.
-    pub(super) fn find<'b>(&self, body: &'b RawValue) -> Result<Option<&'b RawValue>, Lost> {
+    pub(super) fn find<'b>(&self, body: &'b RawValue) -> Result<Option<&'b RawValue>, PointerError> {
         let mut at = body;
         for token in &self.0 {
             let found = match at.get().as_bytes().first() {
                 Some(b'{') => {
-                    let members = Members::of(at.get()).map_err(|_| Lost::Malformed)?;
-                    members.get(token).map_err(|_| Lost::Twice)?
+                    let members = Members::of(at.get()).map_err(|_| PointerError::Malformed)?;
+                    members.get(token).map_err(|_| PointerError::Twice)?
                 }
                 Some(b'[') => index(token).map(|index| item(at, index)).transpose()?.flatten(),
                 _ => None,
@@ -69,7 +69,7 @@ impl Pointer {
     }
 }
 
-impl fmt::Display for Pointer {
+impl fmt::Display for JsonPointer {
     /// As it is written; the whole body in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_whole() {
@@ -98,8 +98,8 @@ fn token(text: &str) -> Option<String> {
     Some(decoded)
 }
 
-fn item(array: &RawValue, index: usize) -> Result<Option<&RawValue>, Lost> {
-    let items: Vec<&RawValue> = serde_json::from_str(array.get()).map_err(|_| Lost::Malformed)?;
+fn item(array: &RawValue, index: usize) -> Result<Option<&RawValue>, PointerError> {
+    let items: Vec<&RawValue> = serde_json::from_str(array.get()).map_err(|_| PointerError::Malformed)?;
     Ok(items.get(index).copied())
 }
 
@@ -114,9 +114,9 @@ fn index(token: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn find<'b>(pointer: &str, body: &'b str) -> Result<Option<&'b str>, Lost> {
+    fn find<'b>(pointer: &str, body: &'b str) -> Result<Option<&'b str>, PointerError> {
         let body: &RawValue = serde_json::from_str(body).unwrap();
-        Ok(Pointer::parse(pointer).unwrap().find(body)?.map(RawValue::get))
+        Ok(JsonPointer::parse(pointer).unwrap().find(body)?.map(RawValue::get))
     }
 
     #[test]
@@ -156,19 +156,19 @@ mod tests {
         {
             assert_eq!(find(nowhere, body), Ok(None), "{nowhere}");
         }
-        assert_eq!(find("/b/c", body), Err(Lost::Twice));
+        assert_eq!(find("/b/c", body), Err(PointerError::Twice));
         assert_eq!(find("/b/d", body), Ok(Some("3")));
     }
 
     #[test]
     fn a_pointer_is_printed_as_it_is_written_and_a_bad_one_is_refused() {
         for text in ["/data", "/a~1b/~0/0", "/"] {
-            assert_eq!(Pointer::parse(text).unwrap().to_string(), format!("`{text}`"));
+            assert_eq!(JsonPointer::parse(text).unwrap().to_string(), format!("`{text}`"));
         }
-        assert_eq!(Pointer::default().to_string(), "its top");
-        assert_eq!(Pointer::parse("data"), Err(BadPointer::NoSlash));
+        assert_eq!(JsonPointer::default().to_string(), "its top");
+        assert_eq!(JsonPointer::parse("data"), Err(BadPointer::NoSlash));
         for bad in ["/~", "/~2", "/a~", "/~~0"] {
-            assert_eq!(Pointer::parse(bad), Err(BadPointer::Tilde), "{bad}");
+            assert_eq!(JsonPointer::parse(bad), Err(BadPointer::Tilde), "{bad}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::cache::{Member, Members};
 
 /// What the data is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum DataShape {
     /// An array of items; or an item, which stands for an array of one.
     #[default]
     ArrayOrObject,
@@ -33,7 +33,7 @@ pub(super) struct Items<'b> {
     pub(super) each: Vec<&'b RawValue>,
 }
 
-impl Shape {
+impl DataShape {
     /// Makes items of the data, which stands in `body`. The reason why that cannot be is for the operator.
     pub(super) fn items<'b>(&self, body: &Bytes, data: &'b RawValue) -> Result<Items<'b>, String> {
         let text = data.get();
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn items(shape: &Shape, data: &str) -> Result<String, String> {
+    fn items(shape: &DataShape, data: &str) -> Result<String, String> {
         let body = Bytes::copy_from_slice(data.as_bytes());
         let raw: &RawValue = serde_json::from_str(std::str::from_utf8(&body).unwrap()).unwrap();
         let items = shape.items(&body, raw)?;
@@ -115,17 +115,17 @@ mod tests {
         Ok(String::from_utf8(items.data.to_vec()).unwrap())
     }
 
-    fn by_provider() -> Shape {
-        Shape::Map { key_as: "provider".into() }
+    fn by_provider() -> DataShape {
+        DataShape::Map { key_as: "provider".into() }
     }
 
     #[test]
     fn an_array_stays_as_it_is_and_an_object_is_an_array_of_one() {
-        for shape in [Shape::ArrayOrObject, Shape::Array] {
+        for shape in [DataShape::ArrayOrObject, DataShape::Array] {
             assert_eq!(items(&shape, r#"[ {"n":1.10}, {} ]"#).as_deref(), Ok(r#"[ {"n":1.10}, {} ]"#));
             assert_eq!(items(&shape, "[]").as_deref(), Ok("[]"));
         }
-        for shape in [Shape::ArrayOrObject, Shape::Object] {
+        for shape in [DataShape::ArrayOrObject, DataShape::Object] {
             assert_eq!(items(&shape, r#"{ "n":1.10}"#).as_deref(), Ok(r#"[{ "n":1.10}]"#));
         }
     }
@@ -146,17 +146,17 @@ mod tests {
         ] {
             assert_eq!(items(&by_provider(), map).as_deref(), Ok(expected));
         }
-        let odd = Shape::Map { key_as: "the \"key\"".into() };
+        let odd = DataShape::Map { key_as: "the \"key\"".into() };
         assert_eq!(items(&odd, r#"{"a":{}}"#).as_deref(), Ok(r#"[{"the \"key\"":"a"}]"#));
     }
 
     #[test]
     fn anything_else_is_refused_with_the_reason() {
         for (shape, data, reason) in [
-            (Shape::ArrayOrObject, "7", "neither an array nor an object"),
-            (Shape::Array, "{}", "no array"),
-            (Shape::Array, "[1]", "an item that is no object"),
-            (Shape::Object, "[{}]", "no object"),
+            (DataShape::ArrayOrObject, "7", "neither an array nor an object"),
+            (DataShape::Array, "{}", "no array"),
+            (DataShape::Array, "[1]", "an item that is no object"),
+            (DataShape::Object, "[{}]", "no object"),
             (by_provider(), "[]", "no object"),
             (by_provider(), r#"{"a":{},"b":[]}"#, "an entry that is no object: \"b\""),
             (by_provider(), r#"{"a":{},"\u0061":{}}"#, "twice"),

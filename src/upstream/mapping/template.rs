@@ -11,10 +11,10 @@ use crate::routes::{DocumentKey, Endpoint, Param};
 /// the operator said that the backend does not have them: two documents that differ are never asked for by one target
 /// unawares.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<Piece>);
+pub struct PathTemplate(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     Value(Param),
 }
@@ -55,21 +55,21 @@ pub enum BadTemplate {
     Without(&'static str),
 }
 
-impl Template {
+impl PathTemplate {
     /// The endpoint's own path, as our callers write it, with all its parameters but those in `without`.
     pub fn canonical(endpoint: &Endpoint, without: &[Param]) -> Self {
         let mut pieces = Vec::new();
         for segment in endpoint.segments {
-            pieces.push(Piece::Text("/".into()));
+            pieces.push(TemplatePart::Text("/".into()));
             pieces.push(match *segment {
-                ":id" => Piece::Value(Param::Id),
-                fixed => Piece::Text(fixed.into()),
+                ":id" => TemplatePart::Value(Param::Id),
+                fixed => TemplatePart::Text(fixed.into()),
             });
         }
         let takes = endpoint.takes.iter().filter(|param| !without.contains(param));
         for (separator, param) in std::iter::once('?').chain(std::iter::repeat('&')).zip(takes) {
-            pieces.push(Piece::Text(format!("{separator}{}=", param.name())));
-            pieces.push(Piece::Value(*param));
+            pieces.push(TemplatePart::Text(format!("{separator}{}=", param.name())));
+            pieces.push(TemplatePart::Value(*param));
         }
         Self(pieces)
     }
@@ -82,19 +82,19 @@ impl Template {
             bad.push(BadTemplate::NoSlash);
         }
         while let Some((before, after)) = rest.split_once('{') {
-            pieces.push(Piece::Text(before.to_owned()));
+            pieces.push(TemplatePart::Text(before.to_owned()));
             let Some((name, after)) = after.split_once('}') else {
                 bad.push(BadTemplate::Brace);
                 rest = "";
                 break;
             };
             match has.iter().find(|param| param.name() == name) {
-                Some(param) => pieces.push(Piece::Value(*param)),
+                Some(param) => pieces.push(TemplatePart::Value(*param)),
                 None => bad.push(BadTemplate::NoPlaceholder { name: name.to_owned(), has: named(&has) }),
             }
             rest = after;
         }
-        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.push(TemplatePart::Text(rest.to_owned()));
         bad.extend(has.iter().filter_map(|param| misplaced(*param, &pieces, without)));
         bad.extend(pieces.iter().filter_map(unfit));
         if bad.is_empty() { Ok(Self(pieces)) } else { Err(bad) }
@@ -106,7 +106,7 @@ impl Template {
     }
 }
 
-impl Piece {
+impl TemplatePart {
     fn fill<'a>(&'a self, key: &'a DocumentKey) -> Option<Cow<'a, str>> {
         Some(match self {
             Self::Text(text) => text.into(),
@@ -131,8 +131,8 @@ fn named(params: &[Param]) -> String {
 }
 
 /// What is wrong with the place of a parameter, or with its having none.
-fn misplaced(param: Param, pieces: &[Piece], without: &[Param]) -> Option<BadTemplate> {
-    let has_place = pieces.contains(&Piece::Value(param));
+fn misplaced(param: Param, pieces: &[TemplatePart], without: &[Param]) -> Option<BadTemplate> {
+    let has_place = pieces.contains(&TemplatePart::Value(param));
     if param == Param::Id {
         // No backend can do without: what it would send is about no model that was asked for.
         return (!has_place).then_some(BadTemplate::NoId);
@@ -145,8 +145,8 @@ fn misplaced(param: Param, pieces: &[Piece], without: &[Param]) -> Option<BadTem
 }
 
 /// What is wrong with the fixed text of a piece.
-fn unfit(piece: &Piece) -> Option<BadTemplate> {
-    let Piece::Text(text) = piece else { return None };
+fn unfit(piece: &TemplatePart) -> Option<BadTemplate> {
+    let TemplatePart::Text(text) = piece else { return None };
     if text.contains('}') {
         return Some(BadTemplate::Brace);
     }
@@ -168,8 +168,8 @@ mod tests {
 
     const NONE: &[Param] = &[];
 
-    fn parse(route: Route, text: &str, without: &[Param]) -> Result<Template, Vec<BadTemplate>> {
-        Template::parse(route.endpoint(), text, without)
+    fn parse(route: Route, text: &str, without: &[Param]) -> Result<PathTemplate, Vec<BadTemplate>> {
+        PathTemplate::parse(route.endpoint(), text, without)
     }
 
     fn key(route: Route) -> DocumentKey {
@@ -186,12 +186,12 @@ mod tests {
             (Route::Incidents, &[Param::Period], "/incidents?limit=7"),
             (Route::Index, NONE, "/index"),
         ] {
-            let template = Template::canonical(route.endpoint(), without);
+            let template = PathTemplate::canonical(route.endpoint(), without);
             assert_eq!(template.target(&key(route)).as_deref(), Some(expected));
         }
         for row in &ENDPOINTS {
             let documented = row.documented_path();
-            let target = Template::canonical(row, row.takes).target(&key(row.route)).unwrap();
+            let target = PathTemplate::canonical(row, row.takes).target(&key(row.route)).unwrap();
             assert_eq!(format!("/api/v1{target}"), documented.replace("{id}", "a:b.c"));
         }
     }

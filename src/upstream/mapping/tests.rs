@@ -9,34 +9,36 @@ fn canonical(route: Route) -> EndpointMapping {
     EndpointMapping::canonical(route.endpoint())
 }
 
-fn told(route: Route, mapping: &EndpointMapping, body: &str) -> Result<Fetched, String> {
+fn told(route: Route, mapping: &EndpointMapping, body: &str) -> Result<UpstreamResponse, String> {
     let key = DocumentKey::new(route, None, Query::default(), Period::Day);
-    let head = Head { source: Source::default(), dated: None, next_refresh: None, now: NOW };
+    let head = ResponseInfo { source: Validators::default(), dated: None, next_refresh: None, now: NOW };
     mapping.read(&key, &Bytes::copy_from_slice(body.as_bytes()), head)
 }
 
 /// What is told, in one word and the data.
 fn said(route: Route, mapping: &EndpointMapping, body: &str) -> Result<(&'static str, String), String> {
-    let text = |content: Content| String::from_utf8(content.data.to_vec()).unwrap();
+    let text = |content: DocumentContent| String::from_utf8(content.data.to_vec()).unwrap();
     Ok(match told(route, mapping, body)? {
-        Fetched::Content { content, .. } => ("content", text(content)),
-        Fetched::Nothing { content, .. } => ("nothing", text(content)),
-        Fetched::NoSuchModel => ("no such model", String::new()),
-        Fetched::Unchanged { .. } => ("unchanged", String::new()),
+        UpstreamResponse::Content { content, .. } => ("content", text(content)),
+        UpstreamResponse::Nothing { content, .. } => ("nothing", text(content)),
+        UpstreamResponse::NoSuchModel => ("no such model", String::new()),
+        UpstreamResponse::Unchanged { .. } => ("unchanged", String::new()),
     })
 }
 
-fn read(body: &str) -> Result<Content, String> {
+fn read(body: &str) -> Result<DocumentContent, String> {
     match told(Route::Models, &canonical(Route::Models), body)? {
-        Fetched::Content { content, .. } => Ok(content),
-        other @ (Fetched::Nothing { .. } | Fetched::NoSuchModel | Fetched::Unchanged { .. }) => {
+        UpstreamResponse::Content { content, .. } => Ok(content),
+        other @ (UpstreamResponse::Nothing { .. }
+        | UpstreamResponse::NoSuchModel
+        | UpstreamResponse::Unchanged { .. }) => {
             panic!("{other:?}")
         }
     }
 }
 
-fn at(pointer: &str) -> Pointer {
-    Pointer::parse(pointer).unwrap()
+fn at(pointer: &str) -> JsonPointer {
+    JsonPointer::parse(pointer).unwrap()
 }
 
 #[test]
@@ -109,17 +111,17 @@ fn the_data_s_instant_is_what_the_backend_states_and_the_next_best_where_it_does
 fn the_data_and_its_instant_are_where_the_operator_says() {
     let mapping = EndpointMapping {
         data: Some(at("/result/rows")),
-        shape: Shape::Map { key_as: "id".into() },
+        shape: DataShape::Map { key_as: "id".into() },
         instant: at("/meta/at"),
         ..canonical(Route::Models)
     };
     let read = |body| told(Route::Models, &mapping, body);
     let body = r#"{"success":true,"meta":{"at":"2026-11-21T10:00:00Z"},"data":[],"result":{"rows":{"17":{"n":1.10}}}}"#;
-    let Ok(Fetched::Content { content, .. }) = read(body) else { panic!("{:?}", read(body)) };
+    let Ok(UpstreamResponse::Content { content, .. }) = read(body) else { panic!("{:?}", read(body)) };
     assert_eq!(&content.data[..], br#"[{"id":"17","n":1.10}]"#);
     assert_eq!(content.generated_at.rfc3339(), "2026-11-21T10:00:00Z");
     let newest = r#"{"result":{"rows":{"a":{"lastUpdated":"2026-11-21T09:30:00Z"}}}}"#;
-    let Ok(Fetched::Content { content, .. }) = read(newest) else { panic!("{:?}", read(newest)) };
+    let Ok(UpstreamResponse::Content { content, .. }) = read(newest) else { panic!("{:?}", read(newest)) };
     assert_eq!(content.generated_at.rfc3339(), "2026-11-21T09:30:00Z");
     for (body, reason) in [
         (r#"{"data":[]}"#, "no data at `/result/rows`"),
@@ -133,7 +135,8 @@ fn the_data_and_its_instant_are_where_the_operator_says() {
 
 #[test]
 fn a_bare_object_is_the_item_unless_it_says_that_it_is_none() {
-    let mut mapping = EndpointMapping { data: Some(at("")), shape: Shape::Object, ..canonical(Route::Model) };
+    let mut mapping =
+        EndpointMapping { data: Some(at("")), shape: DataShape::Object, ..canonical(Route::Model) };
     let item = r#"{"id":"17","data":[],"success":0.5,"error":null}"#;
     assert_eq!(said(Route::Model, &mapping, item), Ok(("content", format!("[{item}]"))));
     let gone = r#"{"error":"Model 17 not found"}"#;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use http::HeaderValue;
-use scoregate::cache::{Encoding, negotiate};
+use scoregate::cache::{ContentCoding, negotiate};
 
 /// Fails if the program chooses another one.
 pub fn check(bytes: &[u8]) {
@@ -24,10 +24,10 @@ pub fn check(bytes: &[u8]) {
     let (brotli, gzip, identity) = (of("br"), of("gzip"), wishes.get("identity").copied().unwrap_or(0));
     let best = brotli.max(gzip).max(identity);
     let expected = match best {
-        0 => Encoding::Identity,
-        best if best == brotli => Encoding::Brotli,
-        best if best == gzip => Encoding::Gzip,
-        _ => Encoding::Identity,
+        0 => ContentCoding::Identity,
+        best if best == brotli => ContentCoding::Brotli,
+        best if best == gzip => ContentCoding::Gzip,
+        _ => ContentCoding::Identity,
     };
     assert_eq!(chosen, expected, "{lines:?}");
 }

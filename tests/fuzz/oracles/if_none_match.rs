@@ -2,7 +2,7 @@
 //! the value is an asterisk and nothing else. The tag is looked for at every place by itself.
 
 use http::{HeaderMap, HeaderValue};
-use scoregate::gateway::inspected;
+use scoregate::gateway::cache_hit;
 
 const TAG: &str = "\"abc-br\"";
 
@@ -15,7 +15,7 @@ pub fn check(bytes: &[u8]) {
         }
     }
     let expected = headers.get_all("if-none-match").iter().any(|value| names(value.as_bytes()));
-    assert_eq!(inspected::is_current(&headers, &HeaderValue::from_static(TAG)), expected, "{headers:?}");
+    assert_eq!(cache_hit::is_current(&headers, &HeaderValue::from_static(TAG)), expected, "{headers:?}");
 }
 
 fn names(value: &[u8]) -> bool {

@@ -2,8 +2,8 @@
 //! The key that is found, or the refusal, is the one that the contract's own sentences lead to.
 
 use http::{HeaderMap, HeaderValue};
-use scoregate::gateway::inspected;
-use scoregate::routes::codes::Code;
+use scoregate::gateway::cache_hit;
+use scoregate::routes::codes::ErrorCode;
 
 /// Fails if the program finds another key, or none, or one where there is none.
 pub fn check(bytes: &[u8]) {
@@ -23,14 +23,14 @@ pub fn check(bytes: &[u8]) {
             _ => {}
         }
     }
-    let found = inspected::key(&headers).map(str::to_owned).map_err(|refusal| refusal.code());
+    let found = cache_hit::key(&headers).map(str::to_owned).map_err(|refusal| refusal.code());
     assert_eq!(found, expected(&tokens, &keys), "{headers:?}");
 }
 
-fn expected(tokens: &[Vec<u8>], keys: &[Vec<u8>]) -> Result<String, Code> {
+fn expected(tokens: &[Vec<u8>], keys: &[Vec<u8>]) -> Result<String, ErrorCode> {
     // Either header twice.
     if tokens.len() > 1 || keys.len() > 1 {
-        return Err(Code::InvalidApiKey);
+        return Err(ErrorCode::InvalidApiKey);
     }
     let mut said = Vec::new();
     for value in tokens {
@@ -48,13 +48,13 @@ fn expected(tokens: &[Vec<u8>], keys: &[Vec<u8>]) -> Result<String, Code> {
     let mut said: Vec<&str> =
         said.iter().map(|value| value.trim_matches([' ', '\t'])).filter(|value| !value.is_empty()).collect();
     if said.iter().any(|value| !value.is_ascii()) {
-        return Err(Code::InvalidApiKey);
+        return Err(ErrorCode::InvalidApiKey);
     }
     // Both, equal: one.
     said.dedup();
     match said.as_slice() {
-        [] => Err(Code::ApiKeyRequired),
+        [] => Err(ErrorCode::ApiKeyRequired),
         [one] => Ok((*one).to_owned()),
-        _ => Err(Code::InvalidApiKey),
+        _ => Err(ErrorCode::InvalidApiKey),
     }
 }

@@ -3,10 +3,10 @@
 //! reading calls them the same.
 
 use http::{Request, Uri};
-use scoregate::gateway::inspected;
+use scoregate::gateway::cache_hit;
 use scoregate::keys::Rights;
 use scoregate::routes::DocumentKey;
-use scoregate::routes::codes::Code;
+use scoregate::routes::codes::ErrorCode;
 
 /// The paths below `/api/v1`, and the parameters that each takes.
 const ENDPOINTS: [(&[&str], &[&str]); 13] = [
@@ -33,7 +33,7 @@ pub fn check(bytes: &[u8]) {
         for (rights, is_paid) in [(Rights::Free, false), (Rights::paid(), true)] {
             let request = Request::builder().uri(uri.clone()).header("host", "a").body(()).unwrap();
             let found =
-                inspected::document(&request.into_parts().0, rights).map_err(|refusal| refusal.code());
+                cache_hit::document(&request.into_parts().0, rights).map_err(|refusal| refusal.code());
             let expected = read(target, is_paid);
             let shown = String::from_utf8_lossy(target);
             assert_eq!(found.clone().map(|key| key.address()), expected, "{shown}");
@@ -51,22 +51,22 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// The address of the one document that a target means, or the code that it is refused with.
-fn read(target: &[u8], is_paid: bool) -> Result<String, Code> {
+fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
     let target = target.split(|byte| *byte == b'#').next().unwrap();
     if target.first() != Some(&b'/') {
         // An address or a host may be long as well as out of place; how long its path is, is not worth a second parser.
         let is_long = Uri::try_from(target)
             .is_ok_and(|uri| uri.path_and_query().is_some_and(|p| p.as_str().len() > 2_048));
-        return Err(if is_long { Code::UriTooLong } else { Code::BadRequest });
+        return Err(if is_long { ErrorCode::UriTooLong } else { ErrorCode::BadRequest });
     }
     if target.len() > 2_048 {
-        return Err(Code::UriTooLong);
+        return Err(ErrorCode::UriTooLong);
     }
     let target =
-        std::str::from_utf8(target).ok().filter(|target| target.is_ascii()).ok_or(Code::BadRequest)?;
+        std::str::from_utf8(target).ok().filter(|target| target.is_ascii()).ok_or(ErrorCode::BadRequest)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let segments: Vec<&str> = path.split('/').collect();
-    let ["", "api", "v1", below @ ..] = segments.as_slice() else { return Err(Code::NotFound) };
+    let ["", "api", "v1", below @ ..] = segments.as_slice() else { return Err(ErrorCode::NotFound) };
     let matches = |pattern: &[&str]| {
         pattern.len() == below.len()
             && pattern.iter().zip(below).all(|(word, segment)| match *word {
@@ -74,7 +74,7 @@ fn read(target: &[u8], is_paid: bool) -> Result<String, Code> {
                 word => decoded(segment, false).is_some_and(|text| text == word.as_bytes()),
             })
     };
-    let (pattern, takes) = ENDPOINTS.into_iter().find(|row| matches(row.0)).ok_or(Code::NotFound)?;
+    let (pattern, takes) = ENDPOINTS.into_iter().find(|row| matches(row.0)).ok_or(ErrorCode::NotFound)?;
     let mut address = "/api/v1".to_owned();
     for (word, segment) in pattern.iter().zip(below) {
         let word = if *word == ":id" { id(segment)? } else { (*word).to_owned() };
@@ -85,38 +85,38 @@ fn read(target: &[u8], is_paid: bool) -> Result<String, Code> {
         values.push((*name, value(query, name, is_paid)?));
     }
     if !is_paid && values.contains(&("period", "latest".into())) {
-        return Err(Code::LatestRequiresPlan);
+        return Err(ErrorCode::LatestRequiresPlan);
     }
     let pairs: Vec<String> = values.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     Ok(if pairs.is_empty() { address } else { format!("{address}?{}", pairs.join("&")) })
 }
 
-fn id(segment: &str) -> Result<String, Code> {
-    let bytes = decoded(segment, false).ok_or(Code::InvalidModelId)?;
-    let text = String::from_utf8(bytes).map_err(|_| Code::InvalidModelId)?;
+fn id(segment: &str) -> Result<String, ErrorCode> {
+    let bytes = decoded(segment, false).ok_or(ErrorCode::InvalidModelId)?;
+    let text = String::from_utf8(bytes).map_err(|_| ErrorCode::InvalidModelId)?;
     let may_stand = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
     let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     (begins_well && text.len() <= 128 && text.chars().all(may_stand))
         .then_some(text)
-        .ok_or(Code::InvalidModelId)
+        .ok_or(ErrorCode::InvalidModelId)
 }
 
 /// The value that a parameter has in the end.
-fn value(query: &str, name: &str, is_paid: bool) -> Result<String, Code> {
+fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
     let limits: Vec<String> = (1..=100).map(|number: u8| number.to_string()).collect();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (allowed, unsaid, code) = match name {
         "period" => (
             words(&["latest", "24h", "7d", "1m"]),
             if is_paid { "latest" } else { "24h" },
-            Code::InvalidPeriod,
+            ErrorCode::InvalidPeriod,
         ),
         "sortBy" => (
             words(&["combined", "reasoning", "speed", "price", "coding", "7axis", "tooling"]),
             "combined",
-            Code::InvalidSortBy,
+            ErrorCode::InvalidSortBy,
         ),
-        _ => (limits, "50", Code::InvalidLimit),
+        _ => (limits, "50", ErrorCode::InvalidLimit),
     };
     let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let given: Vec<&str> = pairs

@@ -9,14 +9,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use scoregate::backend::{self, Backend};
-use scoregate::clock::{Clock, Hand, Wall};
+use scoregate::backend::{self, BackendServer};
+use scoregate::clock::{Clock, ManualClock, Wall};
 use scoregate::routes::bodies::ENVELOPE;
-use scoregate::routes::shapes::Field;
+use scoregate::routes::shapes::ItemField;
 use scoregate::routes::{
     API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Param, Period, Query, Route, SortBy,
 };
-use scoregate::scoring::{Archive, Question, Record, Scoring, Source};
+use scoregate::scoring::{Archive, IdentifiedRun, Question, RunSource, Scoring};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -58,13 +58,13 @@ impl Alone {
 
     fn on(listener: TcpListener, scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-        let backend = Arc::new(Backend::new(scoring, LICENSE.into(), clock.clone()));
+        let backend = Arc::new(BackendServer::new(scoring, LICENSE.into(), clock.clone()));
         let serving = tokio::spawn(backend::serve(listener, backend, places, stop.clone()));
         Self { address, stop, serving }
     }
 
     /// One that stays at noon.
-    async fn at_noon() -> (Self, Hand) {
+    async fn at_noon() -> (Self, ManualClock) {
         let (clock, hand) = Clock::hand_driven(noon());
         (Self::new(known_at_noon(), &clock).await, hand)
     }
@@ -139,7 +139,7 @@ async fn alone_every_endpoint_answers_with_the_envelope_and_the_documented_field
             let has: BTreeSet<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
             let known = endpoint.item.iter().filter(|field| has.contains(field.name)).count();
             assert_eq!(has.len(), known, "{target}: {has:?}");
-            let missing = |field: &&Field| !field.presence.may_be_absent() && !has.contains(field.name);
+            let missing = |field: &&ItemField| !field.presence.may_be_absent() && !has.contains(field.name);
             assert!(!endpoint.item.iter().any(|field| missing(&field)), "{target}: {has:?}");
         }
     }
@@ -311,13 +311,13 @@ async fn alone_runs_that_are_imported_meanwhile_count_within_a_minute() {
     let place = TempDir::new().unwrap();
     let archive = || Archive::open(&place.path().join("runs.db"), noon()).unwrap();
     let (clock, hand) = Clock::hand_driven(noon());
-    let scoring = Scoring::open(Source::Archive(archive()), noon()).unwrap();
+    let scoring = Scoring::open(RunSource::Archive(archive()), noon()).unwrap();
     let alone = Alone::new(Arc::new(scoring), &clock).await;
     assert_eq!(alone.get(MODELS).await.json()["count"], 0);
     let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
         "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
         "efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}"#;
-    archive().take(&[Record::read(run, noon()).unwrap()]).unwrap();
+    archive().take(&[IdentifiedRun::read(run, noon()).unwrap()]).unwrap();
     archive().sum_up(noon().plus(Duration::from_secs(30))).unwrap();
     assert_eq!(alone.get("/api/v1/models/atlas").await.status, 404);
     hand.advance(Duration::from_mins(1));

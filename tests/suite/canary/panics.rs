@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt as _;
-use scoregate::gateway::{Authenticated, Peer, RequestLog, Sampling};
+use scoregate::gateway::{AccessLog, Authenticated, LogSampling, Peer};
 use scoregate::store::wait;
+use scoregate::telemetry::access_log_writer::AccessLogWriter;
 use scoregate::telemetry::metrics::Counter;
-use scoregate::telemetry::requests::Lines;
-use scoregate::upstream::{Answer as Answered, Question, Upstream};
+use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
 use tracing::Dispatch;
 use tracing::dispatcher::{set_default, with_default};
 
@@ -65,7 +65,7 @@ fn panics() -> Heard {
 struct Talkative;
 
 impl Upstream for Talkative {
-    fn fetch<'a>(&'a self, question: Question<'a>) -> Answered<'a> {
+    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move { panic!("a backend was asked {question:?}") })
     }
 
@@ -119,8 +119,8 @@ async fn a_panic_tells_no_key_in_its_message_its_backtrace_its_answer_or_a_log()
         let mut world = World::new().await;
         let customer = world.paid().await;
         let canary = Canary::new(&customer.key);
-        let lines = Arc::new(Lines::start(json, Counter::noop(), told.clone()).unwrap());
-        let log = RequestLog::new(lines, Sampling { slow: Duration::ZERO, one_in: 1 });
+        let lines = Arc::new(AccessLogWriter::start(json, Counter::noop(), told.clone()).unwrap());
+        let log = AccessLog::new(lines, LogSampling { slow: Duration::ZERO, one_in: 1 });
         let stop = behind(&mut world, Arc::new(Talkative), log).await;
         let named = format!("/api/v1/models/x-{}", canary.key);
         for (target, status) in [("/api/v1/index", 502), ("/api/v1/alerts", 502), (&named, 404)] {

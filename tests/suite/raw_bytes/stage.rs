@@ -8,8 +8,8 @@ use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use scoregate::accounts::NewApplication;
-use scoregate::app::{self, Running};
-use scoregate::clock::{Clock, Hand, Wall};
+use scoregate::app::{self, RunningServer};
+use scoregate::clock::{Clock, ManualClock, Wall};
 use scoregate::config::{read_text, resolve};
 use scoregate::routes::Selection;
 use scoregate::store::OwnLimits;
@@ -35,9 +35,9 @@ pub struct Stage {
     pub backend: Backend,
     pub keys: KeyRing,
     pub rules: Arc<Rules>,
-    running: Running,
+    running: RunningServer,
     tls: Option<TlsConnector>,
-    _hand: Hand,
+    _hand: ManualClock,
     _directory: TempDir,
 }
 
@@ -99,7 +99,7 @@ impl Stage {
 }
 
 /// A customer's key, who may ask as often as there are rows.
-async fn key(running: &Running) -> String {
+async fn key(running: &RunningServer) -> String {
     let new = NewApplication {
         name: "raw".into(),
         tier: "pro".into(),
@@ -111,7 +111,7 @@ async fn key(running: &Running) -> String {
     running.registrar.create("test", new).await.unwrap().key.expose().to_owned()
 }
 
-async fn open(running: &Running, tls: Option<&TlsConnector>) -> io::Result<Wire> {
+async fn open(running: &RunningServer, tls: Option<&TlsConnector>) -> io::Result<Wire> {
     let stream = TcpStream::connect(running.public).await?;
     stream.set_nodelay(true)?;
     let Some(tls) = tls else { return Ok(Connection::over(Box::new(stream))) };

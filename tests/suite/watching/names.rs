@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use scoregate::telemetry::metrics::{Kind, METRICS};
+use scoregate::telemetry::metrics::{METRICS, MetricKind};
 
 use super::dashboards::{in_tree, panels, variables};
 use super::promql::metrics;
@@ -14,10 +14,10 @@ const ITS_OWN: [&str; 2] = ["up", "ALERTS"];
 /// The metric of the table that a series belongs to.
 fn row_of(series: &str) -> Option<&'static str> {
     let is_of = |name: &str, kind| match kind {
-        Kind::Histogram(_) => {
+        MetricKind::Histogram(_) => {
             ["_bucket", "_sum", "_count"].iter().any(|part| series.strip_suffix(part) == Some(name))
         }
-        Kind::Counter | Kind::Gauge => series == name,
+        MetricKind::Counter | MetricKind::Gauge => series == name,
     };
     METRICS.iter().find(|row| is_of(row.name, row.kind)).map(|row| row.name)
 }

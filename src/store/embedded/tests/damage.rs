@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::OwnLimits;
-use crate::store::embedded::fault::Fault;
-use crate::store::embedded::upkeep::{self, ImportAsk};
+use crate::store::embedded::fault::StoreFault;
+use crate::store::embedded::maintenance::{self, ImportOptions};
 
 use super::*;
 
@@ -15,14 +15,14 @@ const PAGE: usize = 4096;
 const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 
 /// A closed store of some hundred applications, each with a key and a grant of today, and a backup of it.
-struct Filled {
+struct FilledStore {
     directory: TempDir,
     elsewhere: TempDir,
     ids: BTreeSet<ApplicationId>,
     bytes: Vec<u8>,
 }
 
-fn filled() -> Filled {
+fn filled() -> FilledStore {
     let (directory, store) = fresh();
     let ids: BTreeSet<ApplicationId> = (0..300).map(|_| an_id()).collect();
     for id in &ids {
@@ -31,9 +31,9 @@ fn filled() -> Filled {
     }
     drop(store);
     let elsewhere = TempDir::new().unwrap();
-    upkeep::back_up(directory.path(), &elsewhere.path().join("backup.db"), false).unwrap();
+    maintenance::back_up(directory.path(), &elsewhere.path().join("backup.db"), false).unwrap();
     let bytes = fs::read(file(&directory)).unwrap();
-    Filled { directory, elsewhere, ids, bytes }
+    FilledStore { directory, elsewhere, ids, bytes }
 }
 
 /// What a start makes of these bytes: a refusal, or the applications that were read and those passed over.
@@ -49,7 +49,7 @@ fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, us
 
 fn is_clear(error: &StoreError) -> bool {
     match error {
-        StoreError::Damaged { .. } | StoreError::Newer { .. } => upkeep::way_back(error).is_some(),
+        StoreError::Damaged { .. } | StoreError::Newer { .. } => maintenance::way_back(error).is_some(),
         StoreError::Unavailable { reason, .. } => !reason.is_empty(),
         StoreError::UnknownApplication(_) | StoreError::UnknownKey(_) | StoreError::Exists(_) => false,
     }
@@ -73,7 +73,8 @@ fn a_file_truncated_at_every_page_boundary_is_refused_and_its_backup_brings_it_b
         opened(filled.directory.path(), &filled.bytes[..length]).unwrap_err();
         let backup = filled.elsewhere.path().join("backup.db");
         let now = NOW.plus(std::time::Duration::from_secs(u64::try_from(length).unwrap()));
-        let imported = upkeep::import(filled.directory.path(), &backup, &ImportAsk::default(), now).unwrap();
+        let imported =
+            maintenance::import(filled.directory.path(), &backup, &ImportOptions::default(), now).unwrap();
         assert!(!imported.unknown.is_empty(), "{length}: nothing was said of what is lost");
         assert_eq!(fs::read(imported.aside.unwrap()).unwrap(), filled.bytes[..length]);
         let store = Embedded::open(filled.directory.path()).unwrap();
@@ -120,11 +121,12 @@ fn what_a_damaged_file_still_says_can_be_written_out_and_imported() {
     opened(filled.directory.path(), &bytes).unwrap_err();
     let salvaged = filled.elsewhere.path().join("salvaged.jsonl");
     let mut out = fs::File::create(&salvaged).unwrap();
-    let exported = upkeep::export(&file(&filled.directory), true, &mut out, NOW).unwrap();
+    let exported = maintenance::export(&file(&filled.directory), true, &mut out, NOW).unwrap();
     assert!(!exported.left_out.is_empty());
     assert!(exported.counts.applications > 100, "{exported:?}");
 
-    let imported = upkeep::import(filled.directory.path(), &salvaged, &ImportAsk::default(), NOW).unwrap();
+    let imported =
+        maintenance::import(filled.directory.path(), &salvaged, &ImportOptions::default(), NOW).unwrap();
     assert_eq!(imported.report.applications, exported.counts.applications);
     let store = Embedded::open(filled.directory.path()).unwrap();
     let page = wait(store.page(None, 1_000, TODAY)).unwrap();
@@ -149,9 +151,9 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
         let refused = refusal(directory.path());
         let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
         assert!(reason.contains(named), "{reason}");
-        assert!(upkeep::way_back(&refused).unwrap().contains("scoregate store new --data-dir"));
+        assert!(maintenance::way_back(&refused).unwrap().contains("scoregate store new --data-dir"));
         assert!(!file(&directory).exists());
-        upkeep::begin_anew(directory.path(), NOW).unwrap();
+        maintenance::begin_anew(directory.path(), NOW).unwrap();
         drop(Embedded::open(directory.path()).unwrap());
         fs::remove_file(file(&directory)).unwrap();
         refusal(directory.path());
@@ -189,7 +191,7 @@ fn a_read_that_no_check_came_before_finds_rows_that_are_out_of_order() {
         fs::write(file(&filled.directory), &bytes).unwrap();
         let store = Connection::open(file(&filled.directory)).unwrap();
         let met = records::page(&store, None, 1_000, TODAY).unwrap_err();
-        assert!(matches!(met, Fault::Disorder), "{table}: {met:?}");
+        assert!(matches!(met, StoreFault::Disorder), "{table}: {met:?}");
         let refused = opened(filled.directory.path(), &bytes).unwrap_err();
         assert!(matches!(refused, StoreError::Damaged { .. }), "{table}: {refused}");
     }
@@ -208,7 +210,7 @@ fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_lea
     assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
     // However soon it is over, a check under way holds nobody up.
     for _ in 0..20 {
-        drop(watch::Watch::begin(&TheFile::new(&file(&filled.directory))).unwrap());
+        drop(deferred_check::IntegrityCheck::begin(&OpenFile::new(&file(&filled.directory))).unwrap());
     }
 }
 
@@ -237,16 +239,16 @@ async fn a_record_that_cannot_be_read_can_be_revoked_and_mended() {
         &directory,
         "UPDATE applications SET own_day = -1, name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
     );
-    let moved = store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
+    let moved = store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
     assert_eq!((moved.tier.as_str(), moved.keys.len()), ("pro", 0), "no key of it is in force");
     let digest = Digest::of(&id.to_string());
-    let revoked = store.change(changing(id, What::RevokeKey { digest })).await.unwrap();
+    let revoked = store.change(changing(id, ChangeKind::RevokeKey { digest })).await.unwrap();
     assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
     let key = a_key("another");
-    let refused = store.change(changing(id, What::AddKey { key })).await;
+    let refused = store.change(changing(id, ChangeKind::AddKey { key })).await;
     assert!(matches!(refused, Err(StoreError::Damaged { .. })), "a key that would not work was made");
-    store.change(changing(id, What::SetLimits { own: OwnLimits::default() })).await.unwrap();
-    let words = What::Describe { name: "mended".into(), contact: None, note: None };
+    store.change(changing(id, ChangeKind::SetLimits { own: OwnLimits::default() })).await.unwrap();
+    let words = ChangeKind::Describe { name: "mended".into(), contact: None, note: None };
     assert_eq!(store.change(changing(id, words)).await.unwrap().name, "mended");
     assert_eq!(store.application(id, TODAY).await.unwrap().unwrap().keys.len(), 1);
 }

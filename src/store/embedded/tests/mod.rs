@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::conformance::{self, a_key, an_id, asking, changing, created, creating};
-use crate::store::{What, wait};
+use crate::store::{ChangeKind, wait};
 
 const TODAY: Day = Day::from_number(20_413);
 
@@ -146,7 +146,7 @@ async fn records_that_a_hand_made_unreadable_are_named_and_passed_over() {
         }
     }
     assert_eq!(store.newest_day().await.unwrap(), Some(TODAY));
-    let back = GiveBack { application: ids[3], node: 1, day: TODAY, units: 1, grace: 0 };
+    let back = LeaseReturn { application: ids[3], node: 1, day: TODAY, units: 1, grace: 0 };
     store.give_back(vec![back]).await.unwrap();
     for id in &ids[3..5] {
         let lease = store.lease(asking(*id, TODAY, 1, 10)).await;
@@ -168,7 +168,7 @@ async fn leases_that_come_together_share_commits_and_a_refused_one_spoils_no_oth
     let refused = (0..8).map(|_| store.lease(asking(an_id(), TODAY, 1, 10)));
     let (given, refused) = tokio::join!(join_all(asks), join_all(refused));
     assert!(
-        given.iter().all(|lease| matches!(lease, Ok(Lease::Granted { units: 1, total: 1, grace: 0 }))),
+        given.iter().all(|lease| matches!(lease, Ok(LeaseReply::Granted { units: 1, total: 1, grace: 0 }))),
         "{given:?}"
     );
     assert!(refused.iter().all(|lease| matches!(lease, Err(StoreError::UnknownApplication(_)))));
@@ -195,7 +195,7 @@ async fn a_commit_that_fails_is_told_to_the_whole_group_and_the_next_group_is_so
     assert!(matches!(spoiler, Err(StoreError::Unavailable { .. })), "{spoiler:?}");
     assert!(matches!(lease, Err(StoreError::Unavailable { .. })), "{lease:?}");
     let next = store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
-    assert_eq!(next, Lease::Granted { units: 1, total: 1, grace: 0 });
+    assert_eq!(next, LeaseReply::Granted { units: 1, total: 1, grace: 0 });
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn two_processes_on_one_file_share_one_quota() {
     }
     let mut given = 0;
     for lease in join_all(asks).await {
-        if let Lease::Granted { units, .. } = lease.unwrap() {
+        if let LeaseReply::Granted { units, .. } = lease.unwrap() {
             given += units;
         }
     }
@@ -247,7 +247,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
     created(&store).await;
     assert_eq!(
         store.lease(asking(id, TODAY, 1, 10)).await.unwrap(),
-        Lease::Granted { units: 1, total: 1, grace: 0 }
+        LeaseReply::Granted { units: 1, total: 1, grace: 0 }
     );
 }
 
@@ -293,9 +293,9 @@ async fn a_day_beyond_the_calendar_is_refused() {
 async fn every_change_leaves_one_audit_record_and_no_secret() {
     let (directory, store) = fresh();
     let id = created(&store).await;
-    store.change(changing(id, What::SetTier { tier: "pro".into() })).await.unwrap();
-    store.change(changing(an_id(), What::RevokeAll)).await.unwrap_err();
-    store.change(changing(id, What::RevokeAll)).await.unwrap();
+    store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
+    store.change(changing(an_id(), ChangeKind::RevokeAll)).await.unwrap_err();
+    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
     let by_hand = Connection::open(file(&directory)).unwrap();
     let mut rows = by_hand.prepare("SELECT what || ': ' || detail FROM audit ORDER BY id").unwrap();
     let told: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();

@@ -100,8 +100,8 @@ async fn a_file_of_the_first_format_is_upgraded_with_what_it_holds() {
     let store = Embedded::open(directory.path()).unwrap();
     let application = store.application(id, TODAY).await.unwrap().unwrap();
     assert_eq!((application.granted, application.keys[0].last_used_at), (7, None));
-    let lease = store.lease(LeaseAsk { grace: 5, ..asking(id, TODAY, 1, 1_000) }).await.unwrap();
-    assert_eq!(lease, Lease::Granted { units: 1, total: 8, grace: 5 });
+    let lease = store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 1, 1_000) }).await.unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 1, total: 8, grace: 5 });
     assert!(directory.path().join("scoregate.db.v1.bak").exists());
 }
 

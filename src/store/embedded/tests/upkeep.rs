@@ -4,15 +4,15 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::clock::Wall;
 use crate::store::OwnLimits;
-use crate::store::embedded::upkeep::{self, ImportAsk, Imported, UpkeepError, swap};
+use crate::store::embedded::maintenance::{self, ImportOptions, ImportSummary, MaintenanceError, swap};
 
 use super::*;
 
 const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
-const REPLACE: ImportAsk = ImportAsk { who: String::new(), replace: true, forfeit_today: false };
+const REPLACE: ImportOptions = ImportOptions { who: String::new(), replace: true, forfeit_today: false };
 
-fn import(directory: &TempDir, from: &Path, ask: &ImportAsk) -> Result<Imported, UpkeepError> {
-    upkeep::import(directory.path(), from, ask, NOW)
+fn import(directory: &TempDir, from: &Path, ask: &ImportOptions) -> Result<ImportSummary, MaintenanceError> {
+    maintenance::import(directory.path(), from, ask, NOW)
 }
 
 fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
@@ -25,18 +25,18 @@ fn what_an_application_was_granted_outlives_a_backup_that_does_not_know_it() {
     let (directory, store) = fresh();
     wait(created(&store));
     let backup = directory.path().join("older.db");
-    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
     let id = wait(created(&store));
     wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
     drop(store);
     import(&directory, &backup, &REPLACE).unwrap();
-    let report = upkeep::check(directory.path(), NOW).unwrap();
+    let report = maintenance::check(directory.path(), NOW).unwrap();
     assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
     let store = Embedded::open(directory.path()).unwrap();
     // It is brought back, as an import of keys does it.
     assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
     let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
-    assert_eq!(lease, Lease::Granted { units: 0, total: 10, grace: 0 });
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10, grace: 0 });
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_day_that_was_opened_before_it_came_is_a_finding_until_it_is_here() {
     let id = wait(created(&store));
     wait(store.lease(asking(id, Day::from_number(TODAY.number() + 1), 1, 10))).unwrap();
     drop(store);
-    let check = |now: Wall| upkeep::check(directory.path(), now).unwrap();
+    let check = |now: Wall| maintenance::check(directory.path(), now).unwrap();
     let found = check(NOW);
     assert!(!found.is_sound() && found.faults.is_empty(), "the file is not damaged: {found:?}");
     assert_eq!(found.future_day, Some(Day::from_number(TODAY.number() + 1)));
@@ -62,18 +62,18 @@ fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
     }
     drop(store);
     edit(&directory, "INSERT INTO ledger (day, application, granted) VALUES ('never', 'app_0123456789a', 9)");
-    let close = |today, now| upkeep::close_future_days(directory.path(), "anna", today, now);
+    let close = |today, now| maintenance::close_future_days(directory.path(), "anna", today, now);
     let refused = close(day(1), NOW).unwrap_err();
-    assert!(matches!(refused, UpkeepError::OtherDay { .. }) && refused.is_input(), "{refused}");
+    assert!(matches!(refused, MaintenanceError::OtherDay { .. }) && refused.is_input(), "{refused}");
     assert_eq!(
-        upkeep::check(directory.path(), NOW).unwrap().future_day,
+        maintenance::check(directory.path(), NOW).unwrap().future_day,
         Some(day(3)),
         "a refusal changed it"
     );
     let closed = close(TODAY, NOW).unwrap();
     assert_eq!((closed.days, closed.granted), (vec![day(1), day(3)], 15));
     assert_eq!(close(TODAY, NOW).unwrap().days, []);
-    let report = upkeep::check(directory.path(), NOW).unwrap();
+    let report = maintenance::check(directory.path(), NOW).unwrap();
     assert_eq!((report.newest_day, report.future_day, report.granted), (Some(TODAY), None, 4 + 15));
 
     let store = Embedded::open(directory.path()).unwrap();
@@ -81,11 +81,15 @@ fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
     assert_eq!((granted(one, TODAY), granted(other, TODAY)), (12, 7));
     assert_eq!((granted(one, day(1)), granted(other, day(1))), (0, 0));
     let lease = |id, want| wait(store.lease(asking(id, TODAY, want, 10))).unwrap();
-    assert_eq!(lease(one, 1), Lease::Granted { units: 0, total: 12, grace: 0 }, "today is not granted twice");
-    assert_eq!(lease(other, 9), Lease::Granted { units: 3, total: 10, grace: 0 });
+    assert_eq!(
+        lease(one, 1),
+        LeaseReply::Granted { units: 0, total: 12, grace: 0 },
+        "today is not granted twice"
+    );
+    assert_eq!(lease(other, 9), LeaseReply::Granted { units: 3, total: 10, grace: 0 });
     let tomorrow = wait(store.lease(asking(one, day(1), 99, 10))).unwrap();
-    assert_eq!(tomorrow, Lease::Granted { units: 10, total: 10, grace: 0 });
-    let trail = wait(store.audit(AuditAsk { most: 9, ..Default::default() })).unwrap();
+    assert_eq!(tomorrow, LeaseReply::Granted { units: 10, total: 10, grace: 0 });
+    let trail = wait(store.audit(AuditQuery { most: 9, ..Default::default() })).unwrap();
     let told: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
     assert!(told.len() == 1 && told[0].who == "anna" && told[0].detail.contains("15 units"), "{trail:?}");
 }
@@ -93,7 +97,7 @@ fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
 /// Its export without the first and last line, which name the instant.
 fn content(directory: &TempDir) -> Vec<String> {
     let mut out = Vec::new();
-    upkeep::export(&file(directory), false, &mut out, NOW).unwrap();
+    maintenance::export(&file(directory), false, &mut out, NOW).unwrap();
     let text = String::from_utf8(out).unwrap();
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines[1..lines.len() - 1].to_vec()
@@ -104,19 +108,19 @@ fn a_check_counts_what_is_there_and_leaves_nothing_behind() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(created(&store));
-    wait(store.change(changing(id, What::RevokeAll))).unwrap();
+    wait(store.change(changing(id, ChangeKind::RevokeAll))).unwrap();
     wait(store.lease(asking(id, TODAY, 4, 10))).unwrap();
-    let running = upkeep::check(directory.path(), NOW).unwrap();
+    let running = maintenance::check(directory.path(), NOW).unwrap();
     assert!(running.is_sound() && running.log_bytes > 0, "{running:?}");
     drop(store);
     let before = fs::read(file(&directory)).unwrap();
-    let report = upkeep::check(directory.path(), NOW).unwrap();
+    let report = maintenance::check(directory.path(), NOW).unwrap();
     assert_eq!((report.applications, report.keys, report.keys_in_force, report.audit), (2, 2, 1, 3));
     assert_eq!((report.newest_day, report.granted), (Some(TODAY), 4));
     assert_eq!(fs::read(file(&directory)).unwrap(), before);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     let empty = TempDir::new().unwrap();
-    assert!(matches!(upkeep::check(empty.path(), NOW), Err(UpkeepError::NoStore(_))));
+    assert!(matches!(maintenance::check(empty.path(), NOW), Err(MaintenanceError::NoStore(_))));
     assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
 }
 
@@ -132,7 +136,7 @@ fn a_check_names_every_record_that_cannot_be_read() {
         ids[0], ids[0], ids[1], ids[2]
     );
     edit(&directory, &spoilt);
-    let report = upkeep::check(directory.path(), NOW).unwrap();
+    let report = maintenance::check(directory.path(), NOW).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     assert_eq!(report.unreadable.len(), 5, "{:#?}", report.unreadable);
     for words in ["own_day is -1", "4294967296", "grace is -1", "2026-99-99", "app_00000000000"] {
@@ -147,7 +151,7 @@ async fn a_backup_while_a_writer_is_busy_is_one_instant_of_the_store() {
     let writing = async {
         for _ in 0..200 {
             // Each change leaves its audit record in the same commit: a torn copy would have one without the other.
-            store.change(changing(one, What::SetTier { tier: "pro".into() })).await.unwrap();
+            store.change(changing(one, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
             store.lease(asking(other, TODAY, 1, 1_000)).await.unwrap();
         }
     };
@@ -155,7 +159,7 @@ async fn a_backup_while_a_writer_is_busy_is_one_instant_of_the_store() {
     let (path, to) = (directory.path().to_owned(), place.path().to_owned());
     let copying = tokio::task::spawn_blocking(move || {
         let copies =
-            (0..10).map(|number| upkeep::back_up(&path, &to.join(number.to_string()), false).unwrap());
+            (0..10).map(|number| maintenance::back_up(&path, &to.join(number.to_string()), false).unwrap());
         copies.collect::<Vec<_>>()
     });
     let ((), copies) = tokio::join!(writing, copying);
@@ -175,12 +179,12 @@ fn a_backup_overwrites_nothing_unless_it_is_told_to_and_never_the_store() {
     wait(created(&store));
     let to = directory.path().join("mine.db");
     fs::write(&to, "a letter").unwrap();
-    assert!(matches!(upkeep::back_up(directory.path(), &to, false), Err(UpkeepError::Exists(_))));
+    assert!(matches!(maintenance::back_up(directory.path(), &to, false), Err(MaintenanceError::Exists(_))));
     assert_eq!(fs::read(&to).unwrap(), b"a letter");
-    assert_eq!(upkeep::back_up(directory.path(), &to, true).unwrap().applications, 1);
+    assert_eq!(maintenance::back_up(directory.path(), &to, true).unwrap().applications, 1);
     assert!(matches!(
-        upkeep::back_up(directory.path(), &file(&directory), true),
-        Err(UpkeepError::Exists(_))
+        maintenance::back_up(directory.path(), &file(&directory), true),
+        Err(MaintenanceError::Exists(_))
     ));
 }
 
@@ -188,19 +192,21 @@ fn a_backup_overwrites_nothing_unless_it_is_told_to_and_never_the_store() {
 fn an_export_and_a_backup_bring_everything_to_another_machine() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
-    wait(store.lease(LeaseAsk { grace: 5, ..asking(id, TODAY, 7, 1_000) })).unwrap();
+    wait(store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 7, 1_000) })).unwrap();
     let own = OwnLimits { minute: Some(3), day: None };
-    wait(store.change(changing(id, What::SetLimits { own }))).unwrap();
-    wait(store.change(changing(id, What::Describe { name: "ö\n\"".into(), contact: None, note: None })))
-        .unwrap();
+    wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
+    wait(
+        store.change(changing(id, ChangeKind::Describe { name: "ö\n\"".into(), contact: None, note: None })),
+    )
+    .unwrap();
     drop(store);
     let place = TempDir::new().unwrap();
     let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
-    upkeep::back_up(directory.path(), &backup, false).unwrap();
-    upkeep::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
     for from in [&backup, &lines] {
         let other = TempDir::new().unwrap();
-        let imported = import(&other, from, &ImportAsk::default()).unwrap();
+        let imported = import(&other, from, &ImportOptions::default()).unwrap();
         assert!(imported.aside.is_none() && imported.unknown.len() == 1, "{imported:?}");
         let mut there = content(&other);
         let last = there.pop().unwrap();
@@ -221,7 +227,7 @@ fn an_export_that_was_cut_or_changed_is_refused_and_nothing_is_touched() {
     wait(created(&store));
     drop(store);
     let mut whole = Vec::new();
-    upkeep::export(&file(&directory), false, &mut whole, NOW).unwrap();
+    maintenance::export(&file(&directory), false, &mut whole, NOW).unwrap();
     let from = directory.path().join("lines");
     let other = TempDir::new().unwrap();
     let changed = String::from_utf8(whole.clone()).unwrap().replace("\"free\"", "\"teams\"").into_bytes();
@@ -229,12 +235,12 @@ fn an_export_that_was_cut_or_changed_is_refused_and_nothing_is_touched() {
     let cuts = (0..whole.len()).step_by(7).map(|length| whole[..length].to_vec());
     for bytes in cuts.chain([changed, more]) {
         fs::write(&from, &bytes).unwrap();
-        let refused = import(&other, &from, &ImportAsk::default()).unwrap_err();
-        assert!(matches!(refused, UpkeepError::Unfit { .. }), "{refused}");
+        let refused = import(&other, &from, &ImportOptions::default()).unwrap_err();
+        assert!(matches!(refused, MaintenanceError::Unfit { .. }), "{refused}");
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "{refused}");
     }
     fs::write(&from, &whole).unwrap();
-    import(&other, &from, &ImportAsk::default()).unwrap();
+    import(&other, &from, &ImportOptions::default()).unwrap();
 }
 
 #[test]
@@ -242,16 +248,16 @@ fn an_older_backup_grants_nothing_twice_and_lets_no_revoked_key_in() {
     let (directory, store) = fresh();
     let (id, revoked) = (wait(created(&store)), wait(created(&store)));
     let backup = directory.path().join("backup.db");
-    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
     wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
     let tomorrow = Day::from_number(TODAY.number() + 1);
     let newer = wait(created(&store));
     wait(store.lease(asking(newer, tomorrow, 1, 10))).unwrap();
-    wait(store.change(changing(revoked, What::RevokeAll))).unwrap();
+    wait(store.change(changing(revoked, ChangeKind::RevokeAll))).unwrap();
     drop(store);
     assert!(matches!(
-        import(&directory, &backup, &ImportAsk::default()),
-        Err(UpkeepError::InUse { applications: 3, .. })
+        import(&directory, &backup, &ImportOptions::default()),
+        Err(MaintenanceError::InUse { applications: 3, .. })
     ));
     let imported = import(&directory, &backup, &REPLACE).unwrap();
     assert_eq!(
@@ -270,17 +276,17 @@ fn a_forfeited_day_is_granted_to_nobody_and_the_next_one_is() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let backup = directory.path().join("backup.db");
-    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
     drop(store);
     fs::write(file(&directory), "").unwrap();
-    let ask = ImportAsk { forfeit_today: true, ..ImportAsk::default() };
+    let ask = ImportOptions { forfeit_today: true, ..ImportOptions::default() };
     assert_eq!(import(&directory, &backup, &ask).unwrap().forfeited, Some(TODAY));
     let store = Embedded::open(directory.path()).unwrap();
-    let lease = wait(store.lease(LeaseAsk { grace: 5, ..asking(id, TODAY, 5, 250_000) })).unwrap();
-    assert_eq!(lease, Lease::Granted { units: 0, total: u64::from(u32::MAX), grace: 0 });
+    let lease = wait(store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 5, 250_000) })).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX), grace: 0 });
     let tomorrow = Day::from_number(TODAY.number() + 1);
     let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
-    assert_eq!(lease, Lease::Granted { units: 5, total: 5, grace: 0 });
+    assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5, grace: 0 });
 }
 
 #[test]
@@ -310,7 +316,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
         if taken > 0 {
             assert_eq!(fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(), log);
             let again = TempDir::new().unwrap();
-            import(&again, &left.path().join("scoregate.db.aside-X"), &ImportAsk::default()).unwrap();
+            import(&again, &left.path().join("scoregate.db.aside-X"), &ImportOptions::default()).unwrap();
             assert!(content(&again)[0].contains(&old.to_string()), "the old one is whole where it lies");
         }
     }
@@ -328,9 +334,11 @@ fn what_is_no_store_is_not_imported() {
     let half = other.path().join("half");
     fs::write(&half, &fs::read(&newer).unwrap()[..8192]).unwrap();
     for from in [&text, &half, &newer, &other.path().join("nothing")] {
-        let refused = import(&other, from, &ImportAsk::default()).unwrap_err();
-        let is_clear =
-            matches!(refused, UpkeepError::Unfit { .. } | UpkeepError::Store(StoreError::Newer { .. }));
+        let refused = import(&other, from, &ImportOptions::default()).unwrap_err();
+        let is_clear = matches!(
+            refused,
+            MaintenanceError::Unfit { .. } | MaintenanceError::Store(StoreError::Newer { .. })
+        );
         assert!(is_clear, "{refused}");
     }
     assert!(!file(&other).exists());
@@ -338,8 +346,8 @@ fn what_is_no_store_is_not_imported() {
     let (older, store) = fresh();
     wait(created(&store));
     drop(store);
-    let refused = import(&directory, &file(&older), &ImportAsk::default()).unwrap_err();
-    assert!(matches!(refused, UpkeepError::Store(StoreError::Newer { .. })), "{refused}");
+    let refused = import(&directory, &file(&older), &ImportOptions::default()).unwrap_err();
+    assert!(matches!(refused, MaintenanceError::Store(StoreError::Newer { .. })), "{refused}");
     import(&directory, &file(&older), &REPLACE).unwrap();
 }
 
@@ -349,12 +357,14 @@ fn a_file_that_is_gone_is_named_by_a_check_and_a_backup_takes_its_place() {
     wait(created(&store));
     drop(store);
     let backup = directory.path().join("scoregate.db.v1.bak");
-    upkeep::back_up(directory.path(), &backup, false).unwrap();
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
     fs::remove_file(file(&directory)).unwrap();
-    let checked = upkeep::check(directory.path(), NOW);
-    let Err(UpkeepError::Store(StoreError::Damaged { reason, .. })) = &checked else { panic!("{checked:?}") };
+    let checked = maintenance::check(directory.path(), NOW);
+    let Err(MaintenanceError::Store(StoreError::Damaged { reason, .. })) = &checked else {
+        panic!("{checked:?}")
+    };
     assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
-    let imported = import(&directory, &backup, &ImportAsk::default()).unwrap();
+    let imported = import(&directory, &backup, &ImportOptions::default()).unwrap();
     assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
 }
 
@@ -363,8 +373,8 @@ fn an_older_backup_brings_no_key_back_that_was_rotated_away_since() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let backup = directory.path().join("backup.db");
-    upkeep::back_up(directory.path(), &backup, false).unwrap();
-    let rotate = What::Rotate { key: a_key("newer"), retire_others_at: NOW };
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let rotate = ChangeKind::Rotate { key: a_key("newer"), retire_others_at: NOW };
     wait(store.change(changing(id, rotate))).unwrap();
     drop(store);
     let imported = import(&directory, &backup, &REPLACE).unwrap();

@@ -1,0 +1,188 @@
+//! An answer as it is sent: the envelope around the data, its tag and its date, made once and kept while its data stays
+//! the same.
+//!
+//! The tag is strong, so it has to change with any byte, the date in the envelope too. A refresh that brings equal data
+//! therefore keeps the sheet whole: who asks with its tag is told that nothing has changed. Bodies are not compressed: a
+//! gateway asks for them as they are, so that no small answer can unfold into a large one. Not for: when the data
+//! changes next, which is the snapshot's affair.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use dashmap::DashMap;
+use http::HeaderValue;
+use http_body::{Body, Frame, SizeHint};
+use sha2::{Digest as _, Sha256};
+
+use crate::cache::EnvelopeFields;
+use crate::clock::Wall;
+use crate::routes::DocumentKey;
+use crate::scoring::Answer;
+
+/// An answer, ready to be sent.
+#[derive(Debug)]
+pub(super) struct SnapshotResponse {
+    /// What the backend knows its data by.
+    data_tag: Arc<str>,
+    opening: Bytes,
+    data: Bytes,
+    /// The snapshot with which its data came.
+    pub(super) dated: Wall,
+    /// The strong entity tag of all its bytes.
+    pub(super) etag: HeaderValue,
+    /// The date, as a header.
+    pub(super) last_modified: HeaderValue,
+}
+
+/// The sheets that were asked for: at most one for each question that there is.
+#[derive(Debug, Default)]
+pub(super) struct SnapshotResponses {
+    license: String,
+    made: DashMap<DocumentKey, Arc<SnapshotResponse>>,
+}
+
+/// A body in up to three parts, which share their bytes with whatever they are parts of.
+#[derive(Debug)]
+pub(super) struct BodyParts(std::array::IntoIter<Bytes, 3>);
+
+impl SnapshotResponses {
+    /// None yet. `license` is the attribution notice in each.
+    pub(super) fn new(license: String) -> Self {
+        Self { license, made: DashMap::new() }
+    }
+
+    /// The sheet of an answer.
+    pub(super) fn of(&self, key: DocumentKey, answer: &Answer) -> Arc<SnapshotResponse> {
+        if let Some(made) = self.made.get(&key).filter(|made| made.data_tag == answer.etag) {
+            return Arc::clone(&made);
+        }
+        let sheet =
+            Arc::new(SnapshotResponse::new(&EnvelopeFields { key: &key, license: &self.license }, answer));
+        self.made.insert(key, Arc::clone(&sheet));
+        sheet
+    }
+
+    /// Lets go of the sheets whose data is not any more what `answer` says, and of those that have none: models go away.
+    pub(super) fn keep_current(&self, answer: impl Fn(&DocumentKey) -> Option<Answer>) {
+        self.made.retain(|key, sheet| answer(key).is_some_and(|answer| answer.etag == sheet.data_tag));
+    }
+}
+
+impl SnapshotResponse {
+    fn new(label: &EnvelopeFields<'_>, answer: &Answer) -> Self {
+        let opening = label.opening(answer.count, answer.generated_at);
+        let digest = Sha256::new().chain_update(&opening).chain_update(answer.etag.as_bytes()).finalize();
+        let mut tag = String::from("\"");
+        for byte in digest.iter().take(16) {
+            write!(tag, "{byte:02x}").expect("writing to a string does not fail");
+        }
+        tag.push('"');
+        let header = |text: String| HeaderValue::try_from(text).expect("it is visible ASCII");
+        Self {
+            data_tag: Arc::clone(&answer.etag),
+            opening: Bytes::from(opening),
+            data: answer.data.clone(),
+            dated: answer.generated_at,
+            etag: header(tag),
+            last_modified: header(answer.generated_at.http_date()),
+        }
+    }
+
+    /// Its body.
+    pub(super) fn body(&self) -> BodyParts {
+        BodyParts([self.opening.clone(), self.data.clone(), Bytes::from_static(b"}")].into_iter())
+    }
+}
+
+impl BodyParts {
+    /// A body in one part.
+    pub(super) fn one(bytes: Bytes) -> Self {
+        Self([bytes, Bytes::new(), Bytes::new()].into_iter())
+    }
+
+    /// How many bytes are left of it.
+    pub(super) fn left(&self) -> usize {
+        self.0.as_slice().iter().map(Bytes::len).sum()
+    }
+}
+
+impl Body for BodyParts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let part = self.0.find(|part| !part.is_empty());
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{DocumentKey, Query, Route};
+
+    fn answer(data: &'static str, seconds: u64, data_tag: &str) -> Answer {
+        Answer {
+            data: Bytes::from_static(data.as_bytes()),
+            count: 1,
+            generated_at: Wall::from_seconds(seconds),
+            next_refresh: Wall::from_seconds(seconds + 3_600),
+            etag: data_tag.into(),
+        }
+    }
+
+    fn key() -> DocumentKey {
+        DocumentKey::new(Route::Index, None, Query::default(), crate::routes::Period::Latest)
+    }
+
+    #[test]
+    fn equal_data_keeps_its_sheet_whole_and_other_data_gets_another_tag_and_date() {
+        let sheets = SnapshotResponses::new("Cite us.".into());
+        let first = sheets.of(key(), &answer("[1]", 3_600, "\"a\""));
+        let again = sheets.of(key(), &answer("[1]", 7_200, "\"a\""));
+        assert!(Arc::ptr_eq(&first, &again));
+        let other = sheets.of(key(), &answer("[2]", 10_800, "\"b\""));
+        let back = sheets.of(key(), &answer("[1]", 14_400, "\"a\""));
+        assert!(first.etag != other.etag && first.etag != back.etag && other.etag != back.etag);
+        assert_eq!([&first, &other, &back].map(|sheet| sheet.dated.seconds()), [3_600, 10_800, 14_400]);
+    }
+
+    #[test]
+    fn a_refresh_lets_go_of_what_has_changed_and_of_what_is_gone() {
+        let sheets = SnapshotResponses::new(String::new());
+        for (now, kept) in [(Some("\"a\""), 1), (Some("\"b\""), 0), (None, 0)] {
+            sheets.of(key(), &answer("[1]", 3_600, "\"a\""));
+            sheets.keep_current(|_| now.map(|tag| answer("[1]", 7_200, tag)));
+            assert_eq!(sheets.made.len(), kept, "{now:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_comes_whole_and_says_its_length_beforehand() {
+        use http_body_util::BodyExt as _;
+        let sheet = SnapshotResponses::new("Cite \"us\".".into()).of(key(), &answer("[1]", 3_600, "\"a\""));
+        let body = sheet.body();
+        assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(body.left() as u64), false));
+        let length = body.left();
+        let whole = body.collect().await.unwrap().to_bytes();
+        assert_eq!(whole.len(), length);
+        let read: serde_json::Value = serde_json::from_slice(&whole).unwrap();
+        assert_eq!((&read["license"], &read["data"][0]), (&"Cite \"us\".".into(), &1.into()));
+        assert!(BodyParts::one(Bytes::new()).is_end_stream());
+    }
+}

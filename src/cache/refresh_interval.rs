@@ -1,0 +1,125 @@
+//! When the backend is asked whether it has refreshed: at the expected instant, then at growing intervals until it has,
+//! and now and then in between, so that an early refresh is seen.
+//!
+//! Pure. Not for: what is asked, nor what is done about a refresh (`documents::refresher`).
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+
+/// How long it is waited after each question that found nothing new, once a refresh is overdue.
+const OVERDUE: [Duration; 4] =
+    [Duration::from_secs(5), Duration::from_secs(10), Duration::from_secs(20), Duration::from_secs(40)];
+const LONG_OVERDUE: Duration = Duration::from_mins(1);
+/// Before that, so many questions would fill a cadence: in its first half, when next to nothing comes; in the second, when
+/// a refresh may come early; and in the last twelfth, when it may come a little early, as most that are early do. Never
+/// more often than what is long overdue: a backend may be slow even where the answer is short.
+const IN_THE_FIRST_HALF: u32 = 12;
+const IN_THE_SECOND: u32 = 30;
+const AT_LAST: u32 = 60;
+
+/// The rhythm of a backend's refreshes, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefreshInterval {
+    cadence: Duration,
+    expected: Mono,
+    /// How often it was asked in vain since then.
+    in_vain: usize,
+    next: Mono,
+}
+
+impl RefreshInterval {
+    /// A backend that refreshes at `expected`, and about every `cadence` after that.
+    pub fn new(cadence: Duration, expected: Mono, now: Mono) -> Self {
+        Self { cadence, expected, in_vain: 0, next: expected }.in_between(now)
+    }
+
+    /// When the next refresh is expected.
+    pub fn expected(&self) -> Mono {
+        self.expected
+    }
+
+    /// When to ask next.
+    pub fn next(&self) -> Mono {
+        self.next
+    }
+
+    /// It was asked at `now`, and had refreshed, or says for the first time when it will: next at `expected`.
+    pub fn refreshed(self, expected: Mono, now: Mono) -> Self {
+        Self::new(self.cadence, expected, now)
+    }
+
+    /// It was asked at `now` in vain: it has not refreshed, or did not answer.
+    pub fn in_vain(self, now: Mono) -> Self {
+        if now < self.expected {
+            return self.in_between(now);
+        }
+        let wait = OVERDUE.get(self.in_vain).copied().unwrap_or(LONG_OVERDUE);
+        Self { in_vain: self.in_vain + 1, next: now.plus(wait), ..self }
+    }
+
+    fn in_between(self, now: Mono) -> Self {
+        let left = self.expected.since(now);
+        let questions = if left <= self.cadence / 12 {
+            AT_LAST
+        } else if left <= self.cadence / 2 {
+            IN_THE_SECOND
+        } else {
+            IN_THE_FIRST_HALF
+        };
+        let wait = (self.cadence / questions).max(LONG_OVERDUE.min(self.cadence));
+        Self { next: self.expected.min(now.plus(wait)).max(now), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn at(seconds: u64) -> Mono {
+        Mono::from_nanos(seconds * 1_000_000_000)
+    }
+
+    /// When so many questions go out that find nothing new.
+    fn asked_in_vain(rhythm: RefreshInterval, questions: usize) -> Vec<Mono> {
+        let rhythms = std::iter::successors(Some(rhythm), |rhythm| Some(rhythm.in_vain(rhythm.next())));
+        rhythms.take(questions).map(|rhythm| rhythm.next()).collect()
+    }
+
+    #[test]
+    fn an_overdue_refresh_is_asked_for_at_growing_intervals_and_then_every_minute() {
+        let asked = asked_in_vain(RefreshInterval::new(HOUR, at(3_600), at(3_599)), 8);
+        let wanted = [0, 5, 15, 35, 75, 135, 195, 255];
+        assert_eq!(asked, wanted.map(|late| at(3_600 + late)));
+    }
+
+    #[test]
+    fn it_is_asked_now_and_then_before_that_more_often_towards_the_instant_and_never_past_it() {
+        let asked = asked_in_vain(RefreshInterval::new(HOUR, at(2_410), at(0)), 18);
+        let (second, last) = ((1_020..=2_220).step_by(120), (2_280..=2_400).step_by(60));
+        let wanted: Vec<Mono> =
+            [300, 600, 900].into_iter().chain(second).chain(last).chain([2_410]).map(at).collect();
+        assert_eq!(asked, wanted);
+    }
+
+    #[test]
+    fn a_refresh_begins_the_rhythm_anew() {
+        let late = RefreshInterval::new(HOUR, at(0), at(0)).in_vain(at(0)).in_vain(at(5));
+        let rhythm = late.refreshed(at(3_615), at(15));
+        assert_eq!(rhythm, RefreshInterval::new(HOUR, at(3_615), at(15)));
+        assert_eq!(rhythm.next(), at(315));
+    }
+
+    #[test]
+    fn a_refresh_that_was_expected_long_ago_is_asked_for_at_once() {
+        assert_eq!(RefreshInterval::new(HOUR, at(10), at(5_000)).next(), at(5_000));
+    }
+
+    #[test]
+    fn a_backend_that_refreshes_each_second_is_asked_each_second() {
+        let second = Duration::from_secs(1);
+        assert_eq!(RefreshInterval::new(second, at(10), at(0)).next(), at(1));
+    }
+}

@@ -1,0 +1,209 @@
+//! One fetch a document, that no client owns.
+//!
+//! Whoever finds a document missing takes a seat: the first one is handed a [`FlightLeader`] and must have the fetch made by
+//! a task of its own; all, the first one too, wait as passengers, each as long as it likes. However the fetch ends,
+//! by an answer, a failure or a panic, its flight is over then: passengers are woken and the table is empty again.
+
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio::sync::Notify;
+
+use crate::routes::DocumentKey;
+
+/// Flights by document. One is told from a later one by its end: it clears only itself away.
+type FlightTable<T, N> = DashMap<DocumentKey, (Arc<FlightEnd<T>>, N)>;
+
+/// The end of a flight. Read without a lock: ten thousand may be woken by it at once.
+#[derive(Debug)]
+struct FlightEnd<T> {
+    /// Nothing inside once it ended without a result.
+    result: OnceLock<Option<T>>,
+    wake: Notify,
+}
+
+/// The fetches under way. Each carries a note for whoever boards later.
+#[derive(Debug)]
+pub struct SingleFlight<T, N> {
+    table: Arc<FlightTable<T, N>>,
+}
+
+/// A place in a flight.
+#[derive(Debug)]
+pub enum FlightRole<T, N> {
+    /// Nobody was fetching it: the ticket is for whoever makes the fetch.
+    First(FlightLeader<T, N>, FlightCompletion<T>),
+    /// It is being fetched, with this note.
+    Shared(FlightCompletion<T>, N),
+}
+
+/// The right and the duty to bring a flight to its end. Dropping it ends the flight without a result.
+#[derive(Debug)]
+pub struct FlightLeader<T, N> {
+    table: Arc<FlightTable<T, N>>,
+    key: DocumentKey,
+    note: N,
+    end: Arc<FlightEnd<T>>,
+}
+
+/// What a passenger waits on.
+#[derive(Debug)]
+pub struct FlightCompletion<T>(Arc<FlightEnd<T>>);
+
+impl<T, N> Default for SingleFlight<T, N> {
+    fn default() -> Self {
+        Self { table: Arc::default() }
+    }
+}
+
+impl<T: Clone, N: Clone> SingleFlight<T, N> {
+    /// Takes a seat in the flight of a document. The note is for a flight that begins by that.
+    pub fn board(&self, key: &DocumentKey, note: N) -> FlightRole<T, N> {
+        match self.table.entry(key.clone()) {
+            Entry::Occupied(flight) => {
+                let (end, note) = flight.get();
+                FlightRole::Shared(FlightCompletion(Arc::clone(end)), note.clone())
+            }
+            Entry::Vacant(place) => {
+                let end = Arc::new(FlightEnd { result: OnceLock::new(), wake: Notify::new() });
+                place.insert((Arc::clone(&end), note.clone()));
+                let landed = FlightCompletion(Arc::clone(&end));
+                let ticket = FlightLeader { table: Arc::clone(&self.table), key: key.clone(), note, end };
+                FlightRole::First(ticket, landed)
+            }
+        }
+    }
+
+    /// What flights of these documents bring is not current when they land: whoever boards from now on has it fetched
+    /// anew.
+    pub fn forget(&self, fits: impl Fn(&DocumentKey) -> bool) {
+        self.table.retain(|key, _| !fits(key));
+    }
+
+    /// How many flights are under way.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+}
+
+impl<T, N> FlightLeader<T, N> {
+    /// Which document.
+    pub fn key(&self) -> &DocumentKey {
+        &self.key
+    }
+
+    /// The flight's note.
+    pub fn note(&self) -> &N {
+        &self.note
+    }
+
+    /// Does this with what the flight has brought, unless it was forgotten meanwhile; it is not, until that is done.
+    pub fn while_current<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        let flight = self.table.get(&self.key)?;
+        Arc::ptr_eq(&flight.0, &self.end).then(work)
+    }
+
+    /// How many wait.
+    pub fn passengers(&self) -> usize {
+        let table_and_ticket = 1 + usize::from(self.while_current(|| ()).is_some());
+        Arc::strong_count(&self.end).saturating_sub(table_and_ticket)
+    }
+
+    /// Ends the flight with a result. The table is cleared first, so that whoever is woken can board anew.
+    pub fn land(self, result: T) {
+        self.end_with(Some(result));
+    }
+
+    fn end_with(&self, result: Option<T>) {
+        self.clear();
+        if self.end.result.set(result).is_ok() {
+            self.end.wake.notify_waiters();
+        }
+    }
+
+    fn clear(&self) {
+        self.table.remove_if(&self.key, |_, (end, _)| Arc::ptr_eq(end, &self.end));
+    }
+}
+
+impl<T, N> Drop for FlightLeader<T, N> {
+    fn drop(&mut self) {
+        self.end_with(None);
+    }
+}
+
+impl<T: Clone> FlightCompletion<T> {
+    /// Waits for the end of the flight. `None` if it ended without a result: whoever made the fetch is gone.
+    pub async fn result(self) -> Option<T> {
+        if let Some(result) = self.0.result.get() {
+            return result.clone();
+        }
+        let mut woken = pin!(self.0.wake.notified());
+        // In line first: what lands between the look and the wait would not wake it.
+        woken.as_mut().enable();
+        if self.0.result.get().is_none() {
+            woken.await;
+        }
+        self.0.result.get().cloned().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{Period, Query, Route};
+
+    fn key() -> DocumentKey {
+        DocumentKey::new(Route::Index, None, Query::default(), Period::Day)
+    }
+
+    #[tokio::test]
+    async fn all_who_board_one_flight_get_its_one_result() {
+        let flights = SingleFlight::<u32, &str>::default();
+        let FlightRole::First(ticket, first) = flights.board(&key(), "first") else {
+            panic!("nobody was fetching")
+        };
+        let others: Vec<_> = (0..100).map(|_| flights.board(&key(), "later")).collect();
+        ticket.land(7);
+        assert!(flights.is_empty());
+        assert_eq!(first.result().await, Some(7));
+        for seat in others {
+            let FlightRole::Shared(landed, "first") = seat else { panic!("somebody was fetching") };
+            assert_eq!(landed.result().await, Some(7));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flight_that_was_forgotten_lands_for_those_aboard_and_is_current_no_more() {
+        let flights = SingleFlight::<u32, ()>::default();
+        let FlightRole::First(old, aboard) = flights.board(&key(), ()) else { panic!("nobody was fetching") };
+        assert_eq!(old.while_current(|| 1), Some(1));
+        flights.forget(|_| true);
+        let FlightRole::First(new, later) = flights.board(&key(), ()) else {
+            panic!("the old one was boarded")
+        };
+        assert_eq!((old.while_current(|| 1), new.while_current(|| 1)), (None, Some(1)));
+        old.land(7);
+        assert_eq!((aboard.result().await, flights.len()), (Some(7), 1));
+        new.land(8);
+        assert_eq!((later.result().await, flights.len()), (Some(8), 0));
+    }
+
+    #[tokio::test]
+    async fn a_fetch_that_dies_wakes_its_passengers_and_leaves_the_table_empty() {
+        let flights = SingleFlight::<u32, ()>::default();
+        let FlightRole::First(ticket, landed) = flights.board(&key(), ()) else {
+            panic!("nobody was fetching")
+        };
+        drop(ticket);
+        assert_eq!(landed.result().await, None);
+        assert!(flights.is_empty() && matches!(flights.board(&key(), ()), FlightRole::First(..)));
+    }
+}

@@ -1,0 +1,118 @@
+//! Reading single values of settings, and collecting what is wrong with them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use toml::Value;
+
+use crate::secret::Secret;
+
+use super::file::ConfigValues;
+use super::settings::{Setting, ValueKind, setting_of};
+use super::shown::showable;
+use super::tables::is_in_a_table;
+use super::words::{duration, nearest, size};
+use super::{ConfigProblem, ConfigProblems};
+
+/// Reads one value after the other and collects what is wrong. A value that is wrong reads as something harmless: it
+/// is never used, since any problem refuses the whole.
+pub(super) struct ConfigReader<'w> {
+    pub(super) written: &'w ConfigValues,
+    problems: Vec<ConfigProblem>,
+}
+
+impl<'w> ConfigReader<'w> {
+    pub(super) fn of(written: &'w ConfigValues) -> Self {
+        Self { written, problems: Vec::new() }
+    }
+
+    /// What was read, unless something is wrong with it.
+    pub(super) fn done<T>(self, read: T) -> Result<T, ConfigProblems> {
+        if self.problems.is_empty() { Ok(read) } else { Err(ConfigProblems(self.problems)) }
+    }
+
+    pub(super) fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
+        let found = found.map(|value| showable(path, value).to_string());
+        let path = match self.written.variable(path) {
+            Some(variable) => format!("{path} (from {variable})"),
+            None => path.to_owned(),
+        };
+        self.problems.push(ConfigProblem { path, found, remedy: remedy.into() });
+    }
+
+    pub(super) fn unknown_paths(&mut self) {
+        for path in self.written.values.keys() {
+            if setting_of(path).is_some() || is_in_a_table(path) {
+                continue;
+            }
+            let remedy = match nearest(path) {
+                Some(known) => format!("there is no such setting; did you mean `{known}`?"),
+                None => "there is no such setting; `scoregate check --sample` prints all there are".into(),
+            };
+            // Not what stands there: it may be a secret whose path is misspelled.
+            self.problem(path, None, remedy);
+        }
+    }
+
+    pub(super) fn maybe(&self, path: &str) -> Option<&'w Value> {
+        self.written.values.get(path)
+    }
+
+    /// What was written, else the default; understood by `read`.
+    pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let setting: &Setting = setting_of(path)?;
+        if let Some(value) = self.maybe(path) {
+            let understood = read(value);
+            if understood.is_none() {
+                self.problem(path, Some(value), setting.kind.remedy());
+            }
+            return understood;
+        }
+        read(&setting.default_value()?)
+    }
+
+    pub(super) fn text(&mut self, path: &str) -> String {
+        let text = self.value(path, |value| value.as_str().map(str::to_owned)).unwrap_or_default();
+        let is_odd = text.trim().is_empty() || text.chars().any(char::is_control);
+        if let Some(value) = self.maybe(path).filter(|value| is_odd && value.is_str()) {
+            self.problem(path, Some(value), "write a text that is not empty, in one line");
+        }
+        text
+    }
+
+    pub(super) fn address(&mut self, path: &str) -> SocketAddr {
+        let fallback = SocketAddr::from(([127, 0, 0, 1], 0));
+        self.value(path, |value| value.as_str()?.parse().ok()).unwrap_or(fallback)
+    }
+
+    pub(super) fn flag(&mut self, path: &str) -> bool {
+        self.value(path, Value::as_bool).unwrap_or_default()
+    }
+
+    pub(super) fn number(&mut self, path: &str) -> u64 {
+        let bounds = setting_of(path).map(|setting| setting.kind);
+        let within = |number: u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if number < least || number > most);
+        self.value(path, |value| u64::try_from(value.as_integer()?).ok().filter(|number| within(*number)))
+            .unwrap_or(1)
+    }
+
+    pub(super) fn duration(&mut self, path: &str) -> Duration {
+        self.value(path, |value| duration(value.as_str()?)).unwrap_or(Duration::from_secs(1))
+    }
+
+    pub(super) fn size(&mut self, path: &str) -> u64 {
+        self.value(path, |value| size(value.as_str()?)).unwrap_or(1)
+    }
+
+    pub(super) fn word(&mut self, path: &str) -> String {
+        let words = setting_of(path).map(|setting| setting.kind);
+        let known = |text: &str| matches!(words, Some(ValueKind::Words(words)) if words.contains(&text));
+        self.value(path, |value| value.as_str().filter(|text| known(text)).map(str::to_owned))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
+        self.maybe(path)?;
+        self.value(path, |value| value.as_str().map(str::to_owned)).map(Secret::new)
+    }
+}

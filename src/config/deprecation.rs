@@ -1,0 +1,94 @@
+//! `service.deprecated_at` and what follows it, as read. Not for: how answers say it (`gateway::Retirement`).
+
+use toml::Value;
+
+use crate::clock::Wall;
+use crate::gateway::Deprecation;
+
+use super::config_reader::ConfigReader;
+
+const DEPRECATED: &str = "service.deprecated_at";
+const SUNSET: &str = "service.sunset_at";
+const LINK: &str = "service.deprecation_link";
+
+impl ConfigReader<'_> {
+    pub(super) fn retirement(&mut self) -> Deprecation {
+        let (deprecated_at, sunset_at) = (self.instant(DEPRECATED), self.instant(SUNSET));
+        if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
+            && until < from
+        {
+            let value = self.maybe(SUNSET);
+            self.problem(SUNSET, value, format!("write an instant that is not before {DEPRECATED}"));
+        }
+        let retirement = Deprecation::new(deprecated_at, sunset_at);
+        let Some(value) = self.maybe(LINK) else { return retirement };
+        if self.maybe(DEPRECATED).is_none() {
+            self.problem(LINK, Some(value), format!("say {DEPRECATED} too, which this describes"));
+        }
+        let address =
+            value.as_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
+        let described = address.and_then(|address| retirement.clone().described_at(address));
+        described.unwrap_or_else(|| {
+            let remedy = "write an address that begins with https:// or http://, in ASCII and without spaces";
+            self.problem(LINK, Some(value), remedy);
+            retirement
+        })
+    }
+
+    /// An instant, as text or as TOML's own.
+    fn instant(&mut self, path: &str) -> Option<Wall> {
+        let value = self.maybe(path)?;
+        let read = match value {
+            Value::String(text) => Wall::parse_rfc3339(text),
+            Value::Datetime(at) => Wall::parse_rfc3339(&at.to_string()),
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Array(_) | Value::Table(_) => {
+                None
+            }
+        };
+        if read.is_none() {
+            self.problem(path, Some(value), super::ValueKind::Instant.remedy());
+        }
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_text, resolve};
+
+    fn said(text: &str) -> Result<String, String> {
+        let written = read_text(&format!("upstream = \"built-in\"\n[service]\n{text}")).unwrap();
+        let config = resolve(&written).map_err(|problems| problems.to_string())?;
+        Ok(format!("{:?}", config.retirement))
+    }
+
+    #[test]
+    fn an_end_is_said_by_instants_as_text_or_as_toml_s_own() {
+        let text = "deprecated_at = \"2026-11-22T00:00:00Z\"\nsunset_at = 2027-06-30T22:00:00+02:00\n\
+                    deprecation_link = \"https://example.org/end\"";
+        let said = said(text).unwrap();
+        for part in ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", "<https://example.org/end>"] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_would_do() {
+        let from = "deprecated_at = \"2026-11-22T00:00:00Z\"\n";
+        for (text, words) in [
+            ("deprecated_at = \"tomorrow\"", "2027-01-31T00:00:00Z"),
+            ("deprecated_at = 1795305600", "2027-01-31T00:00:00Z"),
+            ("sunset_at = 2027-06-30", "2027-01-31T00:00:00Z"),
+            ("sunset_at = \"2027-06-30T22:00:00\"", "2027-01-31T00:00:00Z"),
+            (&format!("{from}sunset_at = \"2026-11-21T23:59:59Z\""), "not before service.deprecated_at"),
+            ("deprecation_link = \"https://example.org/end\"", "say service.deprecated_at too"),
+            (&format!("{from}deprecation_link = \"/end\""), "begins with https://"),
+            (&format!("{from}deprecation_link = \"https://x/>;\""), "without spaces"),
+            (&format!("{from}deprecation_link = 7"), "begins with https://"),
+        ] {
+            let told = said(text).unwrap_err();
+            assert!(told.contains(words) && told.lines().count() == 1, "{text}: {told}");
+        }
+        assert!(said(&format!("{from}sunset_at = \"2026-11-22T00:00:00Z\"")).is_ok());
+    }
+}

@@ -1,0 +1,62 @@
+//! The parts of the read-through engine, built together, and what concerns more than one of them.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::instruments::Instruments;
+use crate::routes::Selection;
+use crate::upstream::ProtectedUpstream;
+
+use super::changed_keys::ChangedKeys;
+use super::disk_mirror::{DiskMirror, MirrorWorker};
+use super::documents::Documents;
+use super::fetcher::Fetcher;
+use super::refresher::Refresher;
+use super::retention::Retention;
+
+/// The read-through engine.
+#[derive(Clone)]
+pub struct DocumentEngine {
+    /// The cached documents.
+    pub documents: Arc<Documents>,
+    /// Fetches from the backend.
+    pub fetcher: Arc<Fetcher>,
+    /// Background refreshes.
+    pub refresher: Arc<Refresher>,
+    /// Copies on disk.
+    pub mirror: Arc<DiskMirror>,
+}
+
+impl DocumentEngine {
+    /// An engine with a cache of at most `cache_bytes` of bodies, filled from `upstream` and mirrored on `disk`.
+    pub fn new(
+        cache_bytes: u64,
+        retention: Retention,
+        upstream: ProtectedUpstream,
+        disk: Option<MirrorWorker>,
+        clock: &Clock,
+        instruments: &Arc<Instruments>,
+    ) -> Self {
+        let changed = Arc::new(ChangedKeys::new(disk.is_some()));
+        let documents = Arc::new(Documents::new(cache_bytes, retention, Arc::clone(&changed), clock.clone()));
+        let fetcher = Fetcher::new(Arc::clone(&documents), upstream, clock.clone(), Arc::clone(instruments));
+        let fetcher = Arc::new(fetcher);
+        let refresher = Refresher::new(Arc::clone(&documents), Arc::clone(&fetcher), clock.clone());
+        let mirror =
+            DiskMirror::new(disk, Arc::clone(&documents), changed, clock.clone(), Arc::clone(instruments));
+        Self { documents, fetcher, refresher: Arc::new(refresher), mirror: Arc::new(mirror) }
+    }
+
+    /// Marks documents as overdue: they are served as stale until they are refreshed. With `hard` they are removed, from the
+    /// disk too. Results of fetches under way are not stored. Returns how many were stored.
+    pub async fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        let purged = self.fetcher.purge(selection, hard);
+        self.mirror.flush().await;
+        purged
+    }
+
+    /// Drops what has expired, and updates the metrics. Called every few seconds.
+    pub fn sweep(&self) {
+        self.fetcher.sweep();
+    }
+}

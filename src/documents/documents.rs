@@ -1,0 +1,292 @@
+//! The cached documents: found, dated, stored, purged and listed. Nothing here waits, and nothing fetches.
+//!
+//! What is stored, replaced or removed is noted in [`ChangedKeys`] for the copies on disk. Not for: what a request makes of a
+//! document (`gateway::fetch`).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::cache::freshness::{KnownRefresh, ttl, verdict};
+use crate::cache::{Cache, Document, FlightLeader, Freshness, RefreshInterval, StoredDocument};
+use crate::clock::{Clock, Mono, Now, Wall};
+use crate::routes::{DocumentKey, Selection};
+
+use super::changed_keys::ChangedKeys;
+use super::refresh_schedule::{RefreshSchedule, RefreshSeen};
+use super::retention::Retention;
+
+/// Documents past their last window are served to nobody. Removing them means looking at every document.
+const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);
+
+/// A stored document and its verdict for a request.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundDocument {
+    /// The document with its dates.
+    pub(crate) stored: Arc<StoredDocument>,
+    /// When its refresh is due, as far as is known now.
+    pub(crate) due: Mono,
+    /// Whether it may be served.
+    pub(crate) verdict: Freshness,
+}
+
+impl FoundDocument {
+    /// Whether a request can be answered from it without waiting for the backend.
+    pub(crate) fn is_servable(&self) -> bool {
+        match self.verdict {
+            Freshness::Fresh | Freshness::UsableWhileRefreshed => true,
+            Freshness::UsableOnError | Freshness::Gone => false,
+        }
+    }
+}
+
+/// A response of the backend that confirms a document.
+pub(super) struct Confirmation {
+    /// What was stored when the backend was asked.
+    pub(super) before: Option<Arc<StoredDocument>>,
+    /// When the backend was asked.
+    pub(super) asked: Mono,
+    /// When it answered.
+    pub(super) answered: Now,
+    /// The next refresh that the response states.
+    pub(super) next_refresh: Option<Wall>,
+}
+
+/// A stored document, for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedDocument {
+    /// Its address, such as `/api/v1/models`.
+    pub document: String,
+    /// Bytes of all its bodies.
+    pub bytes: usize,
+    /// Number of items.
+    pub items: usize,
+    /// Time since the backend confirmed it.
+    pub confirmed: Duration,
+    /// Seconds until its refresh is due; negative once it is overdue.
+    pub due_in: i64,
+}
+
+/// The cached documents, their retention, and when the backend refreshes them.
+pub struct Documents {
+    cache: Cache,
+    retention: ArcSwap<Retention>,
+    schedule: RefreshSchedule,
+    changed: Arc<ChangedKeys>,
+    /// When expired documents were removed last, in nanoseconds of running time.
+    expired_removed_at: AtomicU64,
+    clock: Clock,
+}
+
+impl Documents {
+    /// An empty cache of at most `cache_bytes` of bodies. Every change is noted in `changed`.
+    pub(super) fn new(
+        cache_bytes: u64,
+        retention: Retention,
+        changed: Arc<ChangedKeys>,
+        clock: Clock,
+    ) -> Self {
+        let evicted = Arc::clone(&changed);
+        let (schedule, expired_removed_at) = Default::default();
+        let cache = Cache::new(cache_bytes, move |key| evicted.note(key));
+        Self {
+            cache,
+            retention: ArcSwap::from_pointee(retention),
+            schedule,
+            changed,
+            expired_removed_at,
+            clock,
+        }
+    }
+
+    /// The retention of documents.
+    pub(super) fn retention(&self) -> arc_swap::Guard<Arc<Retention>> {
+        self.retention.load()
+    }
+
+    /// When the backend refreshes.
+    pub(super) fn schedule(&self) -> &RefreshSchedule {
+        &self.schedule
+    }
+
+    /// The stored document for a request and its verdict at `now`. Does not count as a use.
+    pub(crate) fn find(&self, key: &DocumentKey, now: Mono) -> Option<FoundDocument> {
+        let stored = self.cache.get(key)?;
+        let retention = self.retention.load();
+        let lifetime = retention.lifetime(key.route);
+        let due = lifetime.due(&stored, self.schedule.seen_at());
+        Some(FoundDocument { stored, due, verdict: verdict(due, &lifetime.windows, now) })
+    }
+
+    /// The stored document.
+    pub(super) fn get(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
+        self.cache.get(key)
+    }
+
+    /// When the refresh of a document is due, or was.
+    pub(super) fn due(&self, key: &DocumentKey, stored: &StoredDocument) -> Mono {
+        self.retention.load().lifetime(key.route).due(stored, self.schedule.seen_at())
+    }
+
+    /// Whether the backend may be asked about a document: not if it answered a moment ago and nothing has changed since.
+    pub(super) fn may_revalidate(&self, key: &DocumentKey, stored: &StoredDocument, now: Mono) -> bool {
+        now >= stored.ask_again
+            || self.retention.load().lifetime(key.route).is_outdated(stored, self.schedule.seen_at())
+    }
+
+    /// When the backend is next expected to change its data, by its newest response.
+    pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
+        self.schedule.stated_after(now)
+    }
+
+    /// When the next refresh is expected, or was, if anything is known of that.
+    pub(super) fn expected_refresh(&self, now: Now) -> Option<Wall> {
+        // Without a refresher the schedule is not kept up: the newest response is all there is.
+        if self.retention.load().probing {
+            self.schedule.expected().map(|at| now.wall_at(at))
+        } else {
+            self.schedule.stated()
+        }
+    }
+
+    /// Stores a document that the backend has confirmed, unless it was purged since the backend was asked.
+    pub(super) fn confirm<T, N>(
+        &self,
+        ticket: &FlightLeader<T, N>,
+        document: Document,
+        confirmation: &Confirmation,
+    ) -> Arc<StoredDocument> {
+        let key = ticket.key();
+        let (now, before) = (confirmation.answered, confirmation.before.as_deref());
+        let retention = self.retention.load();
+        let follows_the_backend = retention.lifetime(key.route).follows_the_backend();
+        let known = KnownRefresh {
+            stated: confirmation.next_refresh,
+            of_the_backend: self.schedule.expected_after(now),
+        };
+        let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
+        let [due, ask_again] = [dates.due, dates.ask_again].map(|at| now.mono_at(at));
+        if follows_the_backend {
+            self.schedule.state(dates.due);
+            self.schedule.begin(RefreshInterval::new(retention.cadence, due, now.mono));
+        }
+        let kept = self.cache.has_room_for(&document);
+        let mut stored = StoredDocument::confirmed(document, [due, ask_again], confirmation.asked, before);
+        stored.kept = kept;
+        let stored = Arc::new(stored);
+        let document = &stored.document;
+        if kept {
+            ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
+            self.changed.note(key);
+        } else {
+            tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be cached");
+        }
+        let was_current = |before: &&StoredDocument| before.confirmed >= self.schedule.seen_at();
+        let has_changed =
+            before.filter(was_current).is_some_and(|before| !document.is_like(&before.document));
+        if has_changed && follows_the_backend {
+            let (document, stored) = (key.clone(), Arc::clone(&stored));
+            self.schedule.seen_by_a_fetch(RefreshSeen { document, stored, at: now.mono });
+        }
+        stored
+    }
+
+    /// Stores a document under another state, without noting a change for the disk.
+    pub(super) fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
+        self.cache.put(key, stored);
+    }
+
+    /// Removes a document. The caller notes the change once nothing older can be stored any more.
+    pub(super) fn remove(&self, key: &DocumentKey) {
+        self.cache.remove(key);
+    }
+
+    /// Notes that a document has changed, for the disk.
+    pub(super) fn note_change(&self, key: &DocumentKey) {
+        self.changed.note(key);
+    }
+
+    /// Replaces `before` by the same document with other dates, unless it was replaced since.
+    pub(super) fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: StoredDocument) {
+        self.cache.replace(key, before, after);
+        self.changed.note(key);
+    }
+
+    /// Documents that were requested of late and follow the backend's refreshes, most used first. Looks at every document.
+    pub(super) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
+        let retention = self.retention.load();
+        let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
+        let is_wanted =
+            |(key, stored): &(DocumentKey, Arc<StoredDocument>)| stored.uses() > 0 && follows(key);
+        let mut used: Vec<_> = self.cache.all().into_iter().filter(is_wanted).collect();
+        used.sort_by_key(|(_, stored)| Reverse(stored.uses()));
+        used
+    }
+
+    /// Halves every document's use count.
+    pub(super) fn decay_uses(&self) {
+        self.cache.all().iter().for_each(|(_, stored)| stored.fade());
+    }
+
+    /// Marks documents as overdue, or removes them with `hard`. Returns how many there were.
+    pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        let now = self.clock.now().mono;
+        let selected = self.cache.all().into_iter().filter(|(key, _)| selection.fits(key));
+        let mut purged = 0;
+        for (key, stored) in selected {
+            purged += 1;
+            if hard {
+                self.cache.remove(&key);
+                self.changed.note(&key);
+            } else {
+                self.replace(&key, &stored, stored.overdue(now));
+            }
+        }
+        purged
+    }
+
+    /// All stored documents, by address.
+    pub fn list(&self) -> Vec<CachedDocument> {
+        let now = self.clock.now().mono;
+        let row = |(key, stored): (DocumentKey, Arc<StoredDocument>)| CachedDocument {
+            document: key.address(),
+            bytes: stored.document.bytes(),
+            items: stored.document.items(),
+            confirmed: now.since(stored.confirmed),
+            due_in: ttl(self.due(&key, &stored), now),
+        };
+        let mut all: Vec<CachedDocument> = self.cache.all().into_iter().map(row).collect();
+        all.sort_by(|one, other| one.document.cmp(&other.document));
+        all
+    }
+
+    /// Evicts what exceeds the cache's size, and from time to time removes expired documents. Returns the number of documents
+    /// and of bytes.
+    pub(super) fn sweep(&self, now: Mono) -> (u64, u64) {
+        let removed_at = Mono::from_nanos(self.expired_removed_at.load(Ordering::Relaxed));
+        if now.since(removed_at) >= REMOVE_EXPIRED_EVERY {
+            self.remove_expired(now);
+        }
+        self.cache.keep_house()
+    }
+
+    fn remove_expired(&self, now: Mono) {
+        self.expired_removed_at.store(now.nanos(), Ordering::Relaxed);
+        let retention = self.retention.load();
+        let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
+            verdict(stored.due, &retention.lifetime(key.route).windows, now) == Freshness::Gone
+        };
+        for key in self.cache.drop_what_is(is_expired) {
+            self.changed.note(&key);
+        }
+    }
+
+    /// How many documents are stored and not expired. For tests.
+    pub fn count(&self) -> u64 {
+        self.remove_expired(self.clock.mono());
+        self.cache.keep_house().0
+    }
+}

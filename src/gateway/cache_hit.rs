@@ -1,0 +1,142 @@
+//! Doors to single stages: for the fuzz targets below `tests/fuzz/`, what reads strangers' bytes; for `benches/hot_path`, each
+//! stage of a hit by itself.
+//!
+//! Not for: the program, nor for anybody who uses the crate; what stands here may change with the stages behind it.
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use crate::cache;
+use crate::clock::Now;
+use crate::documents::{FetchPriority, FoundDocument};
+use crate::keys::{KeyForm, Rights};
+use crate::routes::DocumentKey;
+
+use super::Gateway;
+use super::admit::{Admission, admit};
+use super::authenticate::{Caller, authenticate};
+use super::credentials::Credentials;
+use super::exchange::{Exchange, Peer};
+use super::fetch::{Served, fetch};
+use super::parse::{ParsedRequest, ReceivedRequest, parse};
+use super::refusal::{MisplacedKey, Refusal};
+use super::request_headers::RequestHeaders;
+use super::resolve::{ResolvedTarget, endpoint, resolve};
+use super::respond::{DocumentReply, Reply, respond};
+
+fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
+    let headers = RequestHeaders::of(&head.headers);
+    parse(ReceivedRequest { head, headers, has_body: false, credentials: Credentials::of(headers) })
+}
+
+/// The document that a caller asks for.
+pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
+    let ask = parsed(head)?;
+    let (endpoint, raw_id) = endpoint(&ask)?;
+    resolve(&ask, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
+}
+
+/// The key that was sent.
+pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
+    Credentials::of(RequestHeaders::of(headers)).key()?.ok_or(Refusal::KeyMissing(MisplacedKey::Nowhere))
+}
+
+/// Whether a copy with this tag would be a 304.
+pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    cache::is_current(headers, etag)
+}
+
+/// A request that is a hit, between its stages: each can be done again and again with what those before it came to.
+pub struct CacheHit<'r> {
+    gateway: &'r Gateway,
+    head: &'r Parts,
+    ask: ParsedRequest<'r>,
+    caller: Caller,
+    target: ResolvedTarget,
+    served: Served,
+    exchange: Exchange<'r>,
+    now: Now,
+}
+
+impl<'r> CacheHit<'r> {
+    /// Goes through all stages once.
+    pub async fn of(gateway: &'r Gateway, head: &'r Parts, peer: Peer) -> Result<Self, Refusal> {
+        let now = gateway.clock.now();
+        let ask = parsed(head)?;
+        let mut exchange = Exchange::open(gateway, now, peer, ask.headers, &ask.credentials);
+        let caller = authenticate(&ask, &gateway.form, &gateway.roster, now)?;
+        let (found, raw_id) = endpoint(&ask)?;
+        let target = resolve(&ask, found, raw_id, caller.rights, &gateway.form)?;
+        let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
+        exchange.caller = Some(caller.clone());
+        Ok(Self { gateway, head, ask, caller, target, served, exchange, now })
+    }
+
+    /// From the codec's head to what is asked.
+    pub fn parse(&self) -> bool {
+        parsed(self.head).is_ok()
+    }
+
+    /// Whose key it is.
+    pub fn authenticate(&self) -> bool {
+        authenticate(&self.ask, &self.gateway.form, &self.gateway.roster, self.now).is_ok()
+    }
+
+    /// Which document.
+    pub fn resolve(&self) -> bool {
+        let found = endpoint(&self.ask);
+        found.is_ok_and(|(endpoint, raw_id)| {
+            resolve(&self.ask, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
+        })
+    }
+
+    /// A place among those that run at once.
+    pub async fn enter(&self) -> bool {
+        self.gateway.capacity.enter(true, &self.gateway.clock).await.is_ok()
+    }
+
+    /// The token and the unit, which are given back.
+    pub async fn admit(&self) -> bool {
+        let admitted = admit(&self.gateway.leases, &self.caller, false, self.now).await;
+        let Ok(Admission::ToFetch(hold)) = admitted else { return false };
+        hold.give_token_back();
+        true
+    }
+
+    /// The document from the cache.
+    pub async fn fetch(&self) -> bool {
+        let found = self.gateway.engine.documents.find(&self.target.key, self.now.mono);
+        let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
+        let served =
+            fetch(&self.gateway.engine, &self.target, found, FetchPriority::BACKGROUND, self.now).await;
+        is_servable && served.is_ok()
+    }
+
+    /// The answer from the document.
+    pub fn respond(&self) -> bool {
+        let delivery =
+            DocumentReply::of(&self.served, &self.target, &self.caller, self.ask.headers.map(), self.now);
+        let response = respond(
+            Ok(Reply::Document(delivery)),
+            &self.exchange,
+            &self.gateway.circumstances(self.head, self.now),
+        );
+        response.status() == StatusCode::OK
+    }
+
+    /// What is seen of a request, from its beginning to its end.
+    pub fn observe(&self) -> bool {
+        let mut exchange = Exchange::open(
+            self.gateway,
+            self.now,
+            self.exchange.peer,
+            self.ask.headers,
+            &self.ask.credentials,
+        );
+        exchange.caller = Some(self.caller.clone());
+        exchange.outcome = Some(self.served.outcome);
+        exchange.age = Some(self.served.age(self.now));
+        exchange.close(StatusCode::OK, self.now);
+        exchange.ended.is_some()
+    }
+}

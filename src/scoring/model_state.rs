@@ -1,0 +1,222 @@
+//! All that is known of one model at one instant: its portrait.
+//!
+//! Drawn once in a refresh from the model's series, which is then let go. Not for: what needs the other models (`changes.rs`,
+//! `losses.rs` and the endpoints).
+
+use std::sync::Arc;
+
+use crate::clock::Wall;
+use crate::routes::Period;
+
+use super::drift::{self, DriftResult};
+use super::figures::{Score, dollars};
+use super::hour::{Hour, Stretch, hours_of, of_period};
+use super::incidents::{self, Incident};
+use super::measure::Measure;
+use super::method;
+use super::run::TestedModel;
+use super::series::{PeriodScores, ScoreRound, ScoreSeries};
+use super::statistics::{self, Estimate, FittedLine, SampleSums};
+
+/// One model at one instant.
+#[derive(Clone, Debug)]
+pub(super) struct ModelState {
+    /// The model.
+    pub model: Arc<TestedModel>,
+    /// What each period says, in the order of [`Period::ALL`].
+    pub summaries: [PeriodSummary; 4],
+    /// When it was last updated, whatever the period.
+    last_updated: Wall,
+    /// Its own baseline, and how many runs are behind it.
+    pub baseline: (Option<Estimate>, u32),
+    /// Its complete rounds since the baseline began, oldest first.
+    pub rounds: Vec<ScoreRound>,
+    /// The points of its history, in the order of [`Period::ALL`].
+    pub history: [Vec<ScorePoint>; 4],
+    /// Its incidents, as far as the window reaches.
+    pub incidents: Vec<Incident>,
+    /// The latencies of the trials of the last 24 hours.
+    pub latencies: Vec<f64>,
+    /// The drift test over its rounds.
+    pub drift: DriftResult,
+    /// The lines fitted to its axes: points a day.
+    pub slopes: [Option<FittedLine>; 7],
+    /// The lines fitted to its score in the newest part of each period: points a day.
+    pub movements: [Option<FittedLine>; 4],
+}
+
+/// A score as estimated, and that of the stretch before.
+pub(super) type Estimates = (Option<Estimate>, Option<Estimate>);
+
+/// What one period says of a model.
+#[derive(Clone, Debug)]
+pub(super) struct PeriodSummary {
+    /// The runs behind the score.
+    pub reading: PeriodScores,
+    /// Runs made in the period, and those that failed.
+    pub runs: (u32, u32),
+    /// The score as published.
+    pub score: Option<Score>,
+    /// What models are ranked by, as estimated, in the order of [`Measure::ALL`].
+    measures: [Estimates; 5],
+    /// The axes, and those of the stretch before.
+    pub axes: ([Option<Estimate>; 7], [Option<Estimate>; 7]),
+    /// The median latency of a trial, in milliseconds.
+    pub latency: Option<f64>,
+    /// The standard deviation between rounds, in points.
+    pub deviation: Option<f64>,
+}
+
+/// One point of a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScorePoint {
+    /// The start of the stretch.
+    pub start: Wall,
+    /// Its score.
+    pub score: Option<Score>,
+    /// Runs behind it.
+    pub runs: u32,
+}
+
+impl ModelState {
+    /// Draws a model as it stands when `hour` begins.
+    pub(super) fn draw(model: Arc<TestedModel>, series: &ScoreSeries, hour: Hour) -> Self {
+        let current = hour.last(method::CURRENT_HOURS);
+        let baseline = series.over(current.from.last(method::BASELINE_HOURS));
+        let since_baseline = hour.last(method::CURRENT_HOURS + method::BASELINE_HOURS);
+        let watched: Vec<(Hour, f64)> =
+            series.rounds(hour.last(method::DRIFT_HOURS)).map(|round| (round.hour, round.score)).collect();
+        Self {
+            model,
+            summaries: Period::ALL.map(|period| PeriodSummary::of(series, period, hour)),
+            baseline: (score(&baseline), baseline.scored()),
+            rounds: series.rounds(since_baseline).collect(),
+            last_updated: series.last_updated(),
+            history: Period::ALL.map(|period| history(series, period, hour)),
+            incidents: incidents::find(series, hour.last(method::WINDOW_HOURS)),
+            latencies: series.latencies_of(current),
+            drift: drift::watch(&watched),
+            slopes: slopes(series, hour),
+            movements: method::MOVEMENT_HOURS.map(|hours| movement(series, hour.last(hours))),
+        }
+    }
+
+    /// Its identifier.
+    pub(super) fn id(&self) -> &str {
+        self.model.id().as_str()
+    }
+
+    /// When its score of a period was last updated; without a score, when the model was.
+    pub(super) fn last_updated(&self, period: Period) -> Wall {
+        self.over(period).reading.last_scored().unwrap_or(self.last_updated)
+    }
+
+    /// What a period says.
+    pub(super) fn over(&self, period: Period) -> &PeriodSummary {
+        of_period(period, &self.summaries)
+    }
+}
+
+impl PeriodSummary {
+    fn of(series: &ScoreSeries, period: Period, hour: Hour) -> Self {
+        let clock = hour.last(hours_of(period));
+        let (now, before) = match period {
+            Period::Latest => newest_rounds(series, hour),
+            Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
+        };
+        let reading = series.over(now);
+        let before = before.map(|stretch| series.over(stretch));
+        let measures =
+            Measure::ALL.map(|of| (measured(&reading, of), before.as_ref().and_then(|it| measured(it, of))));
+        let [(combined, _), ..] = measures;
+        let deviation = series.rounds(clock).map(|round| round.score).collect::<SampleSums>().variance();
+        Self {
+            runs: series.over(clock).runs(),
+            score: combined.as_ref().map(Score::of),
+            axes: (axes(&reading), before.map_or([None; 7], |before| axes(&before))),
+            latency: series.latency(now),
+            deviation: deviation.map(f64::sqrt),
+            measures,
+            reading,
+        }
+    }
+
+    /// A score as estimated, and that of the stretch before.
+    pub(super) fn estimates(&self, measure: Measure) -> Estimates {
+        *measure.of(&self.measures)
+    }
+
+    /// A score as published.
+    pub(super) fn published(&self, measure: Measure) -> Option<Score> {
+        self.estimates(measure).0.as_ref().map(Score::of)
+    }
+
+    /// The median latency of a trial, as published: whole milliseconds.
+    pub(super) fn latency_ms(&self) -> Option<f64> {
+        self.latency.map(f64::round)
+    }
+
+    /// The mean cost of a trial, as published: US dollars.
+    pub(super) fn cost_usd(&self) -> Option<f64> {
+        self.reading.cost().map(dollars)
+    }
+}
+
+/// The newest complete round, and the complete round before it. Without any, the hour on the clock, which has no score.
+fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (Stretch, Option<Stretch>) {
+    let newest = |before: Hour| series.newest_round(before.last(method::LATEST_REACH_HOURS));
+    match newest(hour) {
+        Some(round) => (Stretch::one(round), newest(round).map(Stretch::one)),
+        None => (hour.last(1), None),
+    }
+}
+
+/// A score of a stretch, with the certainty that runs of our resolution can give.
+fn measured(reading: &PeriodScores, measure: Measure) -> Option<Estimate> {
+    reading.measured(measure).map(|score| score.no_finer(method::RESOLUTION))
+}
+
+/// The combined one.
+fn score(reading: &PeriodScores) -> Option<Estimate> {
+    measured(reading, Measure::Combined)
+}
+
+/// The axes, likewise.
+fn axes(reading: &PeriodScores) -> [Option<Estimate>; 7] {
+    reading.axes().map(|axis| axis.map(|axis| axis.no_finer(method::RESOLUTION)))
+}
+
+fn history(series: &ScoreSeries, period: Period, hour: Hour) -> Vec<ScorePoint> {
+    let (hours, grain) = *of_period(period, &method::HISTORY);
+    let point = |part: Stretch| {
+        let reading = series.over(part);
+        let score = score(&reading).as_ref().map(Score::of);
+        ScorePoint { start: part.from.start(), score, runs: reading.scored() }
+    };
+    hour.last(hours).parts(grain).map(point).collect()
+}
+
+fn slopes(series: &ScoreSeries, hour: Hour) -> [Option<FittedLine>; 7] {
+    let stretch = hour.last(method::SLOPE_HOURS);
+    let rounds: Vec<ScoreRound> = series.rounds(stretch).collect();
+    let mut slopes = [None; 7];
+    if rounds.len() < method::SLOPE_LEAST {
+        return slopes;
+    }
+    for (axis, slope) in slopes.iter_mut().enumerate() {
+        *slope = line(stretch, rounds.iter().filter_map(|round| Some((round.hour, *round.axes.get(axis)?))));
+    }
+    slopes
+}
+
+fn movement(series: &ScoreSeries, stretch: Stretch) -> Option<FittedLine> {
+    let rounds: Vec<(Hour, f64)> = series.rounds(stretch).map(|round| (round.hour, round.score)).collect();
+    (rounds.len() >= method::MOVEMENT_LEAST).then(|| line(stretch, rounds.into_iter()))?
+}
+
+/// The line through rounds: points a day.
+fn line(stretch: Stretch, rounds: impl Iterator<Item = (Hour, f64)>) -> Option<FittedLine> {
+    let day = |hour: Hour| -stretch.age(hour.start()).as_secs_f64() / 86_400.0;
+    let points: Vec<(f64, f64)> = rounds.map(|(hour, value)| (day(hour), value)).collect();
+    statistics::line(&points, method::RESOLUTION)
+}

@@ -1,0 +1,237 @@
+//! Places for connections: so many in all, so many for each address.
+//!
+//! Where all are taken and a client connects, the connection of the lowest rank is closed (`displacement`): connections that
+//! ask nothing, read nothing or have no key keep nobody out. An IPv6 address counts with its /64. Not for: requests (`gateway`
+//! has limits of its own).
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::clock::{Clock, Mono};
+use crate::gateway::network;
+
+use super::displacement::DisplacementRank;
+use super::pulse::ConnectionActivity;
+
+/// All places.
+pub(super) struct ConnectionSlots {
+    most: AtomicUsize,
+    most_per_address: AtomicUsize,
+    crowd: Mutex<SlotHolders>,
+    freed: Notify,
+}
+
+/// How long the ranks are taken for what they were.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// How it stands with the places.
+enum SlotOccupancy {
+    Room,
+    /// This connection can be closed.
+    Full(Arc<ConnectionActivity>),
+    /// Perhaps one can then.
+    Soon(Mono),
+}
+
+/// Who is there.
+#[derive(Default)]
+struct SlotHolders {
+    open: HashMap<u64, Arc<ConnectionActivity>>,
+    by_address: HashMap<IpAddr, usize>,
+    next: u64,
+    /// All are to end, and so is whoever comes now.
+    is_over: bool,
+}
+
+/// A connection's place. Free again when this is dropped.
+pub(super) struct ConnectionSlot {
+    places: Arc<ConnectionSlots>,
+    number: u64,
+    address: Option<IpAddr>,
+}
+
+impl ConnectionSlots {
+    pub(super) fn new(most: usize, most_per_address: usize) -> Arc<Self> {
+        let (crowd, freed) = (Mutex::default(), Notify::new());
+        let (most, most_per_address) = (AtomicUsize::new(most), AtomicUsize::new(most_per_address));
+        Arc::new(Self { most, most_per_address, crowd, freed })
+    }
+
+    /// So many from now on. Who is there stays.
+    pub(super) fn allow(&self, most: usize, most_per_address: usize) {
+        self.most.store(most, Ordering::Relaxed);
+        self.most_per_address.store(most_per_address, Ordering::Relaxed);
+        self.freed.notify_one();
+    }
+
+    fn crowd(&self) -> MutexGuard<'_, SlotHolders> {
+        // Nothing in here panics while it holds the lock.
+        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is a place for a new connection. Closes the one of the lowest rank if there is none. While none has
+    /// a rank, new connections wait.
+    pub(super) async fn room(&self, clock: &Clock) {
+        loop {
+            let freed = self.freed.notified();
+            match self.standing(clock.mono()) {
+                SlotOccupancy::Room => return,
+                SlotOccupancy::Full(pulse) => {
+                    pulse.cut();
+                    freed.await;
+                }
+                SlotOccupancy::Soon(end) => {
+                    tokio::select! { () = freed => {}, () = clock.sleep_until(end) => {} }
+                }
+            }
+        }
+    }
+
+    fn standing(&self, now: Mono) -> SlotOccupancy {
+        let crowd = self.crowd();
+        if crowd.open.len() < self.most.load(Ordering::Relaxed) {
+            return SlotOccupancy::Room;
+        }
+        let (mut lowest, mut soonest): (Option<(DisplacementRank, &Arc<ConnectionActivity>)>, Option<Mono>) =
+            (None, None);
+        for pulse in crowd.open.values() {
+            for (from, rank) in pulse.conduct().into_iter().flat_map(|conduct| conduct.ranks(now)) {
+                if from > now {
+                    soonest = Some(soonest.map_or(from, |known| known.min(from)));
+                } else if lowest.is_none_or(|(known, _)| rank < known) {
+                    lowest = Some((rank, pulse));
+                }
+            }
+        }
+        // What a connection does may change its rank at any time, and tells nobody here.
+        let again = now.plus(AGAIN);
+        lowest.map_or_else(
+            || SlotOccupancy::Soon(soonest.map_or(again, |from| from.min(again))),
+            |(_, pulse)| SlotOccupancy::Full(Arc::clone(pulse)),
+        )
+    }
+
+    /// Tells every connection to end in order, and whoever comes later.
+    pub(super) fn end(&self) {
+        let mut crowd = self.crowd();
+        crowd.is_over = true;
+        crowd.open.values().for_each(|pulse| pulse.retire());
+    }
+
+    /// Takes a place. To be asked for by the one who waited for [`Self::room`].
+    pub(super) fn take(self: &Arc<Self>, pulse: &Arc<ConnectionActivity>) -> ConnectionSlot {
+        let mut crowd = self.crowd();
+        let number = crowd.next;
+        crowd.next += 1;
+        crowd.open.insert(number, Arc::clone(pulse));
+        if crowd.is_over {
+            pulse.retire();
+        }
+        ConnectionSlot { places: Arc::clone(self), number, address: None }
+    }
+}
+
+impl ConnectionSlot {
+    /// Counts it as one of this address. `false` if that has as many as it may.
+    pub(super) fn is_of(&mut self, address: IpAddr) -> bool {
+        let address = network(address);
+        let mut crowd = self.places.crowd();
+        let count = crowd.by_address.entry(address).or_default();
+        if *count >= self.places.most_per_address.load(Ordering::Relaxed) {
+            return false;
+        }
+        *count += 1;
+        self.address = Some(address);
+        true
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let mut crowd = self.places.crowd();
+        crowd.open.remove(&self.number);
+        if let Some(address) = self.address
+            && let Some(count) = crowd.by_address.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                crowd.by_address.remove(&address);
+            }
+        }
+        drop(crowd);
+        self.places.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::clock::Wall;
+
+    #[test]
+    fn an_address_has_its_places_and_a_network_of_ipv6_shares_its_own() {
+        let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (places, pulse) =
+            (ConnectionSlots::new(10, 2), Arc::new(ConnectionActivity::new(clock, Arc::default())));
+        let take = |address: &str| {
+            let mut place = places.take(&pulse);
+            place.is_of(address.parse().unwrap()).then_some(place)
+        };
+        let held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
+        assert!(take("2001:db8::3").is_none());
+        let others =
+            [take("192.0.2.1").unwrap(), take("192.0.2.2").unwrap(), take("::ffff:192.0.2.1").unwrap()];
+        assert!(take("192.0.2.1").is_none());
+        drop(held);
+        assert!(take("2001:db8::3").is_some());
+        drop(others);
+        assert!(places.crowd().by_address.is_empty() && places.crowd().open.is_empty());
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn where_all_are_taken_the_one_that_is_idle_for_longest_gives_way_after_a_moment() {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let places = ConnectionSlots::new(3, 9);
+        let come = || {
+            hand.advance(SECOND / 10);
+            let pulse = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default()));
+            (places.take(&pulse), pulse)
+        };
+        let (first, second, third) = (come(), come(), come());
+        first.1.begun();
+        let pulses = [&first, &second, &third].map(|one| Arc::clone(&one.1));
+        let are_cut = || [0, 1, 2].map(|one: usize| pulses[one].is_cut());
+        assert!(places.room(&clock).now_or_never().is_none());
+        assert_eq!(are_cut(), [false; 3], "they have only just come");
+        hand.advance(SECOND);
+        assert!(places.room(&clock).now_or_never().is_none());
+        assert_eq!(are_cut(), [false, true, false]);
+        drop(second);
+        assert!(places.room(&clock).now_or_never().is_some());
+        drop((first, third));
+    }
+
+    #[test]
+    fn a_connection_with_a_key_that_is_being_answered_never_gives_way() {
+        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (places, pulse) =
+            (ConnectionSlots::new(1, 1), Arc::new(ConnectionActivity::new(clock.clone(), Arc::default())));
+        let place = places.take(&pulse);
+        pulse.begun();
+        pulse.authenticated().set();
+        hand.advance(60 * SECOND);
+        let mut room = Box::pin(places.room(&clock));
+        assert!(room.as_mut().now_or_never().is_none() && !pulse.is_cut());
+        drop(place);
+        assert!(room.now_or_never().is_some());
+    }
+}

@@ -1,0 +1,233 @@
+//! A stream of HTTP/2 frames that gives the codec one request at a time until a valid key was presented.
+//!
+//! The codec makes room for all streams that arrive together, and keeps it as long as the connection lives. One at a time, a
+//! request is answered, or refused for those that wait already, before there is the next one: so a connection without a key
+//! needs little memory however much it asks for. Not for: which requests are refused (`pulse`).
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::pulse::ConnectionActivity;
+
+/// The length of a frame's head.
+const FRAME_HEAD: usize = 9;
+/// The types of the frames that begin a request and take it back.
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+
+/// The most requests that a client without a key may take back. The codec counts those that were taken back before they were
+/// looked at; here each is looked at before it can be.
+const MOST_RESETS: usize = 100;
+
+/// The stream.
+pub(super) struct PacedIo<S> {
+    stream: S,
+    pulse: Arc<ConnectionActivity>,
+    frames: FrameSequence,
+    /// What was read and is given to the codec later.
+    later: BytesMut,
+    /// The turn of the connection in which the codec was given a request whose answer it has to wait for.
+    given: Option<usize>,
+}
+
+/// Where in the sequence of frames a stream is.
+struct FrameSequence {
+    /// The bytes left of the present payload, or of the preface.
+    rest: usize,
+    head: [u8; FRAME_HEAD],
+    /// How much of the next frame's head is there.
+    filled: usize,
+    is_headers: bool,
+    /// How many requests were taken back.
+    resets: usize,
+}
+
+impl FrameSequence {
+    /// Behind so many bytes that are no frames the first one begins.
+    fn behind(preface: usize) -> Self {
+        Self { rest: preface, head: [0; FRAME_HEAD], filled: 0, is_headers: false, resets: 0 }
+    }
+
+    /// Goes on over bytes as far as the end of the first HEADERS frame. Answers how many that were, and whether it ends there.
+    fn go_on(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let mut ahead = bytes;
+        while !ahead.is_empty() {
+            if self.rest == 0 && self.filled < FRAME_HEAD {
+                let (first, behind) = ahead.split_at((FRAME_HEAD - self.filled).min(ahead.len()));
+                for byte in first {
+                    if let Some(place) = self.head.get_mut(self.filled) {
+                        *place = *byte;
+                    }
+                    self.filled += 1;
+                }
+                ahead = behind;
+                if self.filled < FRAME_HEAD {
+                    break;
+                }
+                let [one, two, three, kind, ..] = self.head;
+                self.rest = u32::from_be_bytes([0, one, two, three]) as usize;
+                self.is_headers = kind == HEADERS;
+                self.resets += usize::from(kind == RST_STREAM);
+            } else {
+                let step = self.rest.min(ahead.len());
+                ahead = ahead.get(step..).unwrap_or_default();
+                self.rest -= step;
+            }
+            if self.rest == 0 {
+                self.filled = 0;
+                if std::mem::take(&mut self.is_headers) {
+                    return (bytes.len() - ahead.len(), true);
+                }
+            }
+        }
+        (bytes.len(), false)
+    }
+}
+
+impl<S> PacedIo<S> {
+    /// A stream that begins with a preface of so many bytes.
+    pub(super) fn new(stream: S, preface: usize, pulse: Arc<ConnectionActivity>) -> Self {
+        let (frames, later) = (FrameSequence::behind(preface), BytesMut::new());
+        Self { stream, pulse, frames, later, given: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let me = &mut *self;
+        if me.given == Some(me.pulse.turn()) {
+            cx.waker().wake_by_ref(); // in its next turn it is known whether that was a request
+            return Poll::Pending;
+        }
+        if me.given.is_some() && !me.pulse.may_read_a_head() {
+            return Poll::Pending; // the answer wakes the connection, to be sent; a first key does so too
+        }
+        if me.frames.resets > MOST_RESETS {
+            return Poll::Ready(Err(io::Error::other("too many requests were taken back")));
+        }
+        me.given = None;
+        // With a key the frames are the codec's affair alone.
+        let is_paced = !me.pulse.authenticated().get();
+        if me.later.is_empty() {
+            let begin = buffer.filled().len();
+            ready!(Pin::new(&mut me.stream).poll_read(cx, buffer))?;
+            if is_paced {
+                let read = buffer.filled().get(begin..).unwrap_or_default();
+                let (length, is_a_request) = me.frames.go_on(read);
+                me.later = read.get(length..).unwrap_or_default().into();
+                me.given = is_a_request.then(|| me.pulse.turn());
+                buffer.set_filled(begin + length);
+            }
+            return Poll::Ready(Ok(()));
+        }
+        let next = me.later.get(..me.later.len().min(buffer.remaining())).unwrap_or_default();
+        let (length, is_a_request) = if is_paced { me.frames.go_on(next) } else { (next.len(), false) };
+        buffer.put_slice(next.get(..length).unwrap_or_default());
+        me.given = is_a_request.then(|| me.pulse.turn());
+        me.later.advance(length);
+        if me.later.is_empty() {
+            me.later = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for PacedIo<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+    use crate::clock::{Clock, Wall};
+
+    fn frame(kind: u8, length: u8) -> Vec<u8> {
+        [&[0, 0, length, kind, 0, 0, 0, 0, 1], &vec![b'x'; usize::from(length)][..]].concat()
+    }
+
+    /// A preface, and three requests among other frames; the lengths up to the end of each request.
+    fn frames() -> (Vec<u8>, [usize; 3]) {
+        let mut bytes = b"preface".to_vec();
+        let mut ends = [0; 3];
+        for end in &mut ends {
+            bytes.extend([frame(4, 6), frame(HEADERS, 40)].concat());
+            *end = bytes.len();
+        }
+        bytes.extend([frame(8, 4), frame(6, 0)].concat());
+        (bytes, ends)
+    }
+
+    #[test]
+    fn the_end_of_each_request_is_found_however_the_bytes_are_cut() {
+        let (bytes, ends) = frames();
+        for size in 1..bytes.len() {
+            let (mut walk, mut at, mut found) = (FrameSequence::behind(7), 0, Vec::new());
+            for chunk in bytes.chunks(size) {
+                let mut rest = chunk;
+                while !rest.is_empty() {
+                    let (length, is_a_request) = walk.go_on(rest);
+                    (at, rest) = (at + length, &rest[length..]);
+                    found.extend(is_a_request.then_some(at));
+                }
+            }
+            assert_eq!(found, ends, "in chunks of {size}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_request_is_read_at_a_time_until_there_is_a_key() {
+        let (bytes, [first, second, _]) = frames();
+        let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let pulse = Arc::new(ConnectionActivity::new(clock, Arc::default()));
+        let mut stream = PacedIo::new(&bytes[..], 7, Arc::clone(&pulse));
+        let mut read = [0; 500];
+        assert_eq!(stream.read(&mut read).await.unwrap(), first);
+        assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending(), "in the same turn");
+        let ticket = pulse.ticket();
+        pulse.next_turn();
+        assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending());
+        drop(ticket);
+        pulse.next_turn();
+        assert_eq!(stream.read(&mut read).await.unwrap(), second - first);
+        let _ticket = pulse.ticket();
+        pulse.authenticated().set();
+        pulse.next_turn();
+        assert_eq!(stream.read(&mut read).await.unwrap(), bytes.len() - second);
+        assert_eq!(stream.read(&mut read).await.unwrap(), 0);
+    }
+}

@@ -1,0 +1,75 @@
+//! The body of an HTTP/2 response, which notices each byte that is sent.
+//!
+//! The codec takes a body at once and sends as much of it as the client's windows have room for. What it takes says nothing of
+//! the client; what it advances over does. Not for: what follows from it (`pulse`).
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+
+use super::pulse::Ticket;
+
+/// The body. Its request is over when its last byte was sent.
+pub(super) struct ResponseBody {
+    body: Full<Bytes>,
+    ticket: Option<Ticket>,
+}
+
+/// Bytes of the body in the codec. They are shared with the store.
+pub(super) struct BodyBytes {
+    bytes: Bytes,
+    ticket: Option<Ticket>,
+}
+
+impl ResponseBody {
+    pub(super) fn new(body: Full<Bytes>, ticket: Ticket) -> Self {
+        Self { body, ticket: Some(ticket) }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = BodyBytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<BodyBytes>, Infallible>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let ticket = self.ticket.take();
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| BodyBytes { bytes, ticket }))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Buf for BodyBytes {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        if let Some(ticket) = &self.ticket {
+            ticket.sent(count);
+        }
+        if self.bytes.is_empty() {
+            // The codec may keep an empty buffer until it sends the next one.
+            (self.bytes, self.ticket) = (Bytes::new(), None);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How a client takes what waits for it: since when, how much, and whether that is enough.
+//!
+//! A client has to take [`LEAST`] bytes within each write timeout. One that takes nothing is over that limit, and so is one
+//! that takes a byte now and then. Pure. Not for: the timeout itself (`deadlines`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::clock::Mono;
+
+/// The bytes that a client has to take within the write timeout: about 400 B/s by the default of 20 s, a tenth of what a slow
+/// mobile link carries.
+pub(super) const LEAST: usize = 8 * 1_024;
+
+/// The most responses that may wait for their clients in the whole process before clients without a key have less time.
+const MOST_UNSENT: usize = 4_096;
+
+/// Response bytes that wait for a client, on the socket or for an HTTP/2 window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UnsentBytes(Option<OpenResponse>);
+
+#[derive(Clone, Copy, Debug)]
+struct OpenResponse {
+    /// When the present allowance of time began.
+    since: Mono,
+    /// When the client last took anything.
+    last: Mono,
+    /// What it has taken since `since`.
+    taken: usize,
+}
+
+impl UnsentBytes {
+    /// Something waits. Changes nothing if something did already.
+    pub(super) fn begin(&mut self, now: Mono) {
+        self.0.get_or_insert(OpenResponse { since: now, last: now, taken: 0 });
+    }
+
+    /// Nothing waits any more.
+    pub(super) fn end(&mut self) {
+        self.0 = None;
+    }
+
+    /// The client took so many bytes. The clock is read only if something waits.
+    pub(super) fn took(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
+        let Some(open) = &mut self.0 else { return };
+        open.last = now();
+        open.taken += bytes;
+        if open.taken >= LEAST {
+            (open.since, open.taken) = (open.last, 0);
+        }
+    }
+
+    /// Since when the client has taken less than [`LEAST`].
+    pub(super) fn since(&self) -> Option<Mono> {
+        self.0.map(|open| open.since)
+    }
+
+    /// When the client last took a byte, or when something began to wait.
+    pub(super) fn last_byte(&self) -> Option<Mono> {
+        self.0.map(|open| open.last)
+    }
+}
+
+/// How many HTTP/2 responses wait for their clients in the whole process.
+#[derive(Debug, Default)]
+pub(super) struct UnsentResponses(AtomicUsize);
+
+/// One of them, until this is dropped.
+#[derive(Debug)]
+pub(super) struct UnsentResponse(Arc<UnsentResponses>);
+
+impl UnsentResponses {
+    /// Counts one.
+    pub(super) fn count(self: &Arc<Self>) -> UnsentResponse {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        UnsentResponse(Arc::clone(self))
+    }
+
+    /// Whether there are so many that memory has to be freed.
+    pub(super) fn are_too_many(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > MOST_UNSENT
+    }
+}
+
+impl Drop for UnsentResponse {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Mono = Mono::from_nanos(0);
+    const LATER: Mono = Mono::from_nanos(5);
+
+    #[test]
+    fn too_few_bytes_gain_no_time_and_enough_bytes_gain_all_of_it() {
+        let mut waiting = UnsentBytes::default();
+        waiting.took(1, || unreachable!("nothing waits"));
+        assert_eq!((waiting.since(), waiting.last_byte()), (None, None));
+        waiting.begin(START);
+        waiting.begin(LATER);
+        waiting.took(LEAST - 1, || LATER);
+        assert_eq!((waiting.since(), waiting.last_byte()), (Some(START), Some(LATER)));
+        waiting.took(1, || LATER);
+        assert_eq!(waiting.since(), Some(LATER));
+        waiting.end();
+        assert_eq!(waiting.since(), None);
+    }
+
+    #[test]
+    fn the_limit_of_the_process_counts_what_waits_now() {
+        let unsent = Arc::new(UnsentResponses::default());
+        let mut all: Vec<_> = (0..=MOST_UNSENT).map(|_| unsent.count()).collect();
+        assert!(unsent.are_too_many());
+        all.pop();
+        assert!(!unsent.are_too_many());
+    }
+}

@@ -1,0 +1,32 @@
+//! The names of a record's files: SHA-256 sums, so that nothing a record's name contains reaches the file system.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// The SHA-256 of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sha256Sum(pub(super) [u8; 32]);
+
+impl Sha256Sum {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Sha256Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What the files of a jar have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct FileStem(pub(super) String);
+
+impl FileStem {
+    /// Of the jar with this name.
+    pub(super) fn of(name: &str) -> Self {
+        Self(Sha256Sum::of(name.as_bytes()).to_string())
+    }
+}

@@ -1,0 +1,112 @@
+//! The slip of a jar: one small file that says whose content it is, how much and which, when its turn to go comes, and
+//! what the caller has written on it. Bytes in, a slip or a flaw out.
+//!
+//! Not for: files (`directory`), nor for knowing what a label means.
+
+use super::RecordFlaw;
+use super::names::Sha256Sum;
+use super::record_slots::RecordSlot;
+
+/// How a slip begins. The version follows; a slip of another one is thrown away like a damaged one.
+const OPENING: &[u8; 7] = b"SGSHELF";
+const VERSION: u8 = 1;
+/// The longest slip in bytes.
+pub(super) const LONGEST: u64 = 64 << 10;
+
+/// What a slip says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RecordHeader<'a> {
+    /// Grows with everything that is put down: the lowest goes first. A number and no instant, because clocks step.
+    pub(super) turn: u64,
+    /// Which content.
+    pub(super) content: Sha256Sum,
+    /// How many bytes of it.
+    pub(super) length: u64,
+    /// The jar's name.
+    pub(super) name: &'a str,
+    /// What the caller has written on it.
+    pub(super) label: &'a str,
+}
+
+impl<'a> RecordHeader<'a> {
+    /// As it stands in its file. Its checksum covers all of it, and through the content's sum the content.
+    pub(super) fn written(&self) -> Vec<u8> {
+        let mut bytes = OPENING.to_vec();
+        bytes.push(VERSION);
+        bytes.extend(self.turn.to_le_bytes());
+        bytes.extend(self.content.0);
+        bytes.extend(self.length.to_le_bytes());
+        bytes.extend((self.name.len() as u64).to_le_bytes());
+        bytes.extend(self.name.as_bytes());
+        bytes.extend(self.label.as_bytes());
+        let sum = Sha256Sum::of(&bytes);
+        bytes.extend(sum.0);
+        bytes
+    }
+
+    /// The place that its jar takes, with a slip of so many bytes.
+    pub(super) fn place(&self, own: u64) -> RecordSlot {
+        let bytes = own.saturating_add(self.length);
+        RecordSlot { turn: self.turn, content: self.content, length: self.length, bytes }
+    }
+
+    /// Reads it back.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, RecordFlaw> {
+        let (said, sum) = bytes.split_last_chunk().ok_or(RecordFlaw::Torn)?;
+        let after = said.strip_prefix(OPENING).ok_or(RecordFlaw::Torn)?;
+        let (version, mut rest) = after.split_first().ok_or(RecordFlaw::Torn)?;
+        if *version != VERSION {
+            return Err(RecordFlaw::Version(*version));
+        }
+        if Sha256Sum::of(said) != Sha256Sum(*sum) {
+            return Err(RecordFlaw::Torn);
+        }
+        let turn = u64::from_le_bytes(taken(&mut rest)?);
+        let content = Sha256Sum(taken(&mut rest)?);
+        let length = u64::from_le_bytes(taken(&mut rest)?);
+        let name = usize::try_from(u64::from_le_bytes(taken(&mut rest)?)).map_err(|_| RecordFlaw::Torn)?;
+        let (name, label) = rest.split_at_checked(name).ok_or(RecordFlaw::Torn)?;
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| RecordFlaw::Torn);
+        Ok(Self { turn, content, length, name: text(name)?, label: text(label)? })
+    }
+}
+
+/// The next so many bytes.
+fn taken<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], RecordFlaw> {
+    let (first, after) = rest.split_first_chunk().ok_or(RecordFlaw::Torn)?;
+    *rest = after;
+    Ok(*first)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_slip_is_read_back_as_it_was_written(turn: u64, length: u64, name: String, label: String) {
+            let slip = RecordHeader { turn, content: Sha256Sum::of(name.as_bytes()), length, name: &name, label: &label };
+            let written = slip.written();
+            prop_assert_eq!(RecordHeader::read(&written).unwrap(), slip);
+        }
+
+        #[test]
+        fn bytes_of_any_kind_are_no_slip(mut bytes: Vec<u8>, is_ours: bool) {
+            if is_ours {
+                bytes.splice(0..0, b"SGSHELF\x01".iter().copied());
+            }
+            prop_assert!(RecordHeader::read(&bytes).is_err());
+        }
+
+        #[test]
+        fn bytes_of_any_kind_that_carry_their_checksum_are_never_a_panic(tail: Vec<u8>) {
+            let mut bytes = b"SGSHELF\x01".to_vec();
+            bytes.extend(tail);
+            let sum = Sha256Sum::of(&bytes);
+            bytes.extend(sum.0);
+            drop(RecordHeader::read(&bytes));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What is not sound is never served, never stands in the way of the rest, and never a panic.
+
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use super::*;
+
+/// Two jars, of which the first is about to be spoilt.
+struct RecordPair {
+    directory: TempDir,
+    spoilt: MirrorRecord,
+    sound: MirrorRecord,
+}
+
+impl RecordPair {
+    fn new() -> Self {
+        let (directory, shelf) = fresh();
+        let (sound, spoilt) = (put(&shelf, "sound", "[2]"), put(&shelf, "a", "[1]"));
+        Self { directory, spoilt, sound }
+    }
+
+    fn slip(&self) -> PathBuf {
+        slip_of(&self.directory, &self.spoilt.name)
+    }
+
+    fn content(&self) -> PathBuf {
+        content_of(&self.directory, &self.spoilt)
+    }
+
+    /// The other is there alone; the spoilt one is named, and gone for good.
+    fn gives_one(&self, why: &str) {
+        let again = open(&self.directory);
+        let stock = again.all();
+        assert_eq!(stock.jars, std::slice::from_ref(&self.sound), "{why}");
+        assert_eq!(stock.refused.len(), 1, "{why}: {:?}", stock.refused);
+        assert_eq!(stock.refused[0].file, self.slip(), "{why}");
+        assert_eq!(files(&self.directory).len(), 2, "{why}: what is damaged is deleted");
+        assert_eq!(again.size(), (1, bytes(&self.directory)), "{why}");
+        assert!(again.all().refused.is_empty(), "{why}: it is said once");
+        self.can_be_put_down_in(&again);
+    }
+
+    /// The spoilt one can be put down again.
+    fn can_be_put_down_in(&self, again: &Mirror) {
+        again.put(&self.spoilt).unwrap();
+        assert_eq!(jars(again), [self.spoilt.clone(), self.sound.clone()]);
+    }
+}
+
+/// Spoils a file in every one of these ways, each time from the start.
+fn spoil(pair: &RecordPair, file: &Path, ways: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
+    let whole = fs::read(file).unwrap();
+    for (number, way) in ways(&whole).into_iter().enumerate() {
+        fs::write(file, way).unwrap();
+        pair.gives_one(&format!("way {number} of {}", file.display()));
+    }
+}
+
+fn flipped(whole: &[u8]) -> Vec<Vec<u8>> {
+    let flip = |bit: usize| {
+        let mut bytes = whole.to_vec();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        bytes
+    };
+    (0..whole.len() * 8).map(flip).collect()
+}
+
+fn cut_or_grown(whole: &[u8]) -> Vec<Vec<u8>> {
+    let cut = (0..whole.len()).map(|length| whole[..length].to_vec());
+    let grown = [&b"\0"[..], b"more"].map(|more| [whole, more].concat());
+    cut.chain(grown).chain([vec![0; whole.len()], vec![b'x'; 200_000]]).collect()
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let pair = RecordPair::new();
+    spoil(&pair, &pair.slip(), flipped);
+    spoil(&pair, &pair.content(), flipped);
+}
+
+#[test]
+fn a_file_cut_at_any_byte_or_grown_is_noticed() {
+    let pair = RecordPair::new();
+    spoil(&pair, &pair.slip(), cut_or_grown);
+    spoil(&pair, &pair.content(), cut_or_grown);
+}
+
+#[test]
+fn a_file_that_is_missing_takes_the_other_with_it() {
+    let pair = RecordPair::new();
+    fs::remove_file(pair.content()).unwrap();
+    pair.gives_one("no content");
+    fs::remove_file(pair.slip()).unwrap();
+    let shelf = open(&pair.directory);
+    assert_eq!(jars(&shelf), std::slice::from_ref(&pair.sound));
+    assert_eq!(files(&pair.directory).len(), 2, "a content that nothing names is removed");
+    pair.can_be_put_down_in(&shelf);
+}
+
+#[test]
+fn another_version_is_named() {
+    let pair = RecordPair::new();
+    let mut bytes = fs::read(pair.slip()).unwrap();
+    bytes[7] = 2;
+    fs::write(pair.slip(), bytes).unwrap();
+    let stock = open(&pair.directory).all();
+    assert!(stock.refused[0].to_string().contains("format 2"), "{}", stock.refused[0]);
+    assert_eq!(files(&pair.directory).len(), 2);
+}
+
+#[test]
+fn a_jar_in_the_place_of_another_is_not_taken_for_it() {
+    let pair = RecordPair::new();
+    fs::copy(slip_of(&pair.directory, "sound"), pair.slip()).unwrap();
+    pair.gives_one("the other's slip");
+    let as_named = MirrorRecord { name: pair.spoilt.name.clone(), ..pair.sound.clone() };
+    fs::copy(slip_of(&pair.directory, "sound"), pair.slip()).unwrap();
+    fs::copy(content_of(&pair.directory, &pair.sound), content_of(&pair.directory, &as_named)).unwrap();
+    pair.gives_one("both files of the other");
+    fs::copy(content_of(&pair.directory, &pair.sound), pair.content()).unwrap();
+    pair.gives_one("the other's content");
+}
+
+#[test]
+fn damage_that_comes_while_it_is_open_is_found_as_well() {
+    let pair = RecordPair::new();
+    let shelf = open(&pair.directory);
+    fs::write(pair.slip(), "").unwrap();
+    let stock = shelf.all();
+    assert_eq!((stock.jars, stock.refused.len()), (vec![pair.sound.clone()], 1));
+    assert_eq!(files(&pair.directory).len(), 2);
+    pair.can_be_put_down_in(&shelf);
+}
+
+#[test]
+fn what_cannot_be_read_is_left_and_stands_in_nobodys_way() {
+    let lay_directory = |path: &Path| fs::create_dir(path).unwrap();
+    let lay_socket = |path: &Path| drop(UnixListener::bind(path).unwrap());
+    let lay_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    let lay_link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
+    let ways: [&dyn Fn(&Path); 4] = [&lay_directory, &lay_socket, &lay_pipe, &lay_link];
+    for (number, lay) in ways.iter().enumerate() {
+        for spoils_slip in [true, false] {
+            let pair = RecordPair::new();
+            let file = if spoils_slip { pair.slip() } else { pair.content() };
+            fs::remove_file(&file).unwrap();
+            // A socket's path may have about a hundred bytes.
+            let short = pair.directory.path().join("s");
+            lay(&short);
+            fs::rename(&short, &file).unwrap();
+            let shelf = open(&pair.directory);
+            let stock = shelf.all();
+            assert_eq!(stock.jars, std::slice::from_ref(&pair.sound), "way {number}");
+            assert!(stock.refused[0].to_string().contains("cannot be read"), "{}", stock.refused[0]);
+            assert_eq!(files(&pair.directory).len(), 4, "way {number}: it is left, and so is the other file");
+            let again = shelf.put(&pair.spoilt);
+            if number == 0 {
+                assert!(matches!(again, Err(MirrorError::Disk { .. })), "{again:?}");
+                assert!(files(&pair.directory).iter().all(|file| !file.ends_with("half")));
+            } else {
+                again.unwrap();
+                assert_eq!(jars(&shelf).len(), 2, "way {number}: a new one takes its place");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let pair = RecordPair::new();
+    let stem = "a".repeat(64);
+    let place = pair.directory.path().join("documents");
+    let names = [
+        "notes.txt".into(),
+        ".slip".into(),
+        "half".into(),
+        format!("{stem}.slip.bak"),
+        format!("{stem}.{}", "A".repeat(64)),
+        format!("{}.slip", "é".repeat(32)),
+        format!("{stem}x.half"),
+    ];
+    for name in &names {
+        fs::write(place.join(name), "mine").unwrap();
+    }
+    fs::create_dir(place.join("directory")).unwrap();
+    assert_eq!(jars(&open(&pair.directory)).len(), 2);
+    for name in &names {
+        assert_eq!(fs::read(place.join(name)).unwrap(), b"mine", "{name}");
+    }
+    assert!(place.join("directory").is_dir());
+}

@@ -1,0 +1,128 @@
+//! A process that ends anywhere, and a disk that takes no more: the old jar or the new one is there, never a torn one.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use super::*;
+
+/// Where the other process finds its directory. The same test is run in it, and plays the other part if this is said.
+const PLACE: &str = "SHELF_OF_THE_OTHER_PROCESS";
+
+/// A test of this file in a process of its own, after these words of a shell.
+fn other_process(words: &str, test: &str, directory: &TempDir) -> Child {
+    let script = format!("{words} exec \"$0\" --exact --nocapture store::shelf::tests::endings::{test}");
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script).arg(std::env::current_exe().unwrap());
+    command.env(PLACE, directory.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// The shelf of the other process, in that.
+fn given() -> Option<Mirror> {
+    let place = std::env::var_os(PLACE)?;
+    Some(Mirror::open(&Path::new(&place).join("documents"), MOST).unwrap())
+}
+
+fn content(round: usize) -> String {
+    format!("{round} ").repeat(5_000)
+}
+
+#[expect(clippy::print_stdout, reason = "so it is heard how far it is")]
+fn puts_without_end(shelf: &Mirror) {
+    for round in 0.. {
+        put(shelf, "a", &content(round));
+        put(shelf, "b", &content(round));
+        println!("\nround {round}");
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_the_old_jar_or_the_new_one() {
+    if let Some(shelf) = given() {
+        return puts_without_end(&shelf);
+    }
+    let directory = TempDir::new().unwrap();
+    for life in 0..20 {
+        let mut child =
+            other_process("", "a_process_that_is_killed_leaves_the_old_jar_or_the_new_one", &directory);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let rounds = lines.filter_map(|line| line.strip_prefix("round ")?.parse::<usize>().ok());
+        let heard = rounds.take(1 + life).last().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let shelf = open(&directory);
+        let there = jars(&shelf);
+        assert_eq!(there.len(), 2, "life {life}");
+        for jar in &there {
+            let round: usize =
+                std::str::from_utf8(&jar.content).unwrap().split(' ').next().unwrap().parse().unwrap();
+            assert!(round >= heard, "life {life}: what was done is there");
+            assert_eq!(jar.content, content(round), "life {life}");
+        }
+        assert_eq!(files(&directory).len(), 4, "life {life}: nothing half done is left");
+    }
+}
+
+#[test]
+fn every_step_of_a_put_that_was_cut_leaves_the_old_jar_or_the_new_one() {
+    let (before, shelf) = fresh();
+    let old = put(&shelf, "a", "old content");
+    let (after, shelf) = fresh();
+    let new = put(&shelf, "a", "new content");
+    let place = |directory: &TempDir, name: &str| directory.path().join("documents").join(name);
+    let half = slip_of(&before, "a").with_extension("half");
+    let half = half.file_name().unwrap().to_str().unwrap();
+    let (slip, content) =
+        (fs::read(slip_of(&after, "a")).unwrap(), fs::read(content_of(&after, &new)).unwrap());
+    let opens_to = |jar: &MirrorRecord| {
+        assert_eq!(jars(&open(&before)), std::slice::from_ref(jar));
+        assert_eq!(files(&before).len(), 2);
+    };
+    for length in 0..=content.len() {
+        fs::write(place(&before, half), &content[..length]).unwrap();
+        opens_to(&old);
+    }
+    for length in 0..=slip.len() {
+        fs::write(content_of(&before, &new), &content).unwrap();
+        fs::write(place(&before, half), &slip[..length]).unwrap();
+        opens_to(&old);
+    }
+    fs::write(content_of(&before, &new), &content).unwrap();
+    fs::write(slip_of(&before, "a"), &slip).unwrap();
+    opens_to(&new);
+}
+
+fn finds_no_room(shelf: &Mirror) {
+    let before = jars(shelf);
+    for name in ["a", "new"] {
+        let refused = shelf.put(&jar(name, &"x".repeat(60_000))).unwrap_err();
+        assert!(matches!(refused, MirrorError::Disk { verb: "written", .. }), "{refused}");
+        assert_eq!(jars(shelf), before, "what stood there stands there still");
+        assert_eq!(shelf.size().0, 2);
+    }
+    let long = "l".repeat(40_000);
+    assert!(matches!(relabel(shelf, "a", &long), Err(MirrorError::Disk { .. })));
+    let torn = MirrorRecord { label: long, ..jar("a", "small, but its slip is not") };
+    assert!(matches!(shelf.put(&torn), Err(MirrorError::Disk { .. })));
+    assert_eq!(jars(shelf), before);
+    put(shelf, "b", "what fits is taken");
+}
+
+#[test]
+fn a_disk_that_takes_no_more_keeps_what_it_has() {
+    if let Some(shelf) = given() {
+        return finds_no_room(&shelf);
+    }
+    let (directory, shelf) = fresh();
+    let (one, two) = (put(&shelf, "a", "old"), put(&shelf, "b", "old"));
+    drop(shelf);
+    // The kernel cuts a write short and refuses the next one, as it does where there is no room.
+    let cut = "trap '' XFSZ; ulimit -f 16;";
+    let child = other_process(cut, "a_disk_that_takes_no_more_keeps_what_it_has", &directory);
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+    assert_eq!(files(&directory).len(), 4, "nothing half done is left");
+    let two = MirrorRecord { content: "what fits is taken".into(), ..two };
+    assert_eq!(jars(&open(&directory)), [two, one]);
+}

@@ -1,0 +1,108 @@
+//! `scoregate store export`: everything a store holds, as lines. Of a damaged file, as much as can be read.
+//!
+//! Not for: deciding what becomes of what was left out; it is named.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+use rusqlite::Connection;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::super::fault::StoreFault;
+use super::super::sound;
+use super::dump_lines::{DumpEnd, DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
+use super::walk::{TableKind, walk};
+use super::{MaintenanceError, look};
+use crate::clock::Wall;
+use crate::keys::Digest;
+
+/// What is said of a file whose last page is not whole: what is missing of it reads as nothing.
+pub(super) const CUT: &str = "the last page is cut: records in it may be wrong";
+
+/// What was written.
+#[derive(Debug)]
+pub struct ExportSummary {
+    /// How much.
+    pub counts: RecordCounts,
+    /// What could not be read. Empty unless the file was said to be damaged.
+    pub left_out: Vec<String>,
+}
+
+/// Writes everything that a store file holds. With `damaged` whatever cannot be read is left out and named; else it
+/// ends the export. Output that has no last line is not whole.
+pub fn export(
+    path: &Path,
+    damaged: bool,
+    out: &mut dyn Write,
+    now: Wall,
+) -> Result<ExportSummary, MaintenanceError> {
+    if !path.exists() {
+        return Err(MaintenanceError::NoStore(path.to_owned()));
+    }
+    let mut begun = false;
+    let mut work = |store: &Connection| {
+        if std::mem::replace(&mut begun, true) {
+            return Err(StoreFault::Disk(io::Error::other("a server opened it meanwhile: export it again")));
+        }
+        // One snapshot: a server may go on writing.
+        let snapshot = store.unchecked_transaction()?;
+        let mut exported = write_all(&snapshot, damaged, out, now)?;
+        if damaged && sound::is_cut(&snapshot, path)? {
+            exported.left_out.push(CUT.into());
+        }
+        Ok(exported)
+    };
+    let done = if damaged { look::at_damaged(path, &mut work) } else { look::at(path, &mut work) };
+    done.map_err(|fault| match fault {
+        StoreFault::Record(reason) if !damaged => {
+            let hint = "`--damaged` with the file's name leaves out what cannot be read";
+            StoreFault::Record(format!("{reason}; {hint}")).told("be exported", path).into()
+        }
+        fault @ (StoreFault::Sql(_)
+        | StoreFault::Disk(_)
+        | StoreFault::Record(_)
+        | StoreFault::Disorder
+        | StoreFault::Refused(_)) => fault.told("be exported", path).into(),
+    })
+}
+
+fn write_all(
+    store: &Connection,
+    damaged: bool,
+    out: &mut dyn Write,
+    now: Wall,
+) -> Result<ExportSummary, StoreFault> {
+    let (mut counts, mut hash, mut left_out) = (RecordCounts::default(), Sha256::new(), Vec::new());
+    let mut write = |text: Vec<u8>| {
+        hash.update(&text);
+        out.write_all(&text)
+    };
+    write(text(&DumpHeader { format: FORMAT.into(), version: VERSION, made_at: now.rfc3339() })?)?;
+    let mut owners = HashSet::new();
+    for kind in TableKind::ALL {
+        left_out.extend(walk(store, kind, damaged, &mut |line| {
+            if let Some(owner) = line.owner().filter(|owner| !owners.contains(*owner)) {
+                return Err(StoreFault::Record(format!(
+                    "application {owner} is not there or cannot be read"
+                )));
+            }
+            if let DumpLine::Application(application) = &line {
+                owners.insert(application.id.clone());
+            }
+            counts.count(&line);
+            Ok(write(text(&line)?)?)
+        })?);
+    }
+    let sha256 = Digest::from_bytes(hash.finalize().into()).to_string();
+    out.write_all(&text(&DumpLine::End(DumpEnd { counts, sha256 }))?)?;
+    out.flush()?;
+    Ok(ExportSummary { counts, left_out })
+}
+
+fn text(line: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    Ok(text)
+}

@@ -1,0 +1,92 @@
+//! `scoregate store close-future-days`: closes UTC days that a wrong clock opened too early.
+//!
+//! The ledger never goes back from the newest day that it has opened, so every request is charged to that day until it is
+//! over. What was granted of such a day was used today: it is counted for today, and the day begins empty when it comes.
+//! The caller holds the data directory, so no server writes. Not for: finding such days (`inspect`).
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::super::beside::quoted;
+use super::super::fault::StoreFault;
+use super::super::{changes, file, ledger};
+use super::{MaintenanceError, file_in};
+use crate::clock::{Day, Wall};
+
+/// Days that were closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedDays {
+    /// The days, oldest first.
+    pub days: Vec<Day>,
+    /// How many units had been granted of them. They are counted for today.
+    pub granted: u64,
+}
+
+/// The command that closes every day after `today`, as a shell takes it.
+pub fn close_command(directory: &Path, today: Day) -> String {
+    format!("scoregate store close-future-days --today {today} --data-dir {}", quoted(directory))
+}
+
+/// Closes every day after `today`, which has to be the day of the machine's clock: a command with another date was
+/// written for another day, or the clock is still wrong. All or nothing.
+pub fn close_future_days(
+    directory: &Path,
+    who: &str,
+    today: Day,
+    now: Wall,
+) -> Result<ClosedDays, MaintenanceError> {
+    let path = file_in(directory);
+    if !path.exists() {
+        return Err(MaintenanceError::NoStore(path));
+    }
+    if today != now.day() {
+        return Err(MaintenanceError::OtherDay { said: today, clock: now });
+    }
+    let mut store = file::open(directory)?.writer;
+    let closed = close(&mut store, who, today, now);
+    closed.map_err(|fault| fault.told("close future days", &path).into())
+}
+
+fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> Result<ClosedDays, StoreFault> {
+    let all = store.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut closed = ClosedDays { days: days_after(&all, today)?, granted: 0 };
+    for day in &closed.days {
+        closed.granted += count_for(&all, *day, today)?;
+    }
+    if !closed.days.is_empty() {
+        let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
+        let detail = format!("{days}; {} units granted of them are counted for {today}", closed.granted);
+        changes::audit(&all, now, [who, "close_future_days", "", &detail])?;
+    }
+    all.commit()?;
+    Ok(closed)
+}
+
+fn days_after(store: &Connection, today: Day) -> Result<Vec<Day>, StoreFault> {
+    let mut days = store.prepare("SELECT DISTINCT day FROM ledger WHERE day > ?1 ORDER BY day")?;
+    let found = days.query_map([today.to_string()], |row| row.get::<_, String>(0))?;
+    let found: Vec<String> = found.collect::<Result<_, _>>()?;
+    // Texts that are no days, which only a hand can have written, open nothing.
+    Ok(found.iter().filter_map(|text| ledger::read(text)).collect())
+}
+
+/// Moves what was granted of a day to today, and answers how much that was. Records that cannot be read are dropped
+/// with their day; one of today stays as it is.
+fn count_for(store: &Connection, day: Day, today: Day) -> Result<u64, StoreFault> {
+    let (day, today) = (day.to_string(), today.to_string());
+    let granted: i64 = store.query_row(
+        "SELECT coalesce(sum(granted), 0) FROM ledger WHERE day = ?1 AND granted >= 0 AND grace >= 0",
+        [&day],
+        |row| row.get(0),
+    )?;
+    store.execute(
+        "INSERT INTO ledger (day, application, granted, grace)
+         SELECT ?1, application, granted, grace FROM ledger WHERE day = ?2 AND granted >= 0 AND grace >= 0
+         ON CONFLICT DO UPDATE SET granted = min(granted + excluded.granted, ?3), grace = min(grace + excluded.grace, ?3)
+         WHERE granted >= 0 AND grace >= 0",
+        params![today, day, u32::MAX],
+    )?;
+    store.execute("DELETE FROM ledger WHERE day = ?1", [&day])?;
+    Ok(u64::try_from(granted).unwrap_or_default())
+}

@@ -1,0 +1,182 @@
+//! `scoregate store import`: a backup or an export takes the place of a data directory's store.
+//!
+//! All or nothing: the new store is made and checked beside the old one, and the old one is put aside, never
+//! removed. The caller holds the data directory, so nobody else writes. Not for: the steps of the exchange (`swap`).
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::super::beside::{HALF, beside, remove_database, sync_directory};
+use super::super::changes;
+use super::super::fault::StoreFault;
+use super::{InspectionReport, MaintenanceError, file_in, inspect, is_the_store, load, swap, transfer};
+use crate::clock::{Day, Wall};
+use crate::store::StoreError;
+
+/// How it is to be done.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Who does it, for the audit trail.
+    pub who: String,
+    /// Also in place of a store that is sound and in use, or of a newer format.
+    pub replace: bool,
+    /// Marks today's quota of every application as granted: what was granted since the backup may be unknown.
+    pub forfeit_today: bool,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub struct ImportSummary {
+    /// The store that is now in place.
+    pub report: InspectionReport,
+    /// Where the one that was there lies now.
+    pub aside: Option<PathBuf>,
+    /// Keys that stay revoked, although the imported file has them in force.
+    pub still_revoked: u64,
+    /// Keys that keep the sooner end that they were given since, as by a rotation.
+    pub still_ended: u64,
+    /// Keys in the store that was put aside that the imported file does not know.
+    pub only_aside: u64,
+    /// What was granted or revoked since the backup and can no longer be known, in words; empty if all is known.
+    pub unknown: Vec<String>,
+    /// The day of which every caller's quota is marked as granted.
+    pub forfeited: Option<Day>,
+}
+
+/// Puts what `from` holds in the place of the directory's store.
+pub fn import(
+    directory: &Path,
+    from: &Path,
+    ask: &ImportOptions,
+    now: Wall,
+) -> Result<ImportSummary, MaintenanceError> {
+    let path = file_in(directory);
+    // A swap that was cut off is finished first, so that only one is under way.
+    swap::finish(&path).map_err(|error| StoreFault::from(error).told("finish the last import", &path))?;
+    let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
+    if !from.is_file() {
+        return Err(unfit("there is no such file".into()));
+    }
+    if is_the_store(&path, from) {
+        return Err(unfit("it is the store itself".into()));
+    }
+    let there = there(directory, ask)?;
+    let half = beside(&path, HALF);
+    let made = make(&path, from, &half, there, ask, now);
+    let made = made.and_then(|mut imported| {
+        let instant = swap::instant(now);
+        let aside = swap::aside(&path, &instant);
+        if aside.exists() {
+            return Err(unfit(format!("{} is already there: try again", aside.display())));
+        }
+        put_in_place(&path, &half, &instant).map_err(|fault| fault.told("put it in place", &path))?;
+        imported.aside = aside.exists().then_some(aside);
+        imported.report.path.clone_from(&path);
+        Ok(imported)
+    });
+    if made.is_err() {
+        drop(remove_database(&half)); // whatever is wrong with it is told
+    }
+    made
+}
+
+/// What lies in the place now.
+#[derive(Clone, Copy, PartialEq)]
+enum ExistingTarget {
+    /// Nothing, or nothing that was ever used.
+    Nothing,
+    /// A store that may be read, or what shows that there was one.
+    Store,
+}
+
+/// Looks at what is to be replaced; refuses if that would be a loss that nobody asked for.
+fn there(directory: &Path, ask: &ImportOptions) -> Result<ExistingTarget, MaintenanceError> {
+    let path = file_in(directory);
+    match inspect::check(directory, Wall::default()) {
+        Err(MaintenanceError::NoStore(_)) => Ok(ExistingTarget::Nothing),
+        Ok(report) if report.applications == 0 && report.is_sound() => Ok(ExistingTarget::Nothing),
+        Ok(report) if report.faults.is_empty() && !ask.replace => {
+            Err(MaintenanceError::InUse { path, applications: report.applications })
+        }
+        Err(MaintenanceError::Store(error @ StoreError::Newer { .. })) if !ask.replace => Err(error.into()),
+        Ok(_) | Err(MaintenanceError::Store(StoreError::Newer { .. } | StoreError::Damaged { .. })) => {
+            Ok(ExistingTarget::Store)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Makes the new store whole under its first name.
+fn make(
+    path: &Path,
+    from: &Path,
+    half: &Path,
+    there: ExistingTarget,
+    ask: &ImportOptions,
+    now: Wall,
+) -> Result<ImportSummary, MaintenanceError> {
+    let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
+    let own = |fault: StoreFault| MaintenanceError::from(fault.told("make the new store", half));
+    let store = load::new_store(from, half).map_err(|fault| match fault.told("be read", from) {
+        StoreError::Damaged { reason, .. } => unfit(reason),
+        error @ (StoreError::UnknownApplication(_)
+        | StoreError::UnknownKey(_)
+        | StoreError::Exists(_)
+        | StoreError::Unavailable { .. }
+        | StoreError::Newer { .. }) => error.into(),
+    })?;
+    let done = settle(path, &store, there, ask, now);
+    let done = done.and_then(|done| record(&store, from, ask, now).map(|()| done)).map_err(own);
+    store.close().map_err(|(_, error)| own(error.into()))?;
+    let (carried, forfeited) = done?;
+    let report = inspect::at(half).map_err(own)?;
+    if let Some(fault) = report.faults.first() {
+        return Err(unfit(format!("it is damaged: {fault}")));
+    }
+    File::open(half).and_then(|file| file.sync_all()).map_err(|error| own(error.into()))?;
+    Ok(ImportSummary {
+        report,
+        aside: None,
+        still_revoked: carried.revoked,
+        still_ended: carried.ended,
+        only_aside: carried.lost,
+        unknown: carried.gaps,
+        forfeited,
+    })
+}
+
+/// Brings the new store's ledger up to what is known, or closes today altogether.
+fn settle(
+    path: &Path,
+    store: &Connection,
+    there: ExistingTarget,
+    ask: &ImportOptions,
+    now: Wall,
+) -> Result<(transfer::TransferSummary, Option<Day>), StoreFault> {
+    let carried = match there {
+        ExistingTarget::Store if path.exists() => transfer::from_old(path, store)?,
+        ExistingTarget::Store | ExistingTarget::Nothing => transfer::TransferSummary {
+            gaps: vec!["there is no store here that would know what was granted or revoked since".into()],
+            ..transfer::TransferSummary::default()
+        },
+    };
+    let forfeited = ask.forfeit_today.then(|| transfer::forfeit(store, now.day())).transpose()?;
+    Ok((carried, forfeited))
+}
+
+/// Leaves a record in the trail that goes on from here: what lies before it is what the imported file says.
+fn record(store: &Connection, from: &Path, ask: &ImportOptions, now: Wall) -> Result<(), StoreFault> {
+    let forfeited = if ask.forfeit_today { "; today's quota is forfeited" } else { "" };
+    let name = from.file_name().unwrap_or_default().to_string_lossy();
+    let detail = format!("the whole store, from {name:?}{forfeited}");
+    changes::audit(store, now, [&ask.who, "import_store", "", &detail])
+}
+
+fn put_in_place(path: &Path, half: &Path, instant: &str) -> Result<(), StoreFault> {
+    let next = swap::next(path, instant);
+    fs::rename(half, &next)?;
+    sync_directory(&next)?;
+    Ok(swap::all(path, instant)?)
+}

@@ -1,0 +1,180 @@
+//! `scoregate store check`: what a file holds, and everything that is wrong with it.
+//!
+//! Not for: mending anything.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::super::beside::{LOG, beside};
+use super::super::fault::StoreFault;
+use super::super::{file, ledger, records, schema, sound};
+use super::{MaintenanceError, file_in, look};
+use crate::clock::{Day, Wall};
+
+/// How many records are read at a time.
+const PAGE: usize = 10_000;
+/// How many unreadable records are named; the rest are counted.
+const NAMED: usize = 1_000;
+
+/// What a store holds, and what is wrong with it.
+#[derive(Clone, Debug)]
+pub struct InspectionReport {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// The size of its log.
+    pub log_bytes: u64,
+    /// Its format.
+    pub format: u32,
+    /// How many applications it has.
+    pub applications: u64,
+    /// How many keys.
+    pub keys: u64,
+    /// How many of them are neither revoked nor expired.
+    pub keys_in_force: u64,
+    /// The newest day of which units were granted.
+    pub newest_day: Option<Day>,
+    /// Units granted of that day.
+    pub granted: u64,
+    /// How many changes the audit trail tells.
+    pub audit: u64,
+    /// The newest day, if it has not begun: requests are charged to it until it is over.
+    pub future_day: Option<Day>,
+    /// What is wrong with the file: it has to be replaced.
+    pub faults: Vec<String>,
+    /// Records that cannot be read, each with the reason. The gateway passes them over.
+    pub unreadable: Vec<String>,
+}
+
+impl InspectionReport {
+    /// Whether nothing has to be mended.
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty() && self.unreadable.is_empty() && self.future_day.is_none()
+    }
+}
+
+/// Looks at the store of a data directory, whether a server runs or not. Never writes to it. Fails if it cannot be
+/// read; whatever is found in one that can be read is in the report.
+pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, MaintenanceError> {
+    let path = file_in(directory);
+    if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Err(match file::gone(&path) {
+            Some(gone) => gone.told("be read", &path).into(),
+            None => MaintenanceError::NoStore(path),
+        });
+    }
+    let mut report = at_instant(&path, now).map_err(|fault| fault.told("be read", &path))?;
+    // Whoever asks as of no instant does not ask about that.
+    report.future_day = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default());
+    Ok(report)
+}
+
+/// The same for any file; its keys are counted as of no instant, so none is expired.
+pub(super) fn at(path: &Path) -> Result<InspectionReport, StoreFault> {
+    at_instant(path, Wall::default())
+}
+
+fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
+    let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+    look::at(path, |store| {
+        // All of it is one snapshot, so that the counts fit together while a server writes.
+        let snapshot = store.unchecked_transaction()?;
+        let format = sound::is_ours(&snapshot, path, schema::STEPS)?;
+        let mut report = InspectionReport {
+            path: path.to_owned(),
+            bytes: size(path),
+            log_bytes: size(&beside(path, LOG)),
+            format,
+            applications: 0,
+            keys: 0,
+            keys_in_force: 0,
+            newest_day: None,
+            granted: 0,
+            audit: 0,
+            future_day: None,
+            faults: sound::findings(&snapshot)?,
+            unreadable: Vec::new(),
+        };
+        // What is behind a page that is broken cannot be counted, and the file is named already.
+        match counts(&snapshot, now, &mut report) {
+            Err(fault) if report.faults.is_empty() => Err(fault),
+            Ok(()) | Err(_) => Ok(report),
+        }
+    })
+}
+
+fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Result<(), StoreFault> {
+    let count = |sql: &str, report: &mut InspectionReport| -> Result<u64, StoreFault> {
+        let found: i64 = store.query_row(sql, [], |row| row.get(0))?;
+        u64::try_from(found).or_else(|_| {
+            report.faults.push(format!("{sql} gives {found}"));
+            Ok(0)
+        })
+    };
+    report.applications = count("SELECT count(*) FROM applications", report)?;
+    report.keys = count("SELECT count(*) FROM keys", report)?;
+    report.audit = count("SELECT count(*) FROM audit", report)?;
+    let now = i64::try_from(now.millis()).unwrap_or(i64::MAX);
+    let in_force = format!(
+        "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
+    );
+    report.keys_in_force = count(&in_force, report)?;
+    report.newest_day = ledger::newest_day(store)?;
+    if report.format == sound::format_of(schema::STEPS) {
+        applications(store, report)?;
+    }
+    days(store, report)
+}
+
+/// Every application and key, read as a start reads them.
+fn applications(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
+    // The ledger has a look of its own; no record of it lies on this day.
+    let no_day = Day::from_number(0);
+    let mut after = None;
+    loop {
+        let page = records::page(store, after, PAGE, no_day)?;
+        for reason in page.skipped {
+            name(report, reason);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// Every record of the ledger: its day a day, its numbers units.
+fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
+    let grace = if report.format >= 2 { "grace" } else { "0" };
+    let mut ledger = store.prepare(&format!("SELECT day, application, granted, {grace} FROM ledger"))?;
+    let mut rows = ledger.query([])?;
+    let newest = report.newest_day;
+    while let Some(row) = rows.next()? {
+        let day = records::text(row, 0, "day")?;
+        let id = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
+        let read = || {
+            let read_day = ledger::read(&day).ok_or_else(|| StoreFault::Record("its day is none".into()))?;
+            let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
+            records::limit(row, 3, "grace")?;
+            Ok((read_day, granted))
+        };
+        match read() {
+            Ok((day, granted)) if Some(day) == newest => report.granted += u64::from(granted),
+            Ok(_) => {}
+            Err(StoreFault::Record(reason)) => name(report, format!("ledger of {id} for {day:?}: {reason}")),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(())
+}
+
+fn name(report: &mut InspectionReport, reason: String) {
+    match report.unreadable.len().cmp(&NAMED) {
+        std::cmp::Ordering::Less => report.unreadable.push(reason),
+        std::cmp::Ordering::Equal => report.unreadable.push("and more, which are not named".into()),
+        std::cmp::Ordering::Greater => {}
+    }
+}

@@ -1,0 +1,97 @@
+//! Looking into a file without leaving anything behind.
+//!
+//! Not for: opening the store to work with it (`file`).
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::super::beside::{LOG, beside};
+use super::super::fault::StoreFault;
+use super::super::file::connect;
+
+/// Runs `work` on a connection that cannot write. It may be run twice: where no log says that somebody has the file
+/// open it is read as one that does not change, so that not even an empty log appears beside it; and if it was opened
+/// by somebody meanwhile, that look is worth nothing.
+pub(super) fn at<T>(
+    path: &Path,
+    work: impl FnMut(&Connection) -> Result<T, StoreFault>,
+) -> Result<T, StoreFault> {
+    with(path, false, work)
+}
+
+/// The same for a file that may be damaged: it is read as far as its pages go, whatever its head says.
+pub(super) fn at_damaged<T>(
+    path: &Path,
+    work: impl FnMut(&Connection) -> Result<T, StoreFault>,
+) -> Result<T, StoreFault> {
+    with(path, true, work)
+}
+
+fn with<T>(
+    path: &Path,
+    damaged: bool,
+    mut work: impl FnMut(&Connection) -> Result<T, StoreFault>,
+) -> Result<T, StoreFault> {
+    if fs::metadata(path)?.len() == 0 {
+        return Err(StoreFault::Record("it is empty".into()));
+    }
+    let before = state(path);
+    if !before.has_log {
+        let outcome = open(path, damaged, true).and_then(|connection| work(&connection));
+        if state(path) == before {
+            return outcome;
+        }
+    }
+    work(&open(path, damaged, false)?)
+}
+
+/// What tells whether somebody had the file open meanwhile.
+#[derive(PartialEq)]
+struct FileFingerprint {
+    has_log: bool,
+    bytes: u64,
+    written: Option<SystemTime>,
+}
+
+fn state(path: &Path) -> FileFingerprint {
+    let found = fs::metadata(path);
+    FileFingerprint {
+        has_log: beside(path, LOG).exists(),
+        bytes: found.as_ref().map_or(0, fs::Metadata::len),
+        written: found.and_then(|found| found.modified()).ok(),
+    }
+}
+
+fn open(path: &Path, damaged: bool, is_still: bool) -> Result<Connection, StoreFault> {
+    let connection = if is_still {
+        connect(Path::new(&still(path)), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?
+    } else {
+        connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?
+    };
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // SQLite's name for reading on where the head promises more pages than there are. Nothing can be written here.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, damaged)?;
+    Ok(connection)
+}
+
+/// The file as an address that says that it does not change.
+fn still(path: &Path) -> String {
+    let mut address = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            address.push(char::from(*byte));
+        } else {
+            address.extend(['%', hex(byte >> 4), hex(byte & 15)]);
+        }
+    }
+    address + "?immutable=1"
+}
+
+fn hex(digit: u8) -> char {
+    char::from_digit(u32::from(digit), 16).unwrap_or('0')
+}

@@ -1,0 +1,141 @@
+//! From one end of a table to the other, and back from there if it breaks off on the way.
+//!
+//! Not for: what becomes of the records; whoever asks takes them.
+
+use rusqlite::{Connection, Row};
+
+use super::super::fault::StoreFault;
+use super::dump_lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
+
+/// Columns and table of a walk; its order, forwards and backwards; how a row is read.
+type WalkQuery = (String, [&'static str; 2], fn(&Row<'_>) -> Result<DumpLine, StoreFault>);
+
+/// Which table.
+#[derive(Clone, Copy)]
+pub(super) enum TableKind {
+    Applications,
+    Keys,
+    Ledger,
+    Audit,
+}
+
+impl TableKind {
+    /// In the order in which they can be written into an empty store.
+    pub(super) const ALL: [Self; 4] = [Self::Applications, Self::Keys, Self::Ledger, Self::Audit];
+
+    /// Its columns and its table; its key, forwards and backwards; how a row is read.
+    fn parts(self, store: &Connection) -> WalkQuery {
+        // A file of the first format lacks two columns.
+        let has = |sql: &str| store.prepare(sql).is_ok();
+        match self {
+            Self::Applications => (
+                "id, name, tier, own_minute, own_day, contact, note, created_at FROM applications".into(),
+                ["id", "id DESC"],
+                ApplicationLine::read,
+            ),
+            Self::Keys => {
+                let used = if has("SELECT last_used_at FROM keys LIMIT 0") { "last_used_at" } else { "NULL" };
+                let columns = "application, digest, shown, created_at, expires_at, revoked_at";
+                (
+                    format!("{columns}, {used} FROM keys"),
+                    ["application, digest", "application DESC, digest DESC"],
+                    KeyLine::read,
+                )
+            }
+            Self::Ledger => {
+                let grace = if has("SELECT grace FROM ledger LIMIT 0") { "grace" } else { "0" };
+                (
+                    format!("day, application, granted, {grace} FROM ledger"),
+                    ["day, application", "day DESC, application DESC"],
+                    LedgerLine::read,
+                )
+            }
+            Self::Audit => (
+                "id, at, who, what, application, detail FROM audit".into(),
+                ["id", "id DESC"],
+                AuditLine::read,
+            ),
+        }
+    }
+
+    const fn named(self) -> &'static str {
+        match self {
+            Self::Applications => "applications",
+            Self::Keys => "keys",
+            Self::Ledger => "ledger",
+            Self::Audit => "audit",
+        }
+    }
+}
+
+/// Hands every record of a table to `take`, and says what was left out. A table that breaks off is read from its other
+/// end too, so what is lost lies between two records that are named.
+pub(super) fn walk(
+    store: &Connection,
+    kind: TableKind,
+    damaged: bool,
+    take: &mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
+) -> Result<Vec<String>, StoreFault> {
+    let mut walk = TableWalk { store, kind, damaged, take, left_out: Vec::new() };
+    let (_, [forwards, backwards], _) = kind.parts(store);
+    let (before, broke) = walk.one_way(forwards, None)?;
+    if broke.is_some() {
+        let (after, broke) = walk.one_way(backwards, before.as_deref())?;
+        if let Some(reason) = broke {
+            let (before, after) = (before.unwrap_or("the first".into()), after.unwrap_or("the last".into()));
+            walk.left_out.push(format!("{}: all between {before} and {after}: {reason}", kind.named()));
+        }
+    }
+    Ok(walk.left_out)
+}
+
+struct TableWalk<'w> {
+    store: &'w Connection,
+    kind: TableKind,
+    damaged: bool,
+    take: &'w mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
+    left_out: Vec<String>,
+}
+
+impl TableWalk<'_> {
+    /// Goes one way until the end, or until a record of this name. Answers with the last record it met, and with what
+    /// broke the walk off.
+    fn one_way(
+        &mut self,
+        order: &str,
+        until: Option<&str>,
+    ) -> Result<(Option<String>, Option<String>), StoreFault> {
+        let mut last = None;
+        match self.go(order, until, &mut last) {
+            Err(StoreFault::Sql(error)) if self.damaged => Ok((last, Some(error.to_string()))),
+            gone => gone.map(|()| (last, None)),
+        }
+    }
+
+    fn go(&mut self, order: &str, until: Option<&str>, last: &mut Option<String>) -> Result<(), StoreFault> {
+        let (columns, _, read) = self.kind.parts(self.store);
+        let mut select = self.store.prepare(&format!("SELECT {columns} ORDER BY {order}"))?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let line = match read(row) {
+                Err(StoreFault::Record(reason)) if self.damaged => {
+                    self.left_out.push(format!("{}: {reason}", self.kind.named()));
+                    continue;
+                }
+                line => line?,
+            };
+            let named = line.named();
+            if until == Some(named.as_str()) {
+                return Ok(());
+            }
+            match (self.take)(line) {
+                Err(StoreFault::Record(reason)) if self.damaged => {
+                    self.left_out.push(format!("{named}: {reason}"));
+                }
+                taken => taken?,
+            }
+            *last = Some(named);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! The access log: one line per logged request, on standard output.
+//!
+//! A line is formatted and written by the thread of its writer, so no request waits for a disk or a reader. Not for:
+//! events of the program (`log.rs`), nor for which requests are logged and with which fields.
+
+use std::io::Write;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics::Counter;
+use serde_json::Value;
+
+use super::line_writer::LineWriter;
+
+/// Lines that may wait to be written: a few seconds of the access log at full load.
+const QUEUE: usize = 4_096;
+
+/// The fields of a line, in order.
+pub type LineFields = Vec<(&'static str, Value)>;
+
+static HEARD: OnceLock<()> = OnceLock::new();
+
+/// Lines go to standard output from now on, where settings want them. Only the program does this, once; tests leave
+/// requests untold.
+pub fn hear() {
+    HEARD.get_or_init(|| ());
+}
+
+/// Whether anybody hears lines.
+pub fn is_heard() -> bool {
+    HEARD.get().is_some()
+}
+
+/// Writes the access log.
+#[derive(Debug)]
+pub struct AccessLogWriter {
+    writer: LineWriter,
+    json: bool,
+}
+
+impl AccessLogWriter {
+    /// Starts the thread that writes lines to `out`, as JSON or for people. `lost` counts lines that were not written.
+    pub fn start(json: bool, lost: Counter, out: impl Write + Send + 'static) -> std::io::Result<Self> {
+        let writer = LineWriter::start("access-log", QUEUE, out)?;
+        writer.lost().count_in(lost);
+        Ok(Self { writer, json })
+    }
+
+    /// Queues a line, if there is room for it. `fields` runs on the writer's thread.
+    pub fn tell(&self, fields: impl FnOnce() -> LineFields + Send + 'static) {
+        let json = self.json;
+        self.writer.send(Box::new(move |text| put(&fields(), json, text)));
+    }
+
+    /// Waits until all queued lines are written, for at most `patience`. Blocks.
+    pub fn finish(&self, patience: Duration) {
+        if !self.writer.finish(patience) {
+            tracing::warn!("nobody reads the access log: its last lines are lost");
+        }
+    }
+}
+
+fn put(fields: &LineFields, json: bool, text: &mut Vec<u8>) {
+    let known = fields.iter().filter(|(_, value)| json || !value.is_null());
+    let words = known.map(|(name, value)| {
+        let plain = value.as_str().filter(|word| !json && is_plain(word));
+        let words = plain.map_or_else(|| value.to_string(), str::to_owned);
+        if json { format!("\"{name}\":{words}") } else { format!("{name}={words}") }
+    });
+    let words: Vec<String> = words.collect();
+    let line = if json { format!("{{{}}}", words.join(",")) } else { words.join(" ") };
+    text.extend_from_slice(line.as_bytes());
+    text.push(b'\n');
+}
+
+/// Whether a text can stand in a line for people without quotes.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/?&=-".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    fn fields(word: &'static str) -> LineFields {
+        vec![("word", word.into()), ("number", 7.into()), ("nothing", Value::Null)]
+    }
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(json: bool) -> String {
+        let kept = Kept::default();
+        let lines = AccessLogWriter::start(json, Counter::noop(), kept.clone()).unwrap();
+        for word in ["plain", "two words", "a\nb\u{1b}[31m"] {
+            lines.tell(move || fields(word));
+        }
+        lines.finish(Duration::from_mins(1));
+        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_one_line_whatever_stands_in_it() {
+        assert_eq!(
+            written(false),
+            "word=plain number=7\nword=\"two words\" number=7\nword=\"a\\nb\\u001b[31m\" number=7\n"
+        );
+        let json = written(true);
+        assert_eq!(json.lines().count(), 3);
+        let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+        assert_eq!(first, serde_json::json!({"word": "plain", "number": 7, "nothing": null}));
+    }
+}

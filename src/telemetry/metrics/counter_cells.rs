@@ -1,0 +1,188 @@
+//! Where counting happens: a row of numbers for each thread, which are added up when somebody reads them.
+//!
+//! A request counts some ten things. Each as one number that all threads write to would cost more than the rest of a hit, as
+//! soon as there are two. Not for: what is counted, nor how it is rendered (`registry`).
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use metrics::{CounterFn, HistogramFn};
+
+use super::super::per_thread::PerThread;
+use super::table::most_series;
+
+/// The rows of one registry.
+#[derive(Debug, Default)]
+pub(super) struct CounterCells {
+    /// A thread's row is made when it first counts something.
+    rows: PerThread<OnceLock<Box<[AtomicU64]>>>,
+    taken: AtomicUsize,
+}
+
+/// One number of each row.
+#[derive(Clone, Debug)]
+pub(super) struct CounterCell {
+    cells: Arc<CounterCells>,
+    at: usize,
+}
+
+/// What rises and falls by ones.
+#[derive(Clone, Debug)]
+pub struct UpDownCounter(CounterCell);
+
+/// How many values fell below each of some bounds, and their sum.
+#[derive(Clone, Debug)]
+pub(super) struct HistogramBuckets {
+    /// A cell for each bound, one for what is above all of them, and one for the sum.
+    cells: Arc<CounterCells>,
+    at: usize,
+    pub(super) bounds: &'static [f64],
+}
+
+impl CounterCells {
+    /// Takes so many cells behind each other; the first one's place.
+    fn take(&self, count: usize) -> usize {
+        let at = self.taken.fetch_add(count, Ordering::Relaxed);
+        assert!(at + count <= most_series(), "more series than the table of metrics declares");
+        at
+    }
+
+    /// A cell of the calling thread. There is none only where no cell was taken.
+    fn mine(&self, at: usize) -> Option<&AtomicU64> {
+        let row = self.rows.mine().get_or_init(|| (0..most_series()).map(|_| AtomicU64::new(0)).collect());
+        row.get(at)
+    }
+
+    fn add(&self, at: usize, by: u64) {
+        if let Some(cell) = self.mine(at) {
+            cell.fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    fn all(&self, at: usize) -> impl Iterator<Item = u64> {
+        let rows = self.rows.all().filter_map(OnceLock::get);
+        rows.filter_map(move |row| row.get(at)).map(|cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// What all threads have counted. What falls is counted by numbers that wrap around.
+    fn sum(&self, at: usize) -> u64 {
+        self.all(at).fold(0, u64::wrapping_add)
+    }
+}
+
+impl CounterCell {
+    pub(super) fn new(cells: &Arc<CounterCells>) -> Self {
+        Self { at: cells.take(1), cells: Arc::clone(cells) }
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.cells.sum(self.at)
+    }
+}
+
+impl CounterFn for CounterCell {
+    fn increment(&self, by: u64) {
+        self.cells.add(self.at, by);
+    }
+
+    /// For what is counted elsewhere, and told by one thread at a time.
+    fn absolute(&self, value: u64) {
+        self.cells.add(self.at, value.saturating_sub(self.sum()));
+    }
+}
+
+impl UpDownCounter {
+    pub(super) fn new(cells: &Arc<CounterCells>) -> Self {
+        Self(CounterCell::new(cells))
+    }
+
+    /// One more.
+    pub fn up(&self) {
+        self.0.increment(1);
+    }
+
+    /// One less.
+    pub fn down(&self) {
+        self.0.increment(1_u64.wrapping_neg());
+    }
+
+    /// How many there are. While a thread is about to tell of less than another did, none.
+    pub(super) fn height(&self) -> u32 {
+        u32::try_from(self.0.sum().cast_signed().max(0)).unwrap_or(u32::MAX)
+    }
+}
+
+impl HistogramBuckets {
+    pub(super) fn new(cells: &Arc<CounterCells>, bounds: &'static [f64]) -> Self {
+        Self { at: cells.take(bounds.len() + 2), cells: Arc::clone(cells), bounds }
+    }
+
+    /// How many values there were up to each bound, and in all.
+    pub(super) fn counts(&self) -> Vec<u64> {
+        let each = (0..=self.bounds.len()).map(|place| self.cells.sum(self.at + place));
+        let up_to = each.scan(0_u64, |all, count| {
+            *all += count;
+            Some(*all)
+        });
+        up_to.collect()
+    }
+
+    /// Their sum.
+    pub(super) fn sum(&self) -> f64 {
+        self.cells.all(self.sums()).map(f64::from_bits).sum()
+    }
+
+    fn sums(&self) -> usize {
+        self.at + self.bounds.len() + 1
+    }
+}
+
+impl HistogramFn for HistogramBuckets {
+    fn record(&self, value: f64) {
+        let place = self.bounds.partition_point(|bound| *bound < value);
+        self.cells.add(self.at + place, 1);
+        if let Some(sum) = self.cells.mine(self.sums()) {
+            sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| (f64::from_bits(bits) + value).to_bits());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_threads_count_is_added_up_and_values_fall_into_the_first_bucket_that_holds_them() {
+        let cells = Arc::new(CounterCells::default());
+        let (counter, level) = (CounterCell::new(&cells), UpDownCounter::new(&cells));
+        let buckets = HistogramBuckets::new(&cells, &[1.0, 2.5]);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    counter.increment(5);
+                    level.up();
+                    for value in [0.25, 1.0, 1.5, 7.0] {
+                        buckets.record(value);
+                    }
+                });
+            }
+        });
+        assert_eq!((counter.sum(), level.height()), (15, 3));
+        assert_eq!((buckets.counts(), buckets.sum()), (vec![6, 9, 12], 29.25));
+        // Another thread's downs are taken from these ups.
+        (0..4).for_each(|_| level.down());
+        assert_eq!(level.height(), 0);
+        level.up();
+        assert_eq!(level.height(), 0);
+    }
+
+    #[test]
+    fn what_is_told_as_a_whole_rises_to_that_and_never_falls() {
+        let cells = Arc::new(CounterCells::default());
+        let counter = CounterCell::new(&cells);
+        for (told, sum) in [(7, 7), (7, 7), (3, 7), (9, 9)] {
+            counter.absolute(told);
+            assert_eq!(counter.sum(), sum);
+        }
+    }
+}

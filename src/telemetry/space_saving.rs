@@ -1,0 +1,236 @@
+//! The heaviest of ever so many, in bounded memory: Space-Saving (Metwally, Agrawal and El Abbadi, 2005).
+//!
+//! So many places are kept, however many different ones come. Who finds none takes the place of whoever was counted least,
+//! and inherits that count: so nobody is counted too little, and by how much one may be counted too much is known. Whoever
+//! makes up more than one in `PLACES` of what came to a shard is surely there. Not for: metrics, whose labels are closed
+//! sets, nor for who is counted and why.
+
+use std::hash::{BuildHasher as _, Hash};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::quality::RandomState;
+
+/// Parts with a lock of their own each, so that threads seldom meet.
+const SHARDS: usize = 16;
+/// Places of each.
+const PLACES: usize = 64;
+
+/// The heaviest, and what is remembered of each.
+pub struct SpaceSaving<K, T> {
+    shards: [Shard<K, T>; SHARDS],
+    keyed: RandomState,
+}
+
+/// One of those that were counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SketchEntry<K, T> {
+    /// Who.
+    pub who: K,
+    /// How often it came, at most.
+    pub count: u64,
+    /// By so much that may be too much; what is remembered begins after it.
+    pub over: u64,
+    /// What is remembered.
+    pub tally: T,
+}
+
+/// On a line of memory of its own.
+#[repr(align(64))]
+struct Shard<K, T>(Mutex<ShardEntries<K, T>>);
+
+/// Apart from each other: whoever is looked for is found, or not, in few lines of memory.
+struct ShardEntries<K, T> {
+    era: u64,
+    who: Vec<K>,
+    counts: Vec<u64>,
+    remembered: Vec<(u64, T)>,
+}
+
+impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
+    /// With nobody counted.
+    pub fn new() -> Self {
+        let shard = |_| {
+            let (who, counts, remembered) = Default::default();
+            Shard(Mutex::new(ShardEntries { era: 0, who, counts, remembered }))
+        };
+        Self { shards: std::array::from_fn(shard), keyed: RandomState::default() }
+    }
+
+    /// Counts one, and remembers a step of it; `new` is the beginning, after a count that was inherited. A later era begins
+    /// with nobody.
+    pub fn count(&self, era: u64, who: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
+        let Some(mut places) = self.shard(who) else { return };
+        if places.era < era {
+            places.clear(era);
+        }
+        places.count(who, new, step);
+    }
+
+    /// What is known of one in this era.
+    pub fn find(&self, era: u64, who: K) -> Option<SketchEntry<K, T>>
+    where
+        T: Clone,
+    {
+        let places = self.shard(who).filter(|places| places.era >= era)?;
+        let place = places.who.iter().position(|known| *known == who)?;
+        places.at(place)
+    }
+
+    /// All that have a place in this era, the heaviest first.
+    pub fn list(&self, era: u64) -> Vec<SketchEntry<K, T>>
+    where
+        T: Clone,
+    {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let places = lock(shard);
+            if places.era >= era {
+                all.extend((0..places.who.len()).filter_map(|place| places.at(place)));
+            }
+        }
+        all.sort_by_key(|place| std::cmp::Reverse(place.count));
+        all
+    }
+
+    fn shard(&self, who: K) -> Option<MutexGuard<'_, ShardEntries<K, T>>> {
+        let place = usize::try_from(self.keyed.hash_one(who) % SHARDS as u64).ok()?;
+        self.shards.get(place).map(lock)
+    }
+}
+
+impl<K: Copy + Eq + Hash, T> Default for SpaceSaving<K, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Copy + Eq, T> ShardEntries<K, T> {
+    fn clear(&mut self, era: u64) {
+        self.era = era;
+        self.who.clear();
+        self.counts.clear();
+        self.remembered.clear();
+    }
+
+    fn count(&mut self, who: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
+        let place = match self.who.iter().position(|known| *known == who) {
+            Some(place) => place,
+            None => self.give_place(who, new),
+        };
+        if let (Some(count), Some((_, tally))) = (self.counts.get_mut(place), self.remembered.get_mut(place))
+        {
+            *count += 1;
+            step(tally);
+        }
+    }
+
+    /// A free place, or that of whoever was counted least.
+    fn give_place(&mut self, who: K, new: impl FnOnce(u64) -> T) -> usize {
+        if self.who.len() < PLACES {
+            self.who.push(who);
+            self.counts.push(0);
+            self.remembered.push((0, new(0)));
+            return self.who.len() - 1;
+        }
+        let least = self.counts.iter().enumerate().min_by_key(|(_, count)| **count);
+        let (place, inherited) = least.map_or((0, 0), |(place, count)| (place, *count));
+        if let (Some(known), Some(remembered)) = (self.who.get_mut(place), self.remembered.get_mut(place)) {
+            *known = who;
+            *remembered = (inherited, new(inherited));
+        }
+        place
+    }
+
+    fn at(&self, place: usize) -> Option<SketchEntry<K, T>>
+    where
+        T: Clone,
+    {
+        let (over, tally) = self.remembered.get(place)?;
+        let (who, count) = (*self.who.get(place)?, *self.counts.get(place)?);
+        Some(SketchEntry { who, count, over: *over, tally: tally.clone() })
+    }
+}
+
+/// Every step leaves the places whole but for one count, so a panic elsewhere does no harm.
+fn lock<K, T>(shard: &Shard<K, T>) -> MutexGuard<'_, ShardEntries<K, T>> {
+    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn counted(all: impl IntoIterator<Item = u64>) -> SpaceSaving<u64, u64> {
+        let heaviest = SpaceSaving::new();
+        all.into_iter().for_each(|who| heaviest.count(1, who, |_| 0, |tally| *tally += 1));
+        heaviest
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_is_counted_too_little_and_whoever_is_heavy_is_there(
+            skew in 1_i32..5,
+            draws in prop::collection::vec(0.0_f64..1.0, 1..6_000),
+        ) {
+            // From nearly even to a few that are nearly all.
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 20,000")]
+            let all = draws.iter().map(|draw| (draw.powi(skew) * 20_000.0) as u64);
+            let mut exact = HashMap::<u64, u64>::new();
+            all.clone().for_each(|who| *exact.entry(who).or_default() += 1);
+            let heaviest = counted(all);
+            let listed = heaviest.list(1);
+            prop_assert!(listed.len() <= SHARDS * PLACES);
+            prop_assert!(listed.is_sorted_by_key(|place| std::cmp::Reverse(place.count)));
+            for place in &listed {
+                let truth = exact[&place.who];
+                prop_assert!(truth <= place.count && place.count - place.over <= truth, "{place:?} {truth}");
+                prop_assert_eq!(place.tally, place.count - place.over);
+                let found = heaviest.find(1, place.who);
+                prop_assert_eq!(found.as_ref(), Some(place));
+            }
+            for (who, truth) in exact {
+                let came: u64 = heaviest.shard(who).unwrap().counts.iter().sum();
+                let is_there = heaviest.find(1, who).is_some();
+                prop_assert!(is_there || truth <= came / PLACES as u64, "{who} came {truth} of {came}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_who_becomes_heavy_late_is_seen_at_once_though_many_came_before() {
+        let before = (0..200_000).map(|number| number % 50_000);
+        // One in a hundred of what comes from then on, among ever new ones.
+        let late = (0..20_000).map(|number| if number % 100 == 0 { u64::MAX } else { 100_000 + number });
+        let heaviest = counted(before.chain(late));
+        let found = heaviest.find(1, u64::MAX).unwrap();
+        assert_eq!(found.tally, 200, "it never lost its place");
+    }
+
+    #[test]
+    fn a_later_era_begins_with_nobody_and_an_earlier_one_is_the_current() {
+        let heaviest = counted([7, 7, 8]);
+        assert_eq!(heaviest.list(1).iter().map(|place| place.count).collect::<Vec<_>>(), [2, 1]);
+        assert!(heaviest.list(2).is_empty() && heaviest.find(2, 7).is_none());
+        heaviest.count(2, 7, |_| 0, |tally| *tally += 1);
+        // A clock that was set back counts on.
+        heaviest.count(1, 7, |_| 0, |tally| *tally += 1);
+        assert_eq!(heaviest.find(2, 7).map(|place| place.count), Some(2));
+    }
+
+    #[test]
+    fn threads_that_count_at_once_lose_nothing() {
+        let heaviest = SpaceSaving::<u64, u64>::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    (0..10_000).for_each(|number| {
+                        heaviest.count(1, number % 5, |_| 0, |tally| *tally += 1);
+                    });
+                });
+            }
+        });
+        assert!(heaviest.list(1).iter().all(|place| place.tally == 8_000));
+    }
+}

@@ -1,0 +1,73 @@
+//! The built-in backend behind the upstream door: questions in the words of `scoring`, its answers as documents.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use crate::cache::Validators;
+use crate::clock::Clock;
+use crate::scoring::{self, Scoring};
+
+use super::mapping::{EndpointMapping, ResponseInfo};
+use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
+
+/// The backend inside.
+pub struct BuiltInUpstream {
+    scoring: Arc<Scoring>,
+    clock: Clock,
+}
+
+impl BuiltInUpstream {
+    /// Asks `scoring`, by the time of `clock`.
+    pub fn new(scoring: Arc<Scoring>, clock: Clock) -> Self {
+        Self { scoring, clock }
+    }
+
+    /// It keeps no traces.
+    async fn ask(
+        &self,
+        UpstreamRequest { key, known, trace: _ }: UpstreamRequest<'_>,
+    ) -> Result<UpstreamResponse, UpstreamFailure> {
+        let question = scoring::Question::of(key);
+        let question =
+            question.ok_or_else(|| UpstreamFailure::Invalid(format!("{key} is no question for it")))?;
+        let now = self.clock.now().wall;
+        // A refresh computes for a while, so it must not sit on a thread that serves.
+        let scoring = Arc::clone(&self.scoring);
+        let answered = tokio::task::spawn_blocking(move || {
+            // Whoever asks first after the hour must not get the hour before, though its snapshot is in the making.
+            if let Err(error) = scoring.refresh(now) {
+                // The snapshot before goes on being served, and is marked as overdue by its own next refresh.
+                tracing::error!(%error, "the scores could not be refreshed");
+            }
+            scoring.answer(&question)
+        });
+        let answer =
+            answered.await.map_err(|error| UpstreamFailure::Invalid(format!("it failed: {error}")))?;
+        let Some(answer) = answer else { return Ok(UpstreamResponse::NoSuchModel) };
+        let etag = HeaderValue::from_str(&answer.etag).ok();
+        let source = Validators { etag, last_modified: None };
+        let next_refresh = Some(answer.next_refresh);
+        if source.etag.is_some() && known.is_some_and(|known| known.etag == source.etag) {
+            return Ok(UpstreamResponse::Unchanged { next_refresh });
+        }
+        let head = ResponseInfo { source, dated: Some(answer.generated_at), next_refresh, now };
+        EndpointMapping::canonical(key.route.endpoint())
+            .read(key, &answer.data, head)
+            .map_err(UpstreamFailure::Invalid)
+    }
+}
+
+impl Upstream for BuiltInUpstream {
+    fn place(&self) -> String {
+        "built-in".into()
+    }
+
+    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a> {
+        Box::pin(self.ask(question))
+    }
+
+    fn lists_all_models(&self) -> bool {
+        true
+    }
+}

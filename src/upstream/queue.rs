@@ -1,0 +1,236 @@
+//! The line before the backend: so many at once, and whoever is most urgent next.
+//!
+//! The most urgent first, and among equals whoever came first. How urgent work is may rise while it waits: a paid caller
+//! who boards the flight of a free one takes it along. Not for: deadlines; whoever waits gives up by leaving.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// How many may wait. Behind so many nobody's turn would come in time.
+const MOST_WAITING: usize = 1_024;
+
+/// For whom the backend is asked; the greater goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum PriorityClass {
+    /// For nobody who waits: what is stored is refreshed.
+    Refresh,
+    /// For a caller of a free tier.
+    Free,
+    /// For a caller who pays.
+    Paid,
+}
+
+/// How urgent a piece of work is by now.
+#[derive(Clone, Debug)]
+pub struct CurrentPriority(Arc<AtomicU8>);
+
+/// The line.
+#[derive(Debug)]
+pub(super) struct FetchQueue {
+    at_once: usize,
+    state: Arc<Mutex<QueueState>>,
+}
+
+/// A turn: while it lives, one place is taken.
+#[derive(Debug)]
+pub(super) struct QueueSlot {
+    /// None once it was handed on.
+    line: Option<Arc<Mutex<QueueState>>>,
+}
+
+/// So many wait that nobody more can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QueueFull;
+
+#[derive(Debug)]
+struct QueueState {
+    free: usize,
+    next: u64,
+    waiting: Vec<QueuedFetch>,
+}
+
+#[derive(Debug)]
+struct QueuedFetch {
+    number: u64,
+    urgent: CurrentPriority,
+    wake: oneshot::Sender<QueueSlot>,
+}
+
+impl CurrentPriority {
+    /// Work of this urgency.
+    pub fn new(urgency: PriorityClass) -> Self {
+        Self(Arc::new(AtomicU8::new(urgency as u8)))
+    }
+
+    /// It is at least so urgent from now on.
+    pub fn raise(&self, urgency: PriorityClass) {
+        self.0.fetch_max(urgency as u8, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl FetchQueue {
+    pub(super) fn new(at_once: usize) -> Self {
+        let at_once = at_once.max(1);
+        let state = QueueState { free: at_once, next: 0, waiting: Vec::new() };
+        Self { at_once, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn turn(&self, urgent: CurrentPriority) -> Result<QueueSlot, QueueFull> {
+        let awaited = {
+            let mut state = lock(&self.state);
+            if state.free > 0 {
+                state.free -= 1;
+                return Ok(QueueSlot { line: Some(Arc::clone(&self.state)) });
+            }
+            if state.waiting.len() >= MOST_WAITING {
+                state.waiting.retain(|waiting| !waiting.wake.is_closed());
+            }
+            if state.waiting.len() >= MOST_WAITING {
+                return Err(QueueFull);
+            }
+            let (wake, awaited) = oneshot::channel();
+            let number = state.next;
+            state.next += 1;
+            state.waiting.push(QueuedFetch { number, urgent, wake });
+            awaited
+        };
+        // The sender is dropped only with the line itself.
+        awaited.await.map_err(|_| QueueFull)
+    }
+
+    /// How many may have their turn at once.
+    pub(super) fn at_once(&self) -> usize {
+        self.at_once
+    }
+
+    /// How many have it.
+    pub(super) fn under_way(&self) -> usize {
+        self.at_once.saturating_sub(lock(&self.state).free)
+    }
+
+    /// How many wait for it.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.state).waiting.iter().filter(|waiting| !waiting.wake.is_closed()).count()
+    }
+}
+
+impl QueueState {
+    /// Takes whoever is next out of the line.
+    fn next(&mut self) -> Option<QueuedFetch> {
+        let place = |(place, waiting): (usize, &QueuedFetch)| (waiting.urgent.now(), !waiting.number, place);
+        let (_, _, next) = self.waiting.iter().enumerate().map(place).max()?;
+        Some(self.waiting.swap_remove(next))
+    }
+}
+
+impl Drop for QueueSlot {
+    fn drop(&mut self) {
+        let Some(mut line) = self.line.take() else { return };
+        loop {
+            let next = {
+                let mut state = lock(&line);
+                let next = state.next();
+                state.free += usize::from(next.is_none());
+                next
+            };
+            let Some(next) = next else { return };
+            match next.wake.send(Self { line: Some(line) }) {
+                Ok(()) => return,
+                // It has left. Its turn must not be dropped here, which would hand it on by another way.
+                Err(mut refused) => match refused.line.take() {
+                    Some(back) => line = back,
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+/// Every step leaves the line whole, so a panic elsewhere does no harm.
+fn lock(state: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    #[test]
+    fn whoever_is_most_urgent_is_next_and_among_equals_whoever_came_first() {
+        let line = FetchQueue::new(1);
+        let mut turn = line.turn(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let raised = CurrentPriority::new(PriorityClass::Refresh);
+        let wishes = [
+            CurrentPriority::new(PriorityClass::Free),
+            CurrentPriority::new(PriorityClass::Refresh),
+            CurrentPriority::new(PriorityClass::Paid),
+            CurrentPriority::new(PriorityClass::Free),
+            raised.clone(),
+        ];
+        let mut waiting: Vec<_> = wishes.into_iter().map(|wish| Some(Box::pin(line.turn(wish)))).collect();
+        for place in waiting.iter_mut().flatten() {
+            assert!(place.as_mut().now_or_never().is_none());
+        }
+        raised.raise(PriorityClass::Paid);
+        for expected in [2, 4, 0, 3, 1] {
+            drop(turn);
+            let mut met = Vec::new();
+            for (number, place) in waiting.iter_mut().enumerate() {
+                if let Some(Ok(turn)) = place.as_mut().and_then(|place| place.as_mut().now_or_never()) {
+                    met.push((number, turn));
+                }
+            }
+            let [(number, next)] = <[_; 1]>::try_from(met).unwrap();
+            assert_eq!(number, expected);
+            waiting[number] = None;
+            turn = next;
+        }
+        drop(turn);
+        assert_eq!(lock(&line.state).free, 1);
+    }
+
+    #[test]
+    fn who_leaves_takes_no_place_along_before_or_after_the_turn_has_come() {
+        let line = FetchQueue::new(1);
+        let turn = line.turn(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut gone = Box::pin(line.turn(CurrentPriority::new(PriorityClass::Paid)));
+        let mut unaware = Box::pin(line.turn(CurrentPriority::new(PriorityClass::Free)));
+        let mut last = Box::pin(line.turn(CurrentPriority::new(PriorityClass::Refresh)));
+        for place in [&mut gone, &mut unaware, &mut last] {
+            assert!(place.as_mut().now_or_never().is_none());
+        }
+        drop(gone);
+        drop(turn);
+        // Its turn has come, and it leaves without having looked.
+        drop(unaware);
+        assert!(last.now_or_never().unwrap().is_ok());
+        assert_eq!((line.waiting(), lock(&line.state).free), (0, 1));
+    }
+
+    #[test]
+    fn a_line_that_is_full_takes_nobody_until_somebody_leaves() {
+        let line = FetchQueue::new(1);
+        let _turn = line.turn(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut places: Vec<_> = (0..MOST_WAITING)
+            .map(|_| Box::pin(line.turn(CurrentPriority::new(PriorityClass::Free))))
+            .collect();
+        for place in &mut places {
+            assert!(place.as_mut().now_or_never().is_none());
+        }
+        assert_eq!(
+            line.turn(CurrentPriority::new(PriorityClass::Paid)).now_or_never().unwrap().unwrap_err(),
+            QueueFull
+        );
+        places.truncate(1);
+        assert!(line.turn(CurrentPriority::new(PriorityClass::Paid)).now_or_never().is_none());
+    }
+}
