@@ -67,7 +67,7 @@ def wired(file):
     yield "the state is not kept", mounts(gateway)[settings["data_dir"]]["type"] == "volume"
     yield "the settings are not those of the image's command", re.search(r"SCOREGATE_CONFIG=(\S+)", dockerfile)[1] in mounts(gateway)
     yield "the health check is off", "healthcheck" not in gateway and "HEALTHCHECK" in dockerfile
-    grace = seconds(settings["server"].get("grace", "30s"))
+    grace = seconds(settings["server"].get("shutdown_timeout", "30s"))
     yield "a stop in order takes longer", seconds(gateway["stop_grace_period"]) >= 2 * grace + 5
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
     yield "the image is another version", gateway["image"] == f"scoregate:{version}" and gateway["build"]["args"]["VERSION"] == version

@@ -140,7 +140,7 @@ def running(its):
     container, pod, own = its.container, its.pod, its.container["securityContext"]
     yield "one process holds the ledger", its.set["replicas"] == 1
     yield f"no version is said by {container['image']}", re.search(r"/.+:\d+\.\d+\.\d+$", container["image"])
-    pause, grace = container["lifecycle"]["preStop"]["sleep"]["seconds"], seconds(its.settings["server"]["grace"])
+    pause, grace = container["lifecycle"]["preStop"]["sleep"]["seconds"], seconds(its.settings["server"]["shutdown_timeout"])
     yield "a stop in order takes longer", pod["terminationGracePeriodSeconds"] >= pause + 2 * grace + 5
     yield "it is root", pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] >= 10_000
     yield "it may call everything", pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"

@@ -50,7 +50,7 @@ pub(crate) fn started(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAdd
     // Strangers may be refused as often as they like, or the guard would end their connections.
     let settings = format!(
         "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
-         server.workers = {}\nupstream.url = \"http://{backend}/\"\nlog.requests = {}\n{}\
+         server.workers = {}\nupstream.url = \"http://{backend}/\"\nlog.access = {}\n{}\
          [tiers.load]\nminute = {MINUTE}\nday = {DAY}\npaid = true\n[tiers.spent]\nminute = 1\nday = {DAY}\npaid = true\n",
         directory.path().join("data").display(),
         ours.workers,

@@ -37,7 +37,7 @@ listen = "127.0.0.1:0"
 [upstream]
 url = "http://{backend}/api/v1"
 [freshness]
-refresh = "1h"
+refresh_interval = "1h"
 [freshness.models]
 ttl = "8s"
 [freshness.alerts]

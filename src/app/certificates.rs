@@ -40,8 +40,8 @@ impl CertificateReloader {
         let keeper = Self {
             files: Arc::new(ArcSwap::from_pointee(files.to_vec())),
             tls,
-            ends: registry.gauge("scoregate_certificate_ends_timestamp_seconds"),
-            refused: registry.gauge("scoregate_certificates_refused"),
+            ends: registry.gauge("scoregate_certificate_expiry_timestamp_seconds"),
+            refused: registry.gauge("scoregate_certificates_rejected"),
         };
         keeper.tell();
         Ok(keeper)

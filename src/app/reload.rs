@@ -69,7 +69,7 @@ impl RunningServer {
 
 impl Reloader {
     fn tell(&self, outcome: &Result<Reloaded, ConfigProblems>) {
-        self.registry.gauge("scoregate_settings_refused").set(f64::from(u8::from(outcome.is_err())));
+        self.registry.gauge("scoregate_config_rejected").set(f64::from(u8::from(outcome.is_err())));
         count(&self.registry).count(if outcome.is_ok() {
             ReloadOutcome::Done
         } else {
@@ -104,7 +104,7 @@ enum ReloadOutcome {
 }
 
 impl MetricLabel for ReloadOutcome {
-    const NAME: &'static str = "reload";
+    const NAME: &'static str = "result";
     fn index(self) -> usize {
         self as usize
     }
@@ -113,7 +113,7 @@ impl MetricLabel for ReloadOutcome {
 /// What is told of reloads begins with the program: an alert cannot see the first of something that was never there.
 pub(super) fn begin(registry: &MetricsRegistry) {
     count(registry);
-    registry.gauge("scoregate_settings_refused").set(0.0);
+    registry.gauge("scoregate_config_rejected").set(0.0);
 }
 
 /// Lowers the limit of connections to what the limit of open files allows, and reports it.
@@ -124,7 +124,7 @@ pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsReg
 }
 
 fn count(registry: &MetricsRegistry) -> MetricFamily<Counter, ReloadOutcome> {
-    registry.counters("scoregate_reloads_total", &["done", "refused"].map(str::to_owned))
+    registry.counters("scoregate_reloads_total", &["applied", "rejected"].map(str::to_owned))
 }
 
 fn problem(path: &str, error: &impl ToString) -> ConfigProblems {

@@ -8,6 +8,7 @@ use toml::Value;
 use crate::secret::Secret;
 
 use super::file::ConfigValues;
+use super::renamed::new_path;
 use super::settings::{Setting, ValueKind, setting_of};
 use super::shown::showable;
 use super::tables::is_in_a_table;
@@ -45,9 +46,12 @@ impl<'w> ConfigReader<'w> {
             if setting_of(path).is_some() || is_in_a_table(path) {
                 continue;
             }
-            let remedy = match nearest(path) {
-                Some(known) => format!("there is no such setting; did you mean `{known}`?"),
-                None => "there is no such setting; `scoregate check --sample` prints all there are".into(),
+            let remedy = match (new_path(path), nearest(path)) {
+                (Some(new), _) => format!("this setting was renamed: write `{new}`"),
+                (None, Some(known)) => format!("there is no such setting; did you mean `{known}`?"),
+                (None, None) => {
+                    "there is no such setting; `scoregate check --sample` prints all there are".into()
+                }
             };
             // Not what stands there: it may be a secret whose path is misspelled.
             self.problem(path, None, remedy);

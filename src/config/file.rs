@@ -7,6 +7,7 @@ use std::path::Path;
 
 use toml::Value;
 
+use super::renamed::new_variable;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
 use super::{ConfigProblem, ConfigProblems};
 
@@ -166,13 +167,14 @@ pub fn read_environment(
             continue;
         }
         let Some(setting) = SETTINGS.iter().find(|setting| variable(setting.path) == name) else {
-            problems.push(ConfigProblem {
-                path: name,
-                found: None,
-                remedy:
+            let remedy = match new_variable(&name) {
+                Some(new) => format!("this variable was renamed: set {new}"),
+                None => {
                     "no setting has this variable: unset it, or compare it with `scoregate check --sample`"
-                        .into(),
-            });
+                        .into()
+                }
+            };
+            problems.push(ConfigProblem { path: name, found: None, remedy });
             continue;
         };
         written.put(setting.path, value_of(setting.kind, text), SettingOrigin::Environment(name));

@@ -14,8 +14,8 @@ use super::words::duration;
 impl ConfigReader<'_> {
     pub(super) fn retention(&mut self) -> Retention {
         let windows = StaleWindows {
-            while_refreshed: self.duration("freshness.while_refreshed"),
-            on_error: self.duration("freshness.on_error"),
+            while_refreshed: self.duration("freshness.stale_while_revalidate"),
+            on_error: self.duration("freshness.stale_if_error"),
         };
         self.windows_in_order("freshness", windows);
         let lifetime = Lifetime { windows, ttl: None };
@@ -24,9 +24,9 @@ impl ConfigReader<'_> {
         Retention {
             lifetime,
             by_endpoint: own.map(|endpoint| (endpoint.route, self.lifetime_of(endpoint, lifetime))).collect(),
-            cadence: self.duration("freshness.refresh"),
-            fetch_timeout: self.duration("freshness.patience"),
-            probing: self.flag("freshness.probing"),
+            cadence: self.duration("freshness.refresh_interval"),
+            fetch_timeout: self.duration("freshness.max_wait"),
+            probing: self.flag("freshness.probe"),
             license: self.text("service.license"),
         }
     }
@@ -36,8 +36,8 @@ impl ConfigReader<'_> {
         let table = table_of(endpoint);
         let mut said = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
         let windows = StaleWindows {
-            while_refreshed: said("while_refreshed").unwrap_or(of_all.windows.while_refreshed),
-            on_error: said("on_error").unwrap_or(of_all.windows.on_error),
+            while_refreshed: said("stale_while_revalidate").unwrap_or(of_all.windows.while_refreshed),
+            on_error: said("stale_if_error").unwrap_or(of_all.windows.on_error),
         };
         let ttl = said("ttl");
         self.windows_in_order(&table, windows);
@@ -46,9 +46,9 @@ impl ConfigReader<'_> {
 
     fn windows_in_order(&mut self, table: &str, windows: StaleWindows) {
         if windows.on_error < windows.while_refreshed {
-            let path = format!("{table}.on_error");
+            let path = format!("{table}.stale_if_error");
             let value = self.maybe(&path);
-            self.problem(&path, value, format!("it has to be at least {table}.while_refreshed"));
+            self.problem(&path, value, format!("it has to be at least {table}.stale_while_revalidate"));
         }
     }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn an_endpoint_s_table_says_what_differs() {
         let retention = retention(
-            "[freshness]\non_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nwhile_refreshed = \"1h\"",
+            "[freshness]\nstale_if_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nstale_while_revalidate = \"1h\"",
         )
         .unwrap();
         let (all, alerts) = (retention.lifetime(Route::Models), retention.lifetime(Route::Alerts));
@@ -99,9 +99,9 @@ mod tests {
             ("[freshness.alerts]\nttl = 5", "freshness.alerts.ttl", "\"5m\""),
             ("[freshness.alerts]\nttl = \"0s\"", "freshness.alerts.ttl", "longer than nothing"),
             (
-                "[freshness.alerts]\non_error = \"1h\"",
-                "freshness.alerts.on_error",
-                "at least freshness.alerts.while_refreshed",
+                "[freshness.alerts]\nstale_if_error = \"1h\"",
+                "freshness.alerts.stale_if_error",
+                "at least freshness.alerts.stale_while_revalidate",
             ),
             ("[freshness.alerts]\nrefresh = \"1h\"", "freshness.alerts.refresh", "no such setting"),
             ("[freshness.alarms]\nttl = \"1h\"", "freshness.alarms.ttl", "no such setting"),

@@ -9,9 +9,11 @@ use crate::routes::{ENDPOINTS, Endpoint, Param, Route};
 use crate::upstream::{DataShape, EndpointMapping, JsonPointer, Mapping, NotFound, PathTemplate};
 
 use super::config_reader::ConfigReader;
+use super::renamed::new_path;
 
 /// What can be said of an endpoint.
-const FIELDS: [&str; 8] = ["path", "without", "data", "is", "key_as", "not_found", "instant", "complete"];
+const FIELDS: [&str; 8] =
+    ["path", "unsupported", "data", "shape", "key_as", "not_found", "timestamp", "complete"];
 /// What the data can be.
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
@@ -50,8 +52,10 @@ impl ConfigReader<'_> {
             } else if field.is_empty() {
                 self.problem(path, Some(value), format!("write it as a table, [mapping.{name}]"));
             } else if !FIELDS.contains(&field) {
-                let remedy =
-                    format!("there is nothing of that name to say; write one of {}", FIELDS.join(", "));
+                let remedy = match new_path(path) {
+                    Some(new) => format!("this setting was renamed: write `{new}`"),
+                    None => format!("unknown field; write one of {}", FIELDS.join(", ")),
+                };
                 self.problem(path, Some(value), remedy);
             }
         }
@@ -71,7 +75,7 @@ impl<'w> MappingTable<'_, 'w> {
         if let Some(data) = self.pointer("data") {
             mapped.data = Some(data);
         }
-        if let Some(instant) = self.pointer("instant") {
+        if let Some(instant) = self.pointer("timestamp") {
             mapped.instant = instant;
         }
         mapped.shape = self.shape();
@@ -100,7 +104,7 @@ impl<'w> MappingTable<'_, 'w> {
         let takes = self.endpoint.takes;
         let all: Vec<&str> = takes.iter().map(|param| param.name()).collect();
         let understood = |word: &str| takes.iter().copied().find(|param| param.name() == word);
-        self.words("without", &all, understood).unwrap_or_default()
+        self.words("unsupported", &all, understood).unwrap_or_default()
     }
 
     fn pointer(&mut self, field: &str) -> Option<JsonPointer> {
@@ -109,7 +113,7 @@ impl<'w> MappingTable<'_, 'w> {
     }
 
     fn shape(&mut self) -> DataShape {
-        let is = self.text("is");
+        let is = self.text("shape");
         let key_as = self.text("key_as");
         match (is, key_as) {
             (Some("map"), Some(key)) if !key.is_empty() && !key.contains(char::is_control) => {
@@ -121,9 +125,11 @@ impl<'w> MappingTable<'_, 'w> {
                 "name the member that carries each item's key, such as \"id\" or \"provider\"",
             ),
             (Some(word), _) if !SHAPES.contains(&word) => {
-                self.problem("is", format!("write one of \"{}\"", SHAPES.join("\", \"")));
+                self.problem("shape", format!("write one of \"{}\"", SHAPES.join("\", \"")));
             }
-            (_, Some(_)) => self.problem("key_as", "only a map has keys: write is = \"map\", or take it out"),
+            (_, Some(_)) => {
+                self.problem("key_as", "only a map has keys: write shape = \"map\", or take it out")
+            }
             (Some("array"), None) => return DataShape::Array,
             (Some("object"), None) => return DataShape::Object,
             (_, None) => {}
@@ -220,10 +226,10 @@ mod tests {
     #[test]
     fn everything_that_can_be_said_is_understood() {
         let said = mapping(
-            "[mapping.models]\npath = \"/s?p={period}\"\nwithout = [\"sortBy\"]\ndata = \"/a~1b\"\nis = \"map\"\n\
-             key_as = \"id\"\ninstant = \"/meta/at\"\ncomplete = true\n\
-             [mapping.history]\nwithout = [\"period\"]\nis = \"array\"\nnot_found = [\"404\", \"error\", \"empty\"]\n\
-             [mapping.drift]\nis = \"object\"\nnot_found = []",
+            "[mapping.models]\npath = \"/s?p={period}\"\nunsupported = [\"sortBy\"]\ndata = \"/a~1b\"\nshape = \"map\"\n\
+             key_as = \"id\"\ntimestamp = \"/meta/at\"\ncomplete = true\n\
+             [mapping.history]\nunsupported = [\"period\"]\nshape = \"array\"\nnot_found = [\"404\", \"error\", \"empty\"]\n\
+             [mapping.drift]\nshape = \"object\"\nnot_found = []",
         )
         .unwrap();
         assert!(said.lists_all_models);
@@ -246,11 +252,11 @@ mod tests {
     fn everything_that_is_wrong_is_said_at_once_with_path_value_and_remedy() {
         let found = mapping(
             "[mapping]\nalerts = \"/x\"\n[mapping.me]\npath = \"/me\"\n[mapping.model]\npath = \"m odel/{name}\"\n\
-             complete = true\nwithout = [\"period\"]\n[mapping.models]\npath = 7\ndata = \"data\"\ncomplete = \"yes\"\n\
-             not_found = [\"404\"]\nwith = []\n[mapping.providers]\nis = \"map\"\ninstant = \"/~\"\n\
-             [mapping.index]\nkey_as = \"id\"\n[mapping.drift]\nis = \"set\"\nkey_as = \"id\"\n\
-             not_found = [\"empty\", \"gone\"]\n[mapping.history]\nis = \"object\"\nnot_found = [\"empty\"]\n\
-             path = \"/h/{id}\"\n[mapping.incidents]\nwithout = [\"limit\", \"id\"]",
+             complete = true\nunsupported = [\"period\"]\n[mapping.models]\npath = 7\ndata = \"data\"\ncomplete = \"yes\"\n\
+             not_found = [\"404\"]\nwith = []\n[mapping.providers]\nshape = \"map\"\ntimestamp = \"/~\"\n\
+             [mapping.index]\nkey_as = \"id\"\n[mapping.drift]\nshape = \"set\"\nkey_as = \"id\"\n\
+             not_found = [\"empty\", \"gone\"]\n[mapping.history]\nshape = \"object\"\nnot_found = [\"empty\"]\n\
+             path = \"/h/{id}\"\n[mapping.incidents]\nunsupported = [\"limit\", \"id\"]",
         );
         let mut found = found.unwrap_err();
         for (path, value, remedy) in [
@@ -261,20 +267,20 @@ mod tests {
             ("mapping.model.path", "m odel", "put {id} into it"),
             ("mapping.model.path", "m odel", "the character ' '"),
             ("mapping.model.complete", "true", "only the list of `models`"),
-            ("mapping.model.without", "period", "no parameters"),
+            ("mapping.model.unsupported", "period", "no parameters"),
             ("mapping.models.path", "7", "a text in quotes"),
             ("mapping.models.data", "data", "a JSON pointer"),
             ("mapping.models.complete", "yes", "true or false"),
             ("mapping.models.not_found", "404", "names no model"),
-            ("mapping.models.with", "[]", "one of path, without"),
+            ("mapping.models.with", "[]", "one of path, unsupported"),
             ("mapping.providers.key_as", "", "such as \"id\""),
-            ("mapping.providers.instant", "/~", "~0"),
+            ("mapping.providers.timestamp", "/~", "~0"),
             ("mapping.index.key_as", "id", "only a map"),
-            ("mapping.drift.is", "set", "\"array\", \"object\", \"map\""),
+            ("mapping.drift.shape", "set", "\"array\", \"object\", \"map\""),
             ("mapping.drift.not_found", "gone", "\"404\", \"error\", \"empty\""),
             ("mapping.history.not_found", "empty", "never an empty list"),
-            ("mapping.history.path", "/h/{id}", "without = [\"period\"]"),
-            ("mapping.incidents.without", "id", "\"period\", \"limit\""),
+            ("mapping.history.path", "/h/{id}", "unsupported = [\"period\"]"),
+            ("mapping.incidents.unsupported", "id", "\"period\", \"limit\""),
         ] {
             let hit = |line: &String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
             let place = found.iter().position(hit);

@@ -13,6 +13,7 @@ mod mapping;
 mod overload;
 mod proxies;
 mod reload;
+mod renamed;
 mod resolve;
 mod sample;
 mod secrets;

@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn lists_and_the_header_are_as_written() {
         let config = config(
-            "[proxies]\ntrusted = [\"10.0.0.0/8\", \"2001:db8::1\"]\nheader = \"forwarded\"\nprotocol = [\"192.0.2.1\"]",
+            "[proxies]\ntrusted = [\"10.0.0.0/8\", \"2001:db8::1\"]\nheader = \"forwarded\"\nproxy_protocol = [\"192.0.2.1\"]",
         )
         .unwrap();
         assert_eq!(config.proxies.header, ClientHeader::Forwarded);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn every_entry_that_is_no_network_is_refused_with_what_would_do() {
         let problems = config(
-            "[proxies]\ntrusted = [\"10.0.0.1/8\", \"localhost\", 7, \"192.0.2.1\"]\nheader = \"x-real-ip\"\nprotocol = \"10.0.0.1\"",
+            "[proxies]\ntrusted = [\"10.0.0.1/8\", \"localhost\", 7, \"192.0.2.1\"]\nheader = \"x-real-ip\"\nproxy_protocol = \"10.0.0.1\"",
         )
         .unwrap_err();
         let lines: Vec<_> = problems.0.iter().map(ToString::to_string).collect();
@@ -106,7 +106,7 @@ mod tests {
             ("proxies.trusted", "\"localhost\"", "write an address"),
             ("proxies.trusted", "found 7", "write a list"),
             ("proxies.header", "\"x-real-ip\"", "\"forwarded\""),
-            ("proxies.protocol", "\"10.0.0.1\"", "write a list"),
+            ("proxies.proxy_protocol", "\"10.0.0.1\"", "write a list"),
         ] {
             let told =
                 |line: &&String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
@@ -125,7 +125,7 @@ mod tests {
                 "{problems}"
             );
             assert!(
-                config(&format!("proxies.protocol = {everybody}")).is_ok(),
+                config(&format!("proxies.proxy_protocol = {everybody}")).is_ok(),
                 "a port behind a balancer alone"
             );
         }

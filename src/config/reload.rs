@@ -18,7 +18,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "keys",
     "listen",
     "log.format",
-    "log.requests",
+    "log.access",
     "mapping",
     "server.workers",
     "service.license",
@@ -94,6 +94,6 @@ mod tests {
             let known = SETTINGS.iter().any(|setting| waits(setting.path) && setting.path.starts_with(path));
             assert!(known || *path == "mapping", "{path}");
         }
-        assert!(!waits("upstreams.x") && !waits("server.grace"));
+        assert!(!waits("upstreams.x") && !waits("server.shutdown_timeout"));
     }
 }

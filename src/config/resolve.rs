@@ -49,8 +49,11 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
             .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
         capacity: reading.capacity(),
         log: reading.log(),
-        tells_requests: reading.flag("log.requests"),
-        sampling: LogSampling { slow: reading.duration("log.slow"), one_in: reading.number("log.one_in") },
+        tells_requests: reading.flag("log.access"),
+        sampling: LogSampling {
+            slow: reading.duration("log.slow_threshold"),
+            one_in: reading.number("log.sample_one_in"),
+        },
         written: written.clone(),
     };
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());
@@ -83,8 +86,8 @@ impl ConfigReader<'_> {
     }
 
     fn protection(&mut self) -> ProtectionConfig {
-        let at_once = usize::try_from(self.number("upstream.at_once")).unwrap_or(usize::MAX);
-        ProtectionConfig { at_once, patience: self.duration("freshness.patience") }
+        let at_once = usize::try_from(self.number("upstream.max_concurrent_requests")).unwrap_or(usize::MAX);
+        ProtectionConfig { at_once, patience: self.duration("freshness.max_wait") }
     }
 
     fn log(&mut self) -> LogConfig {
@@ -119,7 +122,7 @@ impl ConfigReader<'_> {
             first_byte: self.duration("upstream.first_byte_timeout"),
             total: self.duration("upstream.timeout"),
             most_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
-            idle: self.duration("upstream.idle"),
+            idle: self.duration("upstream.idle_timeout"),
             mapping,
         };
         if let (Some(value), Err(error)) = (self.maybe("upstream.url"), http.check()) {
@@ -162,7 +165,7 @@ mod tests {
     #[test]
     fn every_problem_is_reported_at_once_with_path_value_and_remedy() {
         let found = problems(
-            "listen = 8080\nadmin.tokn = \"short of a letter\"\nlog.format = \"xml\"\nupstrem = \"built-in\"\nfreshness.refresh = \"soon\"\n\
+            "listen = 8080\nadmin.tokn = \"short of a letter\"\nlog.format = \"xml\"\nupstrem = \"built-in\"\nfreshness.refresh_interval = \"soon\"\n\
              admin.token = \"short\"\nguard.per_minute = 0\n[tiers.gold]\nminute = -1\npaid = true\n",
         );
         let expect = |path: &str, value: &str, remedy: &str| {
@@ -173,7 +176,7 @@ mod tests {
         expect("listen", "8080", "127.0.0.1:8080");
         expect("log.format", "xml", "json");
         expect("upstrem", "", "did you mean `upstream`");
-        expect("freshness.refresh", "soon", "10s");
+        expect("freshness.refresh_interval", "soon", "10s");
         expect("admin.token", "", "at least 16");
         expect("admin.tokn", "", "did you mean `admin.token`");
         expect("guard.per_minute", "0", "from 1");

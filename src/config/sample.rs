@@ -48,8 +48,8 @@ const LIVES_SAMPLE: &str = "
 # Any endpoint can have windows of its own, and a plain time to live in place of the backend's rhythm.
 # [freshness.alerts]
 # ttl = \"5m\"
-# while_refreshed = \"1h\"
-# on_error = \"1d\"
+# stale_while_revalidate = \"1h\"
+# stale_if_error = \"1d\"
 ";
 
 const TIERS_SAMPLE: &str = "
@@ -71,15 +71,15 @@ const MAPPING_SAMPLE: &str = "
 # [mapping.models]
 # path = \"/scores?period={period}&order={sortBy}\"   # below upstream.url; also {id} and {limit}
 # data = \"/result/rows\"        # where the data is, as a JSON pointer; \"\" for the whole body
-# is = \"array\"                 # \"array\", \"object\" (one item) or \"map\" (an object that names its items)
-# instant = \"/result/at\"       # where the instant of the data is
+# shape = \"array\"                 # \"array\", \"object\" (one item) or \"map\" (an object that names its items)
+# timestamp = \"/result/at\"       # where the instant of the data is
 # complete = true              # this list names every model there is
 # [mapping.history]
 # path = \"/history/{id}\"
-# without = [\"period\"]         # parameters that the backend does not have: each value gets the same data
+# unsupported = [\"period\"]         # parameters that the backend does not have: each value gets the same data
 # not_found = [\"404\", \"error\", \"empty\"]   # no such model: by status, by success = false with the words \"model\" and \"not found\", by an empty list
 # [mapping.providers]
-# is = \"map\"
+# shape = \"map\"
 # key_as = \"provider\"          # the member in which an item of a map carries its name
 ";
 

@@ -29,7 +29,7 @@ impl ConfigReader<'_> {
             idle: self.duration("server.idle_timeout"),
             request: self.duration("server.request_timeout"),
             write: self.duration("server.write_timeout"),
-            age: self.duration("server.max_age"),
+            age: self.duration("server.max_connection_age"),
         };
         ServerConfig {
             most_connections,
@@ -37,10 +37,10 @@ impl ConfigReader<'_> {
             connection: ConnectionConfig {
                 deadlines,
                 tls: None,
-                proxy_protocol: self.networks("proxies.protocol"),
+                proxy_protocol: self.networks("proxies.proxy_protocol"),
                 many: many.clone(),
             },
-            grace: self.duration("server.grace"),
+            grace: self.duration("server.shutdown_timeout"),
         }
     }
 }

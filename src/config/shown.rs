@@ -138,7 +138,7 @@ mod tests {
             ("listen", "127.0.0.1:2".into(), "environment SCOREGATE_LISTEN"),
             ("data_dir", "c".into(), "flag"),
             ("cors.origins", vec!["https://a.example"].into(), "file"),
-            ("upstream.at_once", 2.into(), "default"),
+            ("upstream.max_concurrent_requests", 2.into(), "default"),
             ("server.plain_http", false.into(), "default"),
             ("server.workers", serde_json::Value::Null, "default"),
             ("freshness.alerts.ttl", "5m".into(), "file"),
@@ -164,7 +164,7 @@ mod tests {
             let text = format!(
                 "admin.token = \"{secret}\"\n[upstream]\nurl = \"http://localhost:1\"\ncredential = \"{secret}\"\n\
                  [mapping.incidents]\npath = \"/a?key={secret}&limit={{limit}}&{secret}&more={{limit}}{secret}\"\n\
-                 without = [\"period\"]"
+                 unsupported = [\"period\"]"
             );
             serde_json::to_string(&shown(&read_text(&text).unwrap())).unwrap()
         };

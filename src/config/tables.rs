@@ -12,7 +12,7 @@ fn is_in_a_named_table(path: &str) -> bool {
     let parts: Vec<&str> = path.split('.').collect();
     match parts.as_slice() {
         ["tiers", _, "minute" | "day" | "paid"] | ["tls", _, "certificate" | "key"] => true,
-        ["freshness", name, "ttl" | "while_refreshed" | "on_error"] => {
+        ["freshness", name, "ttl" | "stale_while_revalidate" | "stale_if_error"] => {
             ENDPOINTS.iter().any(|endpoint| endpoint.stored && endpoint.name == *name)
         }
         _ => false,

@@ -174,13 +174,13 @@ mod tests {
     fn a_place_is_free_again_when_it_is_left() {
         let scene = Scene::of(2, 1, 0);
         let (one, two) = (scene.tries(true).unwrap().unwrap(), scene.tries(true).unwrap().unwrap());
-        scene.shows("scoregate_places_taken{room=\"at_hand\"} 2");
+        scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 2");
         assert_eq!(scene.tries(true).unwrap().unwrap_err(), Refusal::Overloaded);
         drop(one);
         let three = scene.tries(true).unwrap().unwrap();
         drop((two, three));
-        scene.shows("scoregate_places_taken{room=\"at_hand\"} 0");
-        scene.shows("scoregate_overload_refused_total{room=\"at_hand\"} 1");
+        scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 0");
+        scene.shows("scoregate_overload_refused_total{pool=\"cached\"} 1");
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let place = first.as_mut().now_or_never().unwrap().unwrap();
         drop(place);
         assert!(second.as_mut().now_or_never().unwrap().is_ok());
-        scene.shows("scoregate_overload_queued_total{room=\"waiting\"} 2");
+        scene.shows("scoregate_overload_queued_total{pool=\"waiting\"} 2");
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         // Its place has come, and it leaves without having looked.
         drop(unaware);
         assert!(scene.tries(false).unwrap().is_ok());
-        scene.shows("scoregate_places_taken{room=\"waiting\"} 0");
+        scene.shows("scoregate_concurrency_in_use{pool=\"waiting\"} 0");
     }
 
     #[test]

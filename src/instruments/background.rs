@@ -45,8 +45,16 @@ pub(crate) enum UnreachableDecision {
 
 impl FetchEnd {
     /// The words, in the order of the variants.
-    pub(super) const WORDS: [&str; 8] =
-        ["good", "no_such_model", "unreachable", "refused", "late", "invalid", "resting", "crowded"];
+    pub(super) const WORDS: [&str; 8] = [
+        "success",
+        "not_found",
+        "unreachable",
+        "error_status",
+        "timeout",
+        "invalid",
+        "circuit_open",
+        "queue_full",
+    ];
 
     /// Whether the backend was asked at all.
     pub(super) fn was_asked(self) -> bool {
@@ -73,7 +81,7 @@ impl UnitUse {
 
 impl StoreWork {
     /// The words, in the order of the variants.
-    pub(super) const WORDS: [&str; 4] = ["lease", "give_back", "change", "uses"];
+    pub(super) const WORDS: [&str; 4] = ["lease", "return", "change", "key_uses"];
 }
 
 impl UnreachableDecision {
@@ -82,21 +90,21 @@ impl UnreachableDecision {
 }
 
 impl MetricLabel for FetchEnd {
-    const NAME: &'static str = "fetched";
+    const NAME: &'static str = "result";
     fn index(self) -> usize {
         self as usize
     }
 }
 
 impl MetricLabel for StoreWork {
-    const NAME: &'static str = "work";
+    const NAME: &'static str = "operation";
     fn index(self) -> usize {
         self as usize
     }
 }
 
 impl MetricLabel for UnreachableDecision {
-    const NAME: &'static str = "decided";
+    const NAME: &'static str = "decision";
     fn index(self) -> usize {
         self as usize
     }

@@ -130,14 +130,14 @@ impl PoolLabel {
     /// Its word in metrics and the log.
     pub(crate) const fn word(self) -> &'static str {
         match self {
-            Self::AtHand => "at_hand",
+            Self::AtHand => "cached",
             Self::Waiting => "waiting",
         }
     }
 }
 
 impl MetricLabel for PoolLabel {
-    const NAME: &'static str = "room";
+    const NAME: &'static str = "pool";
     fn index(self) -> usize {
         self as usize
     }

@@ -43,13 +43,23 @@ impl From<ConnectionSignal> for ConnectionEnd {
 
 impl ConnectionEnd {
     pub(super) fn words() -> [String; 9] {
-        ["done", "failed", "head", "idle", "request", "unread", "displaced", "refused", "tls"]
-            .map(String::from)
+        [
+            "done",
+            "failed",
+            "head_timeout",
+            "idle_timeout",
+            "request_timeout",
+            "write_timeout",
+            "displaced",
+            "address_limit",
+            "tls_handshake",
+        ]
+        .map(String::from)
     }
 }
 
 impl MetricLabel for ConnectionEnd {
-    const NAME: &'static str = "closed";
+    const NAME: &'static str = "reason";
     fn index(self) -> usize {
         self as usize
     }

@@ -29,7 +29,7 @@ const AT_LAST: Duration = Duration::from_secs(40);
 /// A request that is the first to find the ledger unreachable waits for it for two seconds; the rest is for a busy
 /// machine.
 const SLOWEST: Duration = Duration::from_secs(10);
-/// `server.grace`, as it is by default.
+/// `server.shutdown_timeout`, as it is by default.
 const GRACE: Duration = Duration::from_secs(30);
 /// Stored before everything fails.
 const STORED: [&str; 3] = ["/api/v1/index", "/api/v1/models/atlas", "/api/v1/models?period=7d"];
@@ -125,9 +125,9 @@ impl Scene {
         let [preload, orders] = disk.environment();
         let settings = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
-            ("SCOREGATE_LOG_ONE_IN", "1"),
+            ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
             // So that what is stored gets stale meanwhile.
-            ("SCOREGATE_FRESHNESS_REFRESH", "2s"),
+            ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "2s"),
         ];
         let mut program = Unread::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
         let mut before = Tally::default();
@@ -195,7 +195,7 @@ impl Scene {
         assert!(self.unstored.slowest < AT_LAST, "{:?}", self.unstored);
         assert_eq!(self.probes.tally.of(200, ""), self.probes.tally.all(), "{:?}", self.probes.tally);
         assert!(self.probes.oldest_heartbeat < 5.0, "{}", self.probes.oldest_heartbeat);
-        assert!((self.probes.value("scoregate_ledger_away") - 1.0).abs() < f64::EPSILON);
+        assert!((self.probes.value("scoregate_ledger_unreachable") - 1.0).abs() < f64::EPSILON);
     }
 
     /// That the writers were stuck. A small scene fits into the access log's queue, and two minutes of events, which are

@@ -54,7 +54,7 @@ async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_c
     let customer = world.paid().await;
     let late = world.asks(&customer, MODELS).await;
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
 }
 
@@ -79,7 +79,7 @@ async fn an_answer_of_one_byte_a_second_is_a_504_at_the_deadline_of_what_drips()
     for (name, at_once, dripped, seconds) in
         [("head", "", head.as_str(), 15), ("body", &format!("{head}\r\n"), DATA, 20)]
     {
-        let world = World::with("freshness.patience = \"1m\"", good).await;
+        let world = World::with("freshness.max_wait = \"1m\"", good).await;
         let customer = world.paid().await;
         let Act::Parts(mut parts) = dripping(dripped) else { unreachable!() };
         parts.insert(0, at_once.as_bytes().to_vec());

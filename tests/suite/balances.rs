@@ -101,7 +101,7 @@ impl World {
 
     /// How many connections have ended so.
     pub async fn ended(&self, how: &str) -> u32 {
-        self.counted(&format!("scoregate_connections_total{{closed=\"{how}\"}}")).await
+        self.counted(&format!("scoregate_connections_total{{reason=\"{how}\"}}")).await
     }
 
     /// How many connections were noticed, those that have ended included.
@@ -129,7 +129,7 @@ impl World {
     pub async fn flies(&self, fetches: u32) {
         loop {
             self.running.gateway().engine.sweep();
-            if self.counted("scoregate_flights").await == fetches {
+            if self.counted("scoregate_fetches_in_progress").await == fetches {
                 return;
             }
             tokio::task::yield_now().await;

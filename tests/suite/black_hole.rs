@@ -53,7 +53,8 @@ impl Hole {
         let now = Wall::parse_rfc3339(NOON).unwrap();
         let backend = Dated::new(now);
         let script = backend.clone();
-        let settings = "freshness.probing = true\nserver.idle_timeout = \"30d\"\nserver.max_age = \"30d\"\n";
+        let settings =
+            "freshness.probe = true\nserver.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n";
         let world = World::with(settings, move |received| script.answer(received)).await;
         let mut patrons = Vec::new();
         for (tier, documents, every) in plans() {

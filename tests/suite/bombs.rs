@@ -78,7 +78,7 @@ async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_bey
     let directory = TempDir::new().unwrap();
     let (_, key) = Keys(directory.path()).create("enterprise");
     let url = backend.url();
-    let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_FRESHNESS_PROBING", "false")];
+    let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_FRESHNESS_PROBE", "false")];
     let program = Program::serve(directory.path(), &settings);
     let visitor = Visitor::to(program.public()).await;
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
@@ -112,8 +112,8 @@ async fn a_hundred_documents_that_come_at_once_are_built_a_few_at_a_time() {
     let url = backend.url();
     let settings = [
         ("SCOREGATE_UPSTREAM_URL", url.as_str()),
-        ("SCOREGATE_UPSTREAM_AT_ONCE", "100"),
-        ("SCOREGATE_FRESHNESS_PROBING", "false"),
+        ("SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS", "100"),
+        ("SCOREGATE_FRESHNESS_PROBE", "false"),
     ];
     let program = Program::serve(directory.path(), &settings);
     let visitor = Visitor::to(program.public()).await;

@@ -157,7 +157,7 @@ async fn a_restart_keeps_the_day_exactly() {
     world.pass(Duration::from_hours(12));
     let world = world.restarted().await;
     assert_eq!((world.left(&free).day, world.left(&paid).day), (5, 10_000));
-    assert_eq!(world.counted("scoregate_store_failures_total{work=\"lease\"}").await, 0);
+    assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 0);
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
 
 #[tokio::test]
 async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_for() {
-    let settings = "freshness.patience = \"1h\"\n[upstream]\nurl = \"{backend}\"\n\
+    let settings = "freshness.max_wait = \"1h\"\n[upstream]\nurl = \"{backend}\"\n\
         first_byte_timeout = \"1h\"\ntimeout = \"1h\"";
     let silent =
         |received: &Received| if received.target().contains("index") { Act::Hang } else { good(received) };
@@ -109,7 +109,10 @@ async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_
     world.pass(MOMENT);
     let told = connection.read(false).await;
     assert!(told.is_none(), "{told:?}");
-    assert_eq!((world.ended("request").await, world.counted("scoregate_clients_left_total").await), (1, 1));
+    assert_eq!(
+        (world.ended("request").await, world.counted("scoregate_client_disconnects_total").await),
+        (1, 1)
+    );
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
     }
     assert_eq!(world.refused("upstream_invalid").await, invalid);
     assert_eq!(world.refused("upstream_unavailable").await, away);
-    let calls = world.counted("scoregate_upstream_calls_total{fetched=\"invalid\"}").await;
+    let calls = world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await;
     assert_eq!(calls, invalid);
 }
 
@@ -224,7 +224,7 @@ async fn an_empty_list_in_the_place_of_a_full_one_is_believed_the_second_time() 
         world.fetched(calls).await;
     }
     assert_eq!(seen, [true, true, false], "the first empty one was kept out, the second was not");
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"invalid\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 1);
 
     // A full list in between makes the next empty one doubtful again.
     world.backend.answers(|_| json(GOOD));

@@ -132,7 +132,7 @@ async fn a_backend_that_says_unchanged_keeps_the_document() {
     world.fetched(2).await;
     let after = world.asks(&customer, MODELS).await;
     assert_eq!((&after.body, after.header("cache-status")), (&before.body, "scoregate; hit; ttl=1800"));
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2);
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn the_backend_s_own_max_age_is_the_time_to_the_next_refresh() {
 
 #[tokio::test]
 async fn a_failed_refresh_changes_nothing_while_the_old_document_is_usable_and_then_it_is_gone() {
-    let settings = "freshness.while_refreshed = \"2h\"\nfreshness.on_error = \"10h\"";
+    let settings = "freshness.stale_while_revalidate = \"2h\"\nfreshness.stale_if_error = \"10h\"";
     let (world, customer) = counting(settings).await;
     world.asks(&customer, MODELS).await;
     world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
@@ -205,7 +205,7 @@ async fn a_failed_refresh_changes_nothing_while_the_old_document_is_usable_and_t
 
 #[tokio::test]
 async fn after_the_window_a_request_waits_for_the_refresh() {
-    let (world, customer) = counting("freshness.while_refreshed = \"1h\"").await;
+    let (world, customer) = counting("freshness.stale_while_revalidate = \"1h\"").await;
     world.asks(&customer, MODELS).await;
     world.pass(HOUR * 2 + Duration::from_secs(1));
     let refreshed = world.asks(&customer, MODELS).await;
@@ -234,13 +234,14 @@ async fn a_model_that_does_not_exist_is_404_and_one_that_was_deleted_goes_from_t
     world.pass(Duration::from_mins(1));
     assert_eq!(world.asks(&customer, atlas).await.status, 200, "it is back");
     assert_eq!(world.refused("model_not_found").await, 2);
-    let counted = world.counted("scoregate_upstream_calls_total{fetched=\"no_such_model\"}").await;
+    let counted = world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await;
     assert_eq!(counted, 2);
 }
 
 #[tokio::test]
 async fn what_is_gone_takes_no_room_ten_minutes_later_and_is_not_looked_for_every_few_seconds() {
-    let settings = "[freshness.models]\nttl = \"1m\"\nwhile_refreshed = \"1m\"\non_error = \"1m\"";
+    let settings =
+        "[freshness.models]\nttl = \"1m\"\nstale_while_revalidate = \"1m\"\nstale_if_error = \"1m\"";
     let (world, customer) = counting(settings).await;
     let stored_after = async |time| {
         world.pass(time);

@@ -56,7 +56,7 @@ async fn after_a_restart_every_answer_is_the_same_to_the_byte_and_the_backend_is
 
 #[tokio::test]
 async fn a_restart_amid_an_outage_changes_nothing_and_when_it_is_over_one_body_each_makes_all_current() {
-    let (world, paid, _) = abandoned("freshness.probing = true").await;
+    let (world, paid, _) = abandoned("freshness.probe = true").await;
     world.pass(12 * HOUR);
     let world = world.restarted().await;
     for target in ALL {
@@ -85,7 +85,7 @@ async fn a_restart_amid_an_outage_changes_nothing_and_when_it_is_over_one_body_e
 
 #[tokio::test]
 async fn a_refresh_that_was_seen_before_a_restart_has_been_seen() {
-    let world = World::with("freshness.probing = true", good).await;
+    let world = World::with("freshness.probe = true", good).await;
     let paid = world.paid().await;
     for target in [MODELS, MODELS, INDEX] {
         assert_eq!(world.asks(&paid, target).await.status, 200);
@@ -175,7 +175,7 @@ async fn a_shelf_that_cannot_be_opened_stops_nothing() {
 #[tokio::test]
 async fn an_hour_with_a_restart_in_it_asks_the_backend_no_more_than_twice_of_an_hour_without() {
     let hour = async |restarts: bool| {
-        let mut world = World::with("freshness.probing = true", good).await;
+        let mut world = World::with("freshness.probe = true", good).await;
         let paid = world.paid().await;
         for target in ALL {
             world.asks(&paid, target).await;

@@ -18,7 +18,7 @@ const CLIENTS: usize = 40;
 const ALMOST_MIDNIGHT: Duration = Duration::from_secs(43_198);
 
 async fn ledger_calls(world: &World) -> u32 {
-    world.counted("scoregate_store_duration_seconds_count{work=\"lease\"}").await
+    world.counted("scoregate_store_duration_seconds_count{operation=\"lease\"}").await
 }
 
 async fn waits(world: &World) -> u32 {

@@ -15,7 +15,7 @@ use crate::world::{Customer, World, good};
 const MODELS: &str = "/api/v1/models?period=24h";
 const INDEX: &str = "/api/v1/index";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
-const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nat_once = 1";
+const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
 const WAITERS: u32 = 20;
 /// What all have asked for before.
 const OTHER: &str = "/api/v1/alerts";
@@ -56,7 +56,7 @@ impl Scene {
             self.world.reaches("scoregate_requests_in_progress", 1 + WAITERS + further).await;
             moment.await;
             leading.reset();
-            self.world.reaches("scoregate_clients_left_total", 1).await;
+            self.world.reaches("scoregate_client_disconnects_total", 1).await;
             self.world.backend.open();
             goes_on();
         });

@@ -64,7 +64,7 @@ impl World {
     }
 
     async fn decided(&self, word: &str) -> u32 {
-        self.counted(&format!("scoregate_ledger_away_decisions_total{{decided=\"{word}\"}}")).await
+        self.counted(&format!("scoregate_ledger_unreachable_decisions_total{{decision=\"{word}\"}}")).await
     }
 }
 
@@ -114,12 +114,12 @@ async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charge
         assert_eq!(answer.number("x-ratelimit-remaining"), u64::from(300 - 1 - served));
     }
     assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 10 - served));
-    assert_eq!(world.counted("scoregate_ledger_away").await, 1);
+    assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
     // One call found out; nobody waits for another, and one a second asks whether it is back.
-    assert_eq!(world.counted("scoregate_store_failures_total{work=\"lease\"}").await, 1);
+    assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 1);
     world.pass(RETRY);
     assert_eq!(world.served_of(&customer, 5).await.0, 0);
-    assert_eq!(world.counted("scoregate_store_failures_total{work=\"lease\"}").await, 2);
+    assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 2);
     assert_eq!(world.granted(), leased);
 
     world.ledger_works();
@@ -127,7 +127,7 @@ async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charge
     let (after, refused) = world.served_of(&customer, 300).await;
     assert_eq!(1 + served + after, 300);
     assert!(refused.iter().all(|answer| answer.code() == "quota_exceeded"));
-    assert_eq!((world.granted(), world.counted("scoregate_ledger_away").await), (300, 0));
+    assert_eq!((world.granted(), world.counted("scoregate_ledger_unreachable").await), (300, 0));
 }
 
 #[tokio::test]
@@ -231,7 +231,7 @@ async fn away_a_ledger_that_does_not_answer_holds_up_one_request_and_no_other() 
     assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 3));
     drop(lock);
     // The call that hung is answered after all.
-    while world.counted("scoregate_ledger_away").await == 1 {
+    while world.counted("scoregate_ledger_unreachable").await == 1 {
         tokio::task::yield_now().await;
     }
     let (after, _) = world.served_of(&customer, 400).await;

@@ -122,7 +122,7 @@ async fn mapping_every_endpoint_asks_for_exactly_what_is_meant_and_gives_the_bac
     }
     let calls = world.backend.received().len();
     assert_eq!(calls, 4 * 7 + 1 + 4 + 1 + 1 + 4 * 100 + 1 + 4 * 4 + 1);
-    let good = world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await;
+    let good = world.counted("scoregate_upstream_requests_total{result=\"success\"}").await;
     assert_eq!(u32::try_from(calls), Ok(good));
 }
 
@@ -153,7 +153,7 @@ async fn mapping_an_unknown_model_is_not_found_in_whichever_way_the_backend_says
         let got = world.asks(&customer, &ours).await;
         assert_eq!((got.status, got.code().as_str()), (404, "model_not_found"), "{ours} {act:?}");
     }
-    let series = "scoregate_upstream_calls_total{fetched=\"no_such_model\"}";
+    let series = "scoregate_upstream_requests_total{result=\"not_found\"}";
     assert_eq!(world.counted(series).await, count);
 }
 
@@ -178,7 +178,7 @@ async fn mapping_what_only_looks_like_an_unknown_model_is_a_failure() {
         let got = world.asks(&customer, &format!("/api/v1{ours}")).await;
         assert_eq!((got.status, got.code().as_str()), (502, "upstream_invalid"), "{ours}");
     }
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"invalid\"}").await, 8);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 8);
 }
 
 #[tokio::test]
@@ -201,13 +201,13 @@ async fn mapping_a_refusal_in_the_body_is_a_502_and_never_replaces_what_is_store
         assert!(stale.header("cache-status").ends_with("detail=stale"), "{ours}");
         assert_eq!((stale.status, stale.body), (200, good.body), "{ours}");
     }
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"invalid\"}").await, 24);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 24);
 }
 
 #[tokio::test]
 async fn mapping_a_404_is_read_where_only_words_are_believed_and_what_is_left_out_is_not_asked_for() {
     let settings = "[upstream]\nurl = \"{backend}\"\n[mapping.drift]\npath = \"/d?id={id}\"\nnot_found = [\"error\"]\n\
-                    [mapping.history]\nnot_found = []\n[mapping.incidents]\nwithout = [\"limit\"]";
+                    [mapping.history]\nnot_found = []\n[mapping.incidents]\nunsupported = [\"limit\"]";
     let world = World::with(settings, |_| json("[]")).await;
     let customer = world.paid().await;
     let words = r#"{"success":false,"error":"Model not found"}"#;

@@ -155,7 +155,7 @@ fn another() -> NewApplication {
 
 async fn notices(world: &World, misplaced: u32) {
     world.pass(NOTICED);
-    while world.counted("scoregate_store_misplaced").await != misplaced {
+    while world.counted("scoregate_store_file_invalid").await != misplaced {
         tokio::task::yield_now().await;
     }
 }
@@ -179,7 +179,7 @@ async fn a_store_moved_under_a_running_server_is_noticed_refuses_changes_and_is_
     }
     assert!((3..10).contains(&served), "what is leased and grace: {served}");
     while world.asks(&free, MODELS).await.status == 200 {}
-    assert_eq!(world.counted("scoregate_ledger_away").await, 1);
+    assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
     // Another store under the name is not ours either.
     fs::copy(&away, &file).unwrap();
     let refused = world.running.registrar.create("test", another()).await.unwrap_err();

@@ -9,11 +9,10 @@ use crate::client::{Answer, Connection};
 use crate::world::{Customer, World, good};
 
 /// Two may wait, one may queue for it; one at hand, since nothing holds such a place for longer than a moment.
-const ROOMS: &str =
-    "overload.at_once = 1\noverload.waiting = 2\noverload.queue = 1\noverload.patience = \"10ms\"";
+const ROOMS: &str = "overload.cached_slots = 1\noverload.waiting_slots = 2\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"";
 const PATIENCE: Duration = Duration::from_millis(10);
-const REFUSED: &str = "scoregate_overload_refused_total{room=\"waiting\"}";
-const QUEUED: &str = "scoregate_overload_queued_total{room=\"waiting\"}";
+const REFUSED: &str = "scoregate_overload_refused_total{pool=\"waiting\"}";
+const QUEUED: &str = "scoregate_overload_queued_total{pool=\"waiting\"}";
 const ATLAS: &str = "/api/v1/models/atlas";
 const INDEX: &str = "/api/v1/index";
 
@@ -60,7 +59,7 @@ impl Full {
     async fn takes(&self, places: u32) {
         in_time(async {
             self.world.running.gateway().sweep();
-            while self.world.counted("scoregate_places_taken{room=\"waiting\"}").await != places {
+            while self.world.counted("scoregate_concurrency_in_use{pool=\"waiting\"}").await != places {
                 tokio::task::yield_now().await;
                 self.world.running.gateway().sweep();
             }
@@ -94,7 +93,7 @@ impl Full {
         self.takes(0).await;
         self.world.settled().await;
         in_time(self.world.reaches_exactly("scoregate_requests_in_progress", 0)).await;
-        assert_eq!(self.world.counted("scoregate_places_taken{room=\"at_hand\"}").await, 0);
+        assert_eq!(self.world.counted("scoregate_concurrency_in_use{pool=\"cached\"}").await, 0);
         let refused = self.world.counted(REFUSED).await;
         for number in 50..60 {
             assert_eq!(in_time(self.world.asks(&self.paid, &other(number))).await.status, 200);
@@ -167,8 +166,8 @@ async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_th
         assert_eq!(world.get(target).send().await.status, 200);
     }
     assert_eq!(in_time(world.asks(&full.paid, "/api/v1/me")).await.status, 200);
-    assert_eq!(world.counted("scoregate_overload_queued_total{room=\"at_hand\"}").await, 0);
-    assert_eq!(world.counted("scoregate_overload_refused_total{room=\"at_hand\"}").await, 0);
+    assert_eq!(world.counted("scoregate_overload_queued_total{pool=\"cached\"}").await, 0);
+    assert_eq!(world.counted("scoregate_overload_refused_total{pool=\"cached\"}").await, 0);
     // Overdue it is served while it is refreshed, so nobody waits for that either.
     world.pass(Duration::from_hours(2));
     assert!(world.asks(&full.paid, INDEX).await.header("cache-status").ends_with("detail=stale"));
@@ -176,7 +175,7 @@ async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_th
 
 #[tokio::test]
 async fn a_document_that_the_backend_is_asked_about_first_needs_a_place_among_those_who_wait() {
-    let world = World::with(&format!("{ROOMS}\nfreshness.patience = \"5s\""), good).await;
+    let world = World::with(&format!("{ROOMS}\nfreshness.max_wait = \"5s\""), good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, INDEX).await.status, 200);
     world.pass(Duration::from_hours(26));
@@ -271,12 +270,12 @@ async fn who_leaves_gives_their_place_back() {
     let mut full = Full::new().await;
     let third = full.queues(3).await;
     third.reset();
-    in_time(full.world.reaches("scoregate_clients_left_total", 1)).await;
+    in_time(full.world.reaches("scoregate_client_disconnects_total", 1)).await;
     // Both flights go on; those who sat in them do not.
     let [one, two] = full.waiting;
     one.reset();
     two.reset();
-    in_time(full.world.reaches("scoregate_clients_left_total", 3)).await;
+    in_time(full.world.reaches("scoregate_client_disconnects_total", 3)).await;
     full.waiting = [
         full.world.get(&other(1)).key(&full.paid.key).begin().await,
         full.world.get(&other(2)).key(&full.paid.key).begin().await,

@@ -30,7 +30,7 @@ async fn an_address_has_its_places_and_no_more() {
     assert_eq!(world.ended("refused").await, 1);
     assert!(asks(&mut first).await && asks(&mut second).await);
     drop(first);
-    world.reaches("scoregate_connections_total{closed=\"done\"}", 2).await;
+    world.reaches("scoregate_connections_total{reason=\"done\"}", 2).await;
     assert!(asks(&mut from(&world, 1).await).await);
 }
 

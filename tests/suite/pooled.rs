@@ -43,7 +43,7 @@ async fn a_connection_that_the_backend_closes_while_nobody_asks_is_not_used_agai
     world.backend.open();
     assert_eq!(world.asks(&customer, PROVIDERS).await.status, 200);
     assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 0), (PROVIDERS, 1)]));
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 3);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 3);
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_question_that_the_backend_has_not_read_on_a_connection_it_closed_is_a
     assert_eq!(world.asks(&customer, INDEX).await.status, 200);
     assert_eq!(world.asks(&customer, ALERTS).await.status, 200);
     assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 1)]));
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2);
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_question_is_asked_once_more_at_most_and_never_if_its_connection_was_f
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_two_thousand_questions_to_a_backend_that_closes_after_each_second_answer_none_is_lost() {
-    let settings = "[upstream]\nurl = \"{backend}\"\nat_once = 16";
+    let settings = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 16";
     let world = World::with(settings, |received: &Received| {
         let answer = json(r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas"}]}"#);
         let limit = received.target().split("limit=").nth(1).map_or(0, |limit| limit.parse().unwrap());
@@ -104,8 +104,8 @@ async fn of_two_thousand_questions_to_a_backend_that_closes_after_each_second_an
         assert_eq!(world.running.gateway().engine.purge(&Selection::All, true).await, 401);
         assert_eq!(world.asks(&customer, INDEX).await.status, 200);
     }
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 2_006);
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"unreachable\"}").await, 0);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2_006);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"unreachable\"}").await, 0);
     assert!(world.backend.most_at_once() <= 16);
 }
 

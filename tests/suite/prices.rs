@@ -249,7 +249,7 @@ async fn a_client_that_leaves_gives_its_unit_back_and_keeps_its_token_spent() {
     world.backend.has_received(1).await;
     assert_eq!(before.spent(world.left(&customer)), (1, 1, 0));
     drop(waiting);
-    world.reaches("scoregate_clients_left_total", 1).await;
+    world.reaches("scoregate_client_disconnects_total", 1).await;
     assert_eq!(before.spent(world.left(&customer)), (1, 0, 0));
     world.backend.open();
     world.fetched(1).await;

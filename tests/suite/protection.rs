@@ -36,7 +36,7 @@ async fn exhausts(world: &World, customer: &Customer) {
 pub async fn waits_in_line(world: &World, questions: u32) {
     loop {
         world.running.gateway().engine.sweep();
-        if world.counted("scoregate_upstream_waiting").await == questions {
+        if world.counted("scoregate_upstream_queue_length").await == questions {
             return;
         }
         tokio::task::yield_now().await;
@@ -89,7 +89,7 @@ async fn two_questions_are_under_way_and_whoever_pays_is_next() {
 
 #[tokio::test]
 async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
-    let world = World::with("freshness.patience = \"5s\"", good).await;
+    let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     world.backend.hold();
@@ -101,7 +101,7 @@ async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
         world.pass(Duration::from_secs(5));
     });
     assert!(answers.iter().all(|answer| answer.status >= 503));
-    world.reaches("scoregate_upstream_calls_total{fetched=\"crowded\"}", 1).await;
+    world.reaches("scoregate_upstream_requests_total{result=\"queue_full\"}", 1).await;
     world.backend.open();
     world.settled().await;
     assert_eq!(world.backend.received().len(), 3, "two were asked, and the third never");
@@ -180,9 +180,9 @@ async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_
     let refused = world.asks(&customer, &model(5)).await;
     assert_eq!((refused.status, refused.code(), wait_of(&refused)), (503, "upstream_unavailable".into(), 1));
     assert_eq!(world.backend.received().len(), 5, "it was not asked");
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"resting\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"circuit_open\"}").await, 1);
     world.running.gateway().sweep();
-    assert_eq!(world.counted("scoregate_upstream_health").await, 2);
+    assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 2);
 
     world.pass(Duration::from_secs(1));
     world.backend.hold();
@@ -197,7 +197,7 @@ async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_
     assert_eq!(world.asks(&customer, &model(7)).await.status, 200);
     assert_eq!(world.backend.received().len(), 7);
     world.running.gateway().sweep();
-    assert_eq!(world.counted("scoregate_upstream_health").await, 0);
+    assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 0);
 }
 
 #[tokio::test]

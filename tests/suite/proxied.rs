@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::client::{Answer, Connection};
 use crate::world::{World, good};
 
-const SETTINGS: &str = "proxies.protocol = [\"127.0.0.1\"]\nguard.per_minute = 3";
+const SETTINGS: &str = "proxies.proxy_protocol = [\"127.0.0.1\"]\nguard.per_minute = 3";
 const ASK: &str = "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /// A header of version 2 for this client.
@@ -93,7 +93,7 @@ async fn the_places_of_an_address_are_its_clients_and_not_the_proxy_s() {
 
 #[tokio::test]
 async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_other_clients_do_not() {
-    let settings = "proxies.protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\", \"192.0.2.7\"]\n\
+    let settings = "proxies.proxy_protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\", \"192.0.2.7\"]\n\
         server.max_connections_per_address = 1";
     let world = World::with(settings, good).await;
     let mut held = Vec::new();
@@ -120,7 +120,7 @@ async fn holds(world: &World, header: &[u8]) -> (bool, Connection) {
 #[tokio::test]
 async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_third_is_refused() {
     // The proxy is also listed for the header of HTTP, as most are: that exempts itself, and none of its clients.
-    let settings = "proxies.protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\"]\n\
+    let settings = "proxies.proxy_protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\"]\n\
         server.max_connections_per_address = 2";
     let world = World::with(settings, good).await;
     let text = |client: u8| format!("PROXY TCP4 192.0.2.{client} 127.0.0.1 4000 8080\r\n").into_bytes();
@@ -153,6 +153,6 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
     // A place is free again when its connection ends.
     let before = world.ended("done").await;
     drop(held.swap_remove(0));
-    world.reaches("scoregate_connections_total{closed=\"done\"}", before + 1).await;
+    world.reaches("scoregate_connections_total{reason=\"done\"}", before + 1).await;
     assert!(holds(&world, &binary([192, 0, 2, 1])).await.0);
 }

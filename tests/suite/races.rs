@@ -68,7 +68,7 @@ async fn a_leader_who_leaves_takes_nobody_down() {
     let (answers, ()) = tokio::join!(waiting, async {
         world.reaches("scoregate_requests_in_progress", 21).await;
         drop(leading);
-        world.reaches("scoregate_clients_left_total", 1).await;
+        world.reaches("scoregate_client_disconnects_total", 1).await;
         world.backend.open();
     });
     assert_eq!(ended(&answers, 200), 20);

@@ -14,7 +14,7 @@ const INDEX: &str = "/api/v1/index";
 const ALERTS: &str = "/api/v1/alerts";
 const PROVIDERS: &str = "/api/v1/providers";
 const HOUR: Duration = Duration::from_hours(1);
-const PROBING: &str = "freshness.probing = true\n";
+const PROBING: &str = "freshness.probe = true\n";
 
 /// A backend whose data has a number, and an entity tag that goes with it. The alerts never change.
 #[derive(Clone, Default)]
@@ -116,7 +116,7 @@ async fn an_early_refresh_is_seen_within_five_minutes() {
 
 #[tokio::test]
 async fn after_a_refresh_what_is_in_use_is_refreshed_most_used_first() {
-    let settings = "[upstream]\nurl = \"{backend}\"\nat_once = 1";
+    let settings = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
     let (world, customer, backend) = numbered(settings).await;
     for (target, uses) in [(PROVIDERS, 2), (MODELS, 5), (ALERTS, 1), (INDEX, 3)] {
         for _ in 0..uses {
@@ -237,7 +237,8 @@ async fn what_nobody_asks_for_any_more_is_left_alone() {
 
 #[tokio::test]
 async fn an_endpoint_with_a_time_to_live_of_its_own_is_due_by_that_whatever_the_backend_does() {
-    let settings = "[freshness.index]\nttl = \"5m\"\nwhile_refreshed = \"10m\"\non_error = \"1h\"";
+    let settings =
+        "[freshness.index]\nttl = \"5m\"\nstale_while_revalidate = \"10m\"\nstale_if_error = \"1h\"";
     let (world, customer, backend) = numbered(settings).await;
     for target in [MODELS, INDEX] {
         world.asks(&customer, target).await;

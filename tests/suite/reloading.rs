@@ -14,7 +14,7 @@ impl World {
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
         let state = self.directory.path().display();
         let backend = format!("[upstream]\nurl = \"{}\"\n", self.backend.url());
-        let fixed = format!("{ports}data_dir = \"{state}\"\nfreshness.probing = false\n");
+        let fixed = format!("{ports}data_dir = \"{state}\"\nfreshness.probe = false\n");
         resolve(&read_text(&format!("{fixed}{text}\n{backend}")).unwrap())
     }
 
@@ -59,12 +59,12 @@ async fn a_tier_that_applications_are_on_cannot_vanish() {
     let teams = world.customer("teams").await;
     let refused = world.reloads(TIERS).await.unwrap_err().to_string();
     assert!(refused.starts_with("tiers: ") && refused.contains("teams"), "{refused}");
-    assert_eq!(world.counted("scoregate_settings_refused").await, 1);
+    assert_eq!(world.counted("scoregate_config_rejected").await, 1);
     let told = world.get("/api/v1/models").key(&teams.key).send().await;
     assert_eq!((told.status, told.number("x-ratelimit-limit")), (200, 100_000));
     world.running.registrar.set_tier("test", teams.id, "pro").await.unwrap();
     world.reloads(TIERS).await.unwrap();
-    assert_eq!(world.counted("scoregate_settings_refused").await, 0);
+    assert_eq!(world.counted("scoregate_config_rejected").await, 0);
     assert_eq!(world.get("/api/v1/models").key(&teams.key).send().await.number("x-ratelimit-limit"), 20);
 }
 

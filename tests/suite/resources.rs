@@ -92,7 +92,7 @@ async fn the_free_space_of_the_data_directory_is_reported() {
 
 #[tokio::test]
 async fn the_limits_of_memory_cores_connections_and_places_are_reported_and_follow_a_reload() {
-    let limits = "server.max_connections = 40\noverload.at_once = 8\noverload.waiting = 9\n";
+    let limits = "server.max_connections = 40\noverload.cached_slots = 8\noverload.waiting_slots = 9\n";
     let mut world = World::with(limits, crate::world::good).await;
     let resident = world.metric("process_resident_memory_bytes").await;
     let limit = world.metric("scoregate_memory_limit_bytes").await;
@@ -100,13 +100,16 @@ async fn the_limits_of_memory_cores_connections_and_places_are_reported_and_foll
     assert!((1.0..10_000.0).contains(&world.metric("scoregate_cpu_limit_cores").await));
     let places = [
         "scoregate_connections_limit",
-        "scoregate_places_limit{room=\"at_hand\"}",
-        "scoregate_places_limit{room=\"waiting\"}",
+        "scoregate_concurrency_limit{pool=\"cached\"}",
+        "scoregate_concurrency_limit{pool=\"waiting\"}",
     ];
     for (series, most) in places.into_iter().zip([40, 8, 9]) {
         assert_eq!(world.counted(series).await, most, "{series}");
     }
-    world.reloads("server.max_connections = 41\noverload.at_once = 7\noverload.waiting = 6\n").await.unwrap();
+    world
+        .reloads("server.max_connections = 41\noverload.cached_slots = 7\noverload.waiting_slots = 6\n")
+        .await
+        .unwrap();
     for (series, most) in places.into_iter().zip([41, 7, 6]) {
         assert_eq!(world.counted(series).await, most, "{series}");
     }

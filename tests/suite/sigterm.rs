@@ -84,8 +84,10 @@ fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
         let backend = runtime.block_on(Backend::start(good));
         let (directory, url) = (TempDir::new().unwrap(), backend.url());
         let at_once = WAITING.to_string();
-        let environment =
-            [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_UPSTREAM_AT_ONCE", at_once.as_str())];
+        let environment = [
+            ("SCOREGATE_UPSTREAM_URL", url.as_str()),
+            ("SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS", at_once.as_str()),
+        ];
         let patrons = prepare(directory.path(), &[("pro", 1_000)]);
         let [patron] = patrons.as_slice() else { unreachable!() };
         let program = Program::serve(directory.path(), &environment);

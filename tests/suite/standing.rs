@@ -115,7 +115,7 @@ async fn told_is_how_many_questions_are_under_way_and_how_many_wait() {
 
 #[tokio::test]
 async fn told_is_the_refresh_that_is_looked_for_where_one_is() {
-    let world = World::with(&format!("{WITH_TOKEN}freshness.probing = true"), good).await;
+    let world = World::with(&format!("{WITH_TOKEN}freshness.probe = true"), good).await;
     let customer = world.paid().await;
     world.asks(&customer, "/api/v1/index").await;
     says(

@@ -163,7 +163,7 @@ async fn each_name_has_its_certificate_and_every_other_name_the_default() {
     }
     assert!(client.greet(world.address(), "a.b.example.com").await.is_err(), "a star stands for one label");
     let first_to_end = scoregate::clock::Wall::parse_rfc3339("2040-01-01T00:00:00Z").unwrap();
-    let told = world.counted("scoregate_certificate_ends_timestamp_seconds").await;
+    let told = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
     assert_eq!(u64::from(told), first_to_end.seconds());
 }
 
@@ -224,18 +224,18 @@ async fn certificates_that_cannot_be_used_change_nothing_until_they_can() {
     for (what, bad_pem, bad_key) in bad {
         std::fs::write(&pem, bad_pem).unwrap();
         std::fs::write(&key, bad_key).unwrap();
-        while world.counted("scoregate_certificates_refused").await == 0 {
+        while world.counted("scoregate_certificates_rejected").await == 0 {
             world.pass(LOOK);
         }
         assert_eq!(client.shown(world.address(), "localhost").await, in_use, "{what}");
         std::fs::write(&pem, &good_pem).unwrap();
         std::fs::write(&key, &good_key).unwrap();
-        while world.counted("scoregate_certificates_refused").await == 1 {
+        while world.counted("scoregate_certificates_rejected").await == 1 {
             world.pass(LOOK);
         }
     }
     std::fs::remove_file(&pem).unwrap();
-    while world.counted("scoregate_certificates_refused").await == 0 {
+    while world.counted("scoregate_certificates_rejected").await == 0 {
         world.pass(LOOK);
     }
     assert_eq!(client.shown(world.address(), "localhost").await, in_use, "gone");
@@ -249,7 +249,7 @@ async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
     let mut plain = Connection::open(world.address()).await;
     plain.write(HEALTH).await;
     assert!(plain.read(false).await.is_none(), "no HTTP in the clear");
-    world.reaches("scoregate_connections_total{closed=\"tls\"}", 1).await;
+    world.reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1).await;
     // The beginning of a hello, and nothing more.
     let mut half = Connection::open(world.address()).await;
     half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;

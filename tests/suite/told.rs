@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::shell::{BUILT_IN, Keys, Program, Visitor};
 
 /// Every request is told.
-const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_ONE_IN", "1")];
+const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")];
 
 /// What a line says, by name.
 fn fields(line: &str) -> BTreeMap<&str, &str> {

@@ -168,7 +168,7 @@ async fn a_list_that_is_fetched_for_a_model_is_a_part_of_the_same_trace() {
 
 #[tokio::test]
 async fn what_is_asked_of_our_own_accord_is_a_part_of_no_trace() {
-    let world = World::with("freshness.probing = true", tagged).await;
+    let world = World::with("freshness.probe = true", tagged).await;
     let customer = world.paid().await;
     traced(world.get(MODELS).key(&customer.key), 1).send().await;
     world.pass(Duration::from_hours(1));

@@ -23,7 +23,7 @@ async fn made_up(world: &World, customer: &Customer, round: u32) -> Vec<Answer> 
 /// How often the backend was asked, by how that ended.
 async fn calls(world: &World) -> BTreeSet<String> {
     let calls = world.scrape().await;
-    let calls = calls.lines().filter(|line| line.starts_with("scoregate_upstream_calls_total"));
+    let calls = calls.lines().filter(|line| line.starts_with("scoregate_upstream_requests_total"));
     calls.map(str::to_owned).collect()
 }
 

@@ -140,8 +140,10 @@ fn a_reader_who_has_stopped_delays_no_request_no_probe_and_no_stop() {
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
     let (place, url) = (TempDir::new().unwrap(), backend.url());
     let patron = prepare(place.path(), &[("pro", 100_000)]).remove(0);
-    let mut program =
-        Unread::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_ONE_IN", "1")]);
+    let mut program = Unread::serve(
+        place.path(),
+        &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")],
+    );
     program.fill();
     let statuses = asks_for_what_fails(program.public, &patron, TIMES);
     assert_eq!(statuses, [(503, 200); TIMES as usize]);

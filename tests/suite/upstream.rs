@@ -36,7 +36,7 @@ async fn the_backend_gets_the_listed_headers_and_nothing_of_the_client_s() {
     assert_eq!(value("host"), world.backend.address.to_string());
     let all = format!("{received:?}");
     assert!(!all.contains(&customer.key) && !all.contains("canary") && !all.contains("1.2.3.4"));
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"good\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 1);
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn a_backend_that_refuses_connections_is_a_503() {
     let refused = world.asks(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (503, "upstream_unavailable".into()));
     assert_eq!(refused.header("retry-after"), "5");
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"unreachable\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"unreachable\"}").await, 1);
 }
 
 #[tokio::test]
@@ -142,13 +142,13 @@ async fn a_backend_that_does_not_begin_to_answer_is_a_504_at_the_first_deadline(
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.pass(Duration::from_millis(500));
     assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
 }
 
 #[tokio::test]
 async fn a_backend_that_does_not_finish_its_answer_is_a_504_at_the_second_deadline() {
     let settings =
-        "freshness.patience = \"60s\"\n[upstream]\nurl = \"{backend}\"\nfirst_byte_timeout = \"60s\"";
+        "freshness.max_wait = \"60s\"\n[upstream]\nurl = \"{backend}\"\nfirst_byte_timeout = \"60s\"";
     let world = World::with(settings, good).await;
     let customer = world.free().await;
     world.backend.next(Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{\"id\":".into()));
@@ -161,12 +161,12 @@ async fn a_backend_that_does_not_finish_its_answer_is_a_504_at_the_second_deadli
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.pass(Duration::from_millis(500));
     assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"late\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
 }
 
 #[tokio::test]
 async fn a_request_that_has_waited_long_enough_is_a_504_and_the_fetch_goes_on() {
-    let world = World::with("freshness.patience = \"5s\"", good).await;
+    let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = world.free().await;
     world.backend.hold();
     let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
@@ -182,7 +182,8 @@ async fn a_request_that_has_waited_long_enough_is_a_504_and_the_fetch_goes_on() 
 
 #[tokio::test]
 async fn upstream_a_304_to_a_question_without_conditions_is_no_answer() {
-    let world = World::with("freshness.while_refreshed = \"1s\"", |_| json(r#"[{"id":"atlas"}]"#)).await;
+    let world =
+        World::with("freshness.stale_while_revalidate = \"1s\"", |_| json(r#"[{"id":"atlas"}]"#)).await;
     let pro = world.customer("pro").await;
     assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
     // The document came without validators, so nobody asked whether it has changed.
@@ -190,6 +191,6 @@ async fn upstream_a_304_to_a_question_without_conditions_is_no_answer() {
     world.pass(Duration::from_hours(2));
     let stale = world.get("/api/v1/index").key(&pro.key).send().await;
     assert_eq!(stale.status, 200);
-    assert_eq!(world.metric("scoregate_upstream_calls_total{fetched=\"invalid\"}").await.to_string(), "1");
+    assert_eq!(world.metric("scoregate_upstream_requests_total{result=\"invalid\"}").await.to_string(), "1");
     assert!(stale.header("cache-status").ends_with("detail=stale"));
 }

@@ -84,7 +84,7 @@ async fn a_hundred_who_wait_for_a_document_that_hangs_all_end_with_one_question(
 #[tokio::test]
 async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_and_one_other_is_asked_after_it()
  {
-    let world = World::with("freshness.patience = \"5s\"", good).await;
+    let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = customer(&world).await;
     world.backend.answers(|_| Act::Hang);
     for patience in 1..=3 {
@@ -107,7 +107,7 @@ async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_an
 #[tokio::test]
 async fn who_waits_for_a_refresh_that_hangs_has_the_stale_document_when_their_patience_ends() {
     // On the same day: in a new one the crowd would wait for leases first.
-    let settings = "freshness.patience = \"5s\"\nfreshness.while_refreshed = \"1h\"";
+    let settings = "freshness.max_wait = \"5s\"\nfreshness.stale_while_revalidate = \"1h\"";
     let world = World::with(settings, good).await;
     let customer = customer(&world).await;
     let first = world.asks(&customer, MODELS).await;
@@ -181,7 +181,11 @@ async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_re
         assert_eq!(world.asks(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
     }
     world.running.gateway().sweep();
-    let after = ["scoregate_flights", "scoregate_upstream_waiting", "scoregate_upstream_health"];
+    let after = [
+        "scoregate_fetches_in_progress",
+        "scoregate_upstream_queue_length",
+        "scoregate_upstream_breaker_state",
+    ];
     for series in after {
         assert_eq!(world.counted(series).await, 0, "{series}");
     }

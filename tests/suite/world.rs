@@ -129,7 +129,7 @@ impl World {
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
         let state = directory.path().display();
         // Most tests count what the backend is asked: what it is asked of our own accord has tests of its own.
-        let probing = if settings.contains("freshness.probing") { "" } else { "freshness.probing = false\n" };
+        let probing = if settings.contains("freshness.probe") { "" } else { "freshness.probe = false\n" };
         let text = format!("{ports}data_dir = \"{state}\"\n{probing}{settings}\n{upstream}");
         let mut config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
         if text.contains(BUILT_IN) && !text.contains("built_in.archive") {

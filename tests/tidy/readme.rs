@@ -34,7 +34,7 @@ fn missing_tiers(readme: &str) -> Vec<String> {
     rows.into_iter().filter(|row| !readme.contains(row)).map(|row| format!("no row {row}")).collect()
 }
 
-/// Words such as `server.grace` that look like a setting and are none.
+/// Words such as `server.shutdown_timeout` that look like a setting and are none.
 fn unknown_settings(readme: &str) -> Vec<String> {
     let tables: Vec<&str> =
         SETTINGS.iter().filter_map(|row| row.path.split_once('.')).map(|(t, _)| t).collect();
@@ -63,7 +63,7 @@ fn the_readmes_name_only_settings_that_exist() {
     for document in ["README.md", "deploy/README.md"] {
         none(&unknown_settings(&text_of(document)));
     }
-    found(&unknown_settings("`server.grace` and `server.speed`"), 1, "server.speed");
+    found(&unknown_settings("`server.shutdown_timeout` and `server.speed`"), 1, "server.speed");
 }
 
 #[test]

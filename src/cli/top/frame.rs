@@ -12,7 +12,7 @@ const NAMES: usize = 11;
 const REQUESTS: &str = "scoregate_requests_total";
 const SERVED: &str = "scoregate_documents_served_total";
 const LIMITED: &str = "scoregate_limited_total";
-const CALLS: &str = "scoregate_upstream_calls_total";
+const CALLS: &str = "scoregate_upstream_requests_total";
 const UNITS: &str = "scoregate_quota_units_total";
 const LATENCY: &str = "scoregate_request_duration_seconds";
 const UPSTREAM_LATENCY: &str = "scoregate_upstream_duration_seconds";
@@ -87,7 +87,7 @@ fn requests(figures: &UsageRates<'_>) -> String {
 fn latency(figures: &UsageRates<'_>) -> String {
     let quantile = |name: &str, part| format!("{name} {}", time(figures.quantile(LATENCY, part)));
     let quantiles = [quantile("p50", 0.5), quantile("p90", 0.9), quantile("p99", 0.99)];
-    let left = rate(figures.rate("scoregate_clients_left_total", ""));
+    let left = rate(figures.rate("scoregate_client_disconnects_total", ""));
     fact("latency", &format!("{}   left by their clients {left}/s", quantiles.join("   ")))
 }
 
@@ -111,8 +111,8 @@ fn documents(figures: &UsageRates<'_>) -> String {
 
 fn backend(figures: &UsageRates<'_>) -> String {
     let asked = figures.rate(CALLS, "");
-    let fine = figures.rate(CALLS, "fetched=\"good\"") + figures.rate(CALLS, "fetched=\"no_such_model\"");
-    let waiting = count(figures.gauge("scoregate_upstream_waiting", ""));
+    let fine = figures.rate(CALLS, "result=\"success\"") + figures.rate(CALLS, "result=\"not_found\"");
+    let waiting = count(figures.gauge("scoregate_upstream_queue_length", ""));
     let late = time(figures.quantile(UPSTREAM_LATENCY, 0.99));
     let (asked, failed) = (rate(asked), rate(asked - fine));
     let health = health(figures);
@@ -123,7 +123,7 @@ fn backend(figures: &UsageRates<'_>) -> String {
 }
 
 fn health(figures: &UsageRates<'_>) -> &'static str {
-    let health = figures.gauge("scoregate_upstream_health", "");
+    let health = figures.gauge("scoregate_upstream_breaker_state", "");
     if health >= 2.0 {
         "rests"
     } else if health >= 1.0 {
@@ -159,20 +159,23 @@ fn process(figures: &UsageRates<'_>) -> String {
 /// What is wrong, a line each.
 fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
     let is_on = |name: &str| figures.gauge(name, "") > 0.0;
-    let ends = figures.gauge("scoregate_certificate_ends_timestamp_seconds", "");
+    let ends = figures.gauge("scoregate_certificate_expiry_timestamp_seconds", "");
     let left = ends - real(figures.after.at.wall.seconds());
     let panics = figures.gauge("scoregate_panics_total", "");
     let lost = figures.rate("scoregate_log_lines_lost_total", "");
-    let rests = figures.gauge("scoregate_upstream_health", "") >= 1.0;
+    let rests = figures.gauge("scoregate_upstream_breaker_state", "") >= 1.0;
     [
         (rests, "the backend fails: answers are stale, or there are none".to_owned()),
-        (is_on("scoregate_ledger_away"), "the ledger is away: quotas are spent from what is leased".into()),
+        (
+            is_on("scoregate_ledger_unreachable"),
+            "the ledger is away: quotas are spent from what is leased".into(),
+        ),
         (is_on("scoregate_store_damaged"), "the store is damaged: the log says the way back".into()),
         (
-            is_on("scoregate_settings_refused"),
+            is_on("scoregate_config_rejected"),
             "settings were refused: older ones go on, the log says why".into(),
         ),
-        (is_on("scoregate_certificates_refused"), "certificates were refused: older ones go on".into()),
+        (is_on("scoregate_certificates_rejected"), "certificates were refused: older ones go on".into()),
         (ends > 0.0 && left < SOON, format!("a certificate ends in {}", span(left.max(0.0)))),
         (panics > 0.0, format!("{} panics since the start: each is in the log", count(panics))),
         (lost > 0.0, format!("{}/s log lines are lost: their reader is too slow or has stopped", rate(lost))),
@@ -312,9 +315,9 @@ mod tests {
 
     #[test]
     fn whatever_is_wrong_is_told_above_the_tables() {
-        let metrics = "scoregate_upstream_health 2\nscoregate_ledger_away 1\nscoregate_store_damaged 1\n\
-            scoregate_settings_refused 1\nscoregate_certificates_refused 1\nscoregate_panics_total 2\n\
-            scoregate_certificate_ends_timestamp_seconds 86502\nscoregate_log_lines_lost_total{log=\"access\"} 4";
+        let metrics = "scoregate_upstream_breaker_state 2\nscoregate_ledger_unreachable 1\nscoregate_store_damaged 1\n\
+            scoregate_config_rejected 1\nscoregate_certificates_rejected 1\nscoregate_panics_total 2\n\
+            scoregate_certificate_expiry_timestamp_seconds 86502\nscoregate_log_lines_lost_total{log=\"access\"} 4";
         let (before, after) = (look(100, "", &[]), look(102, metrics, &[]));
         let page = lines(&UsageRates::of(&before, &after), 100);
         let alarms = page.iter().filter(|line| line.weight == LineEmphasis::Alarm).count();

@@ -47,11 +47,11 @@ pub enum BadTemplate {
     NoId,
     /// It has no place for a parameter that callers can say.
     #[error(
-        "put {{{0}}} into it, or, if the backend has no such parameter, write without = [\"{0}\"]: every value then gets the same data"
+        "put {{{0}}} into it, or, if the backend has no such parameter, write unsupported = [\"{0}\"]: every value then gets the same data"
     )]
     NoParameter(&'static str),
     /// It has a place for a parameter that the backend is said not to have.
-    #[error("take {{{0}}} out of it, or out of `without`")]
+    #[error("take {{{0}}} out of it, or out of `unsupported`")]
     Without(&'static str),
 }
 

@@ -38,7 +38,7 @@ async fn alone_behind_a_gateway_it_is_the_one_inside_to_the_byte() {
     }
     let missing = world.asks(&here, "/api/v1/drift/nobody").await;
     assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
-    assert_eq!(world.counted("scoregate_upstream_calls_total{fetched=\"no_such_model\"}").await, 1);
+    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await, 1);
 }
 
 /// What a backend says to whoever comes through here.

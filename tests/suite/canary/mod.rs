@@ -25,7 +25,7 @@ const TOKEN: &str = "a-token-of-the-side-port";
 /// All there is to be told is told, by the codec too, to pages of any site too, and of whoever a proxy says it was.
 const LOUD: [(&str, &str); 8] = [
     ("SCOREGATE_UPSTREAM", "built-in"),
-    ("SCOREGATE_LOG_ONE_IN", "1"),
+    ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
     ("SCOREGATE_LOG_LEVEL", "trace,h2=trace"),
     ("SCOREGATE_ADMIN_TOKEN", TOKEN),
     ("SCOREGATE_GUARD_PER_MINUTE", "1000000"),

@@ -91,7 +91,7 @@ async fn http2_a_client_with_a_key_keeps_its_place_while_others_read_nothing() {
         attackers.push(unread(&world, 10).await);
         world.pass(SECOND);
     }
-    world.reaches("scoregate_connections_total{closed=\"displaced\"}", 9).await;
+    world.reaches("scoregate_connections_total{reason=\"displaced\"}", 9).await;
     world.backend.open();
     assert_eq!(honest.told(1).await, Told::Answer(200, String::new()));
 }

@@ -249,7 +249,7 @@ fn what_is_good_is_green_what_is_degraded_amber_and_what_fails_red_in_every_pane
 /// Gauges, and the limits that they are drawn with.
 const LIMITED: [(&str, &str); 6] = [
     ("scoregate_connections", "scoregate_connections_limit"),
-    ("scoregate_places_taken", "scoregate_places_limit"),
+    ("scoregate_concurrency_in_use", "scoregate_concurrency_limit"),
     ("scoregate_data_dir_free_bytes", "scoregate_data_dir_size_bytes"),
     ("process_cpu_seconds_total", "scoregate_cpu_limit_cores"),
     ("process_resident_memory_bytes", "scoregate_memory_limit_bytes"),

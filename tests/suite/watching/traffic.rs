@@ -15,8 +15,7 @@ use crate::shell::run;
 use crate::world::{Customer, World, good};
 
 /// Three may wait for the backend, and one may queue for that; nobody waits for longer than five seconds.
-const ROOMS: &str =
-    "overload.waiting = 3\noverload.queue = 1\noverload.patience = \"10ms\"\nfreshness.patience = \"5s\"";
+const ROOMS: &str = "overload.waiting_slots = 3\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"\nfreshness.max_wait = \"5s\"";
 const MODELS: &str = "/api/v1/models?period=24h";
 const A_MOMENT: Duration = Duration::from_secs(1);
 /// Longer than a backend that failed is let rest.
@@ -35,12 +34,12 @@ const TOUCHED: &[(&str, &[&str])] = &[
     ("scoregate_requests_total{endpoint=\"page\",class", &["2xx"]),
     ("scoregate_requests_total{endpoint=\"options\",class", &["2xx"]),
     (
-        "scoregate_upstream_calls_total{fetched",
+        "scoregate_upstream_requests_total{fetched",
         &["good", "no_such_model", "unreachable", "refused", "late", "invalid", "resting", "crowded"],
     ),
     ("scoregate_overload_queued_total{room", &["waiting"]),
     ("scoregate_overload_refused_total{room", &["waiting"]),
-    ("scoregate_ledger_away_decisions_total{decided", &["grace", "refused"]),
+    ("scoregate_ledger_unreachable_decisions_total{decided", &["grace", "refused"]),
     ("scoregate_quota_units_total{use", &["leased", "delivered"]),
     ("scoregate_store_failures_total{work", &["lease"]),
     ("scoregate_reloads_total{reload", &["done", "refused"]),
@@ -188,7 +187,7 @@ impl Traffic {
         let (answers, ()) = tokio::join!(stay, async {
             world.reaches("scoregate_requests_in_progress", 3).await;
             leaves.reset();
-            world.reaches("scoregate_clients_left_total", 1).await;
+            world.reaches("scoregate_client_disconnects_total", 1).await;
             world.backend.open();
         });
         assert!(answers.iter().all(|answer| answer.status == 200));
@@ -199,12 +198,12 @@ impl Traffic {
         let begins = async |number: u32| world.get(&other(number)).key(&paid.key).begin().await;
         world.backend.hold();
         let mut waiting: Vec<Connection> = vec![begins(1).await, begins(2).await, begins(3).await];
-        while world.counted("scoregate_places_taken{room=\"waiting\"}").await < 3 {
+        while world.counted("scoregate_concurrency_in_use{pool=\"waiting\"}").await < 3 {
             tokio::task::yield_now().await;
             world.running.gateway().sweep();
         }
         let mut queued = begins(4).await;
-        world.reaches("scoregate_overload_queued_total{room=\"waiting\"}", 1).await;
+        world.reaches("scoregate_overload_queued_total{pool=\"waiting\"}", 1).await;
         assert_eq!(world.asks(paid, &other(5)).await.code(), "overloaded");
         world.pass(Duration::from_millis(10));
         assert_eq!(queued.read(false).await.unwrap().code(), "overloaded");
@@ -227,9 +226,9 @@ impl Traffic {
             world.pass(Duration::from_secs(5));
         });
         assert!(answers.iter().all(|answer| answer.status >= 503), "{answers:?}");
-        world.reaches("scoregate_upstream_calls_total{fetched=\"crowded\"}", 1).await;
+        world.reaches("scoregate_upstream_requests_total{result=\"queue_full\"}", 1).await;
         world.pass(Duration::from_secs(15));
-        world.reaches("scoregate_upstream_calls_total{fetched=\"late\"}", 2).await;
+        world.reaches("scoregate_upstream_requests_total{result=\"timeout\"}", 2).await;
         world.backend.open();
         world.settled().await;
         world.pass(REST);
@@ -263,7 +262,7 @@ impl Traffic {
             assert_eq!(world.asks(paid, &other(number)).await.status, 503);
         }
         world.running.gateway().sweep();
-        assert_eq!(world.counted("scoregate_upstream_health").await, 2);
+        assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 2);
         world.backend.answers(good);
         world.pass(REST);
     }
@@ -297,7 +296,7 @@ impl Traffic {
         // There are customers of other tiers.
         let refused = self.world.reloads("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
         assert!(refused.is_err());
-        assert_eq!(self.world.counted("scoregate_settings_refused").await, 1);
+        assert_eq!(self.world.counted("scoregate_config_rejected").await, 1);
         assert!(self.world.reloads(ROOMS).await.is_ok());
     }
 }

@@ -46,7 +46,7 @@ enum Policy {
 impl Policy {
     fn settings(self) -> String {
         match self {
-            Self::ByRefresh => "freshness.probing = true\n".into(),
+            Self::ByRefresh => "freshness.probe = true\n".into(),
             Self::TimeToLive(seconds) => {
                 let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
                 let own = |name: &str| format!("[freshness.{name}]\nttl = \"{seconds}s\"\n");
@@ -119,8 +119,10 @@ impl Play {
         let backend = Dated::new(start());
         let script = backend.clone();
         // Connections idle by the machine's clock, not by the made one, so not for long; but it may be busy.
-        let settings =
-            format!("server.idle_timeout = \"30d\"\nserver.max_age = \"30d\"\n{}", policy.settings());
+        let settings = format!(
+            "server.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n{}",
+            policy.settings()
+        );
         let world = World::with(&settings, move |received| script.answer(received)).await;
         let mut customers = Vec::new();
         for _ in 0..size.customers {

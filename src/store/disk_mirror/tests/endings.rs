@@ -10,7 +10,8 @@ const PLACE: &str = "SHELF_OF_THE_OTHER_PROCESS";
 
 /// A test of this file in a process of its own, after these words of a shell.
 fn other_process(words: &str, test: &str, directory: &TempDir) -> Child {
-    let script = format!("{words} exec \"$0\" --exact --nocapture store::shelf::tests::endings::{test}");
+    let script =
+        format!("{words} exec \"$0\" --exact --nocapture store::disk_mirror::tests::endings::{test}");
     let mut command = Command::new("sh");
     command.arg("-c").arg(script).arg(std::env::current_exe().unwrap());
     command.env(PLACE, directory.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
