@@ -18,11 +18,10 @@ mod single_flight;
 mod stored;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashmap::DashMap;
 use foldhash::quality::RandomState;
 use moka::notification::RemovalCause;
+use moka::ops::compute::{CompResult, Op};
 use moka::sync::Cache as Moka;
 
 use crate::routes::DocumentKey;
@@ -38,58 +37,37 @@ pub use refresh_interval::RefreshInterval;
 pub use single_flight::{FlightCompletion, FlightLeader, FlightRole, SingleFlight};
 pub use stored::StoredDocument;
 
-/// While there is room for all, of so many uses of a document one is told to whoever decides what may stay: to tell it
-/// takes as long as all else that is done to find a document.
-const TOLD: u32 = 8;
+/// Under a keyed hash: clients choose the names of models.
+type DocumentMap = Moka<DocumentKey, Arc<StoredDocument>, RandomState>;
 
-/// Under a keyed hash: names of models are strangers' words.
-type DocumentMap = DashMap<DocumentKey, Arc<StoredDocument>, RandomState>;
-
-/// The stored documents.
-///
-/// What is stored has its weight in `room`, or the bound would not hold: so whoever puts one in writes to `documents` first,
-/// and whoever takes one out of `room` looks whether another one is there since. The other way round there may be a weight
-/// without a document, until the next one of that name.
+/// The stored documents, bounded by the bytes of their bodies.
 #[derive(Debug)]
 pub struct Cache {
-    documents: Arc<DocumentMap>,
-    /// The weights of all documents.
-    room: Moka<DocumentKey, u32, RandomState>,
+    documents: DocumentMap,
     most_bytes: u64,
-    /// Whether some may have to make room soon.
-    is_crowded: AtomicBool,
 }
 
 impl Cache {
-    /// Room for that many bytes of bodies.
-    ///
-    /// `pushed_out` hears of each document that had to make room, or that was never let in.
-    pub fn new(most_bytes: u64, pushed_out: impl Fn(&DocumentKey) + Send + Sync + 'static) -> Self {
-        let documents = Arc::<DocumentMap>::default();
-        let held = Arc::clone(&documents);
-        let room = Moka::builder()
+    /// A cache of at most `most_bytes` of bodies. `evicted` is called with each document that was evicted or not admitted.
+    pub fn new(most_bytes: u64, evicted: impl Fn(&DocumentKey) + Send + Sync + 'static) -> Self {
+        let documents = Moka::builder()
             .max_capacity(most_bytes)
-            .weigher(|_, weight: &u32| *weight)
+            .weigher(|_, stored: &Arc<StoredDocument>| weight(stored))
             .eviction_listener(move |key: Arc<DocumentKey>, _, cause| {
                 if cause == RemovalCause::Size {
-                    held.remove(key.as_ref());
-                    pushed_out(&key);
+                    evicted(&key);
                 }
             })
             .build_with_hasher(RandomState::default());
-        Self { documents, room, most_bytes, is_crowded: AtomicBool::new(false) }
+        Self { documents, most_bytes }
     }
 
-    /// The document of that name, if it is stored.
+    /// The stored document of that name.
     pub fn get(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
-        let stored = self.documents.get(key).map(|there| Arc::clone(&there))?;
-        if stored.uses() % TOLD == 1 || self.is_crowded.load(Ordering::Relaxed) {
-            self.room.get(key);
-        }
-        Some(stored)
+        self.documents.get(key)
     }
 
-    /// Whether a document leaves room for others: at most a quarter of it all.
+    /// Whether a document may be stored: it has at most a quarter of the capacity.
     pub fn has_room_for(&self, document: &Document) -> bool {
         document.bytes() as u64 <= self.most_bytes / 4
     }
@@ -97,60 +75,49 @@ impl Cache {
     /// Stores a document, if the table of endpoints says that such documents are stored.
     pub fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         if key.route.endpoint().stored {
-            let weight = weight(&stored);
-            self.documents.insert(key.clone(), stored);
-            self.room.insert(key, weight);
+            self.documents.insert(key, stored);
         }
     }
 
-    /// Puts the same document with other dates in the place of one, if nobody has done that meanwhile.
+    /// Replaces `before` by the same document with other dates, unless another one was stored since.
     pub fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: StoredDocument) {
-        if let Some(mut there) = self.documents.get_mut(key).filter(|there| Arc::ptr_eq(there, before)) {
-            *there = Arc::new(after);
-        }
+        self.documents.entry_by_ref(key).and_compute_with(|entry| match entry {
+            Some(entry) if Arc::ptr_eq(entry.value(), before) => Op::Put(Arc::new(after)),
+            _ => Op::Nop,
+        });
     }
 
-    /// All that is stored.
+    /// All stored documents.
     pub fn all(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
-        self.documents.iter().map(|there| (there.key().clone(), Arc::clone(there.value()))).collect()
+        self.documents.iter().map(|(key, stored)| (key.as_ref().clone(), stored)).collect()
     }
 
-    /// Forgets a document.
+    /// Removes a document.
     pub fn remove(&self, key: &DocumentKey) {
-        self.remove_if(key, |_| true);
+        self.documents.invalidate(key);
     }
 
-    /// Drops what is gone, and says what that was. Looks at everything.
+    /// Removes all documents for which `is_gone` is true, and returns their keys. Looks at every document.
     pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &StoredDocument) -> bool) -> Vec<DocumentKey> {
-        let all = self.documents.iter().filter(|there| is_gone(there.key(), there.value()));
-        let mut gone: Vec<DocumentKey> = all.map(|there| there.key().clone()).collect();
+        let mut gone: Vec<DocumentKey> =
+            self.all().into_iter().filter(|(key, stored)| is_gone(key, stored)).map(|(key, _)| key).collect();
         gone.retain(|key| self.remove_if(key, |stored| is_gone(key, stored)));
         gone
     }
 
-    fn remove_if(&self, key: &DocumentKey, may_go: impl Fn(&StoredDocument) -> bool) -> bool {
-        let is_removed = self.documents.remove_if(key, |_, stored| may_go(stored)).is_some();
-        if is_removed {
-            self.leave_room(key);
-        }
-        is_removed
+    fn remove_if(&self, key: &DocumentKey, is_gone: impl Fn(&StoredDocument) -> bool) -> bool {
+        let result = self.documents.entry_by_ref(key).and_compute_with(|entry| match entry {
+            Some(entry) if is_gone(entry.value()) => Op::Remove,
+            _ => Op::Nop,
+        });
+        matches!(result, CompResult::Removed(_))
     }
 
-    /// A document is taken out. Another one may have been put in its place since: that has its weight again then.
-    fn leave_room(&self, key: &DocumentKey) {
-        self.room.invalidate(key);
-        if let Some(weight) = self.documents.get(key).map(|there| weight(&there)) {
-            self.room.insert(key.clone(), weight);
-        }
-    }
-
-    /// Has those make room that have to, and says how many documents are stored then, and how many bytes their bodies are.
-    /// To be called every few seconds.
+    /// Evicts documents above the capacity, and returns the number of stored documents and the bytes of their bodies. To be
+    /// called every few seconds.
     pub fn keep_house(&self) -> (u64, u64) {
-        self.room.run_pending_tasks();
-        let bytes = self.room.weighted_size();
-        self.is_crowded.store(bytes > self.most_bytes / 8 * 7, Ordering::Relaxed);
-        (self.documents.len() as u64, bytes)
+        self.documents.run_pending_tasks();
+        (self.documents.entry_count(), self.documents.weighted_size())
     }
 }
 
@@ -205,19 +172,6 @@ mod tests {
         });
         let (documents, bytes) = cache.keep_house();
         assert!(documents > 0 && bytes <= most, "{documents} of {bytes} bytes in {most}");
-        for (key, _) in cache.all() {
-            assert!(cache.room.contains_key(&key), "{key:?} is stored for ever");
-        }
-    }
-
-    #[test]
-    fn one_that_is_put_in_while_another_of_its_name_is_taken_out_has_its_weight() {
-        let (cache, key) = (Cache::new(1_000_000, |_| {}), key(1));
-        cache.put(key.clone(), stored(&key));
-        cache.documents.remove(&key);
-        cache.put(key.clone(), stored(&key));
-        cache.leave_room(&key);
-        assert!(cache.room.contains_key(&key));
     }
 
     #[test]
@@ -227,7 +181,7 @@ mod tests {
         let cache = Cache::new(20 * each, |_| {});
         cache.put(wanted.clone(), stored(&wanted));
         for number in 1_001..1_500 {
-            cache.get(&wanted).unwrap_or_else(|| panic!("it had to make room for {number}")).used();
+            cache.get(&wanted).unwrap_or_else(|| panic!("it was evicted for {number}")).used();
             cache.put(key(number), stored(&key(number)));
             cache.keep_house();
         }
