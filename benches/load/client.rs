@@ -43,7 +43,7 @@ pub(crate) struct Client {
     destination: Destination,
     connections: usize,
     callers_of_each: usize,
-    patience: Duration,
+    timeout: Duration,
     /// The tags that were last seen, for each document and tier.
     tags: Arc<Mutex<HashMap<(usize, String), HeaderValue>>>,
 }
@@ -134,15 +134,15 @@ impl Client {
         destination: Destination,
         connections: usize,
         streams: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         let callers_of_each = if destination.is_http2 { streams } else { 1 };
-        Self { destination, connections, callers_of_each, patience, tags: Arc::default() }
+        Self { destination, connections, callers_of_each, timeout, tags: Arc::default() }
     }
 
     /// How long an answer may take from when it was due.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// How many requests can be under way.
@@ -172,7 +172,7 @@ impl Client {
         let mut caller = self.caller(&Arc::default());
         let mut request = self.request(target, key, None);
         request.headers_mut().remove(ACCEPT_ENCODING);
-        let answer = tokio::time::timeout(self.patience, caller.exchange(request)).await;
+        let answer = tokio::time::timeout(self.timeout, caller.exchange(request)).await;
         let (head, body) = answer.map_err(|_| "no answer in time".to_owned())?.map_err(Outcome::word)?;
         Ok((head.status, body))
     }

@@ -62,16 +62,16 @@ impl Line {
             };
             permit.forget();
             let number = self.taken.fetch_add(1, Ordering::Relaxed);
-            let Some((due, stretch)) = self.schedule.due(number) else { return };
+            let Some((due, phase)) = self.schedule.due(number) else { return };
             let sent = begun.elapsed();
-            let left = (due + self.client.patience()).saturating_sub(sent);
+            let left = (due + self.client.timeout()).saturating_sub(sent);
             let outcome = if left.is_zero() {
                 // So that a run ends: it has waited for a connection for as long as an answer may take.
                 Outcome::TooLate
             } else {
                 caller.asks(&self.plan, self.plan.ask(number), left).await
             };
-            let heard = Heard { stretch, due, sent, ended: begun.elapsed(), outcome, was_awaited };
+            let heard = Heard { phase, due, sent, ended: begun.elapsed(), outcome, was_awaited };
             self.record.lock().unwrap().take(&heard);
         }
     }
@@ -122,7 +122,7 @@ fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
         }
         next += step;
         let record = lines[0].record.lock().unwrap();
-        let so_far: u64 = record.stretches.iter().map(super::record::Tally::total).sum();
+        let so_far: u64 = record.phases.iter().map(super::record::Tally::total).sum();
         let lasts = record.schedule.lasts().as_secs();
         // The second that has just passed may still have answers to come.
         let p99 = record.seconds.iter().rev().nth(1).map_or(0, |second| second.all.value_at_quantile(0.99));

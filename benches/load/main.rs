@@ -1,8 +1,8 @@
-//! How a gateway holds under load: rates that are fixed in advance, so that a server which stalls cannot hide it.
+//! Open-loop load test: request rates are fixed in advance, so that a stalled server cannot hide it.
 //!
-//! `cargo bench --bench load` plays every profile small against a gateway of its own, in about a minute, which says little
-//! but that all of it works; `SCOREGATE_FULL=1` plays them for real. `cargo bench --bench load -- --help` says how another
-//! gateway is asked. It passes or fails by no figure. Not for: what one request costs (`costs`).
+//! `cargo bench --bench load` runs every profile in a small size against its own gateway, in about a minute; this shows that
+//! the profiles work and measures little. `SCOREGATE_FULL=1` runs the full size. `cargo bench --bench load -- --help` lists
+//! the options for another gateway. No figure fails the test. The cost of one request is measured by `costs`.
 
 #![expect(
     clippy::print_stdout,
@@ -11,7 +11,7 @@
     clippy::indexing_slicing,
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
+    reason = "a bench prints its figures, reads the machine's clock and may panic"
 )]
 
 mod client;
@@ -51,7 +51,7 @@ const FULL: Size = Size {
     seconds: 60.0,
     soak_seconds: 600.0,
     step_seconds: 10.0,
-    // Until most keys have been used: the first use of each waits for its lease.
+    // Until most keys have been used: the first use of a key waits for its lease.
     warm_up: 20.0,
     keys: 1_000,
     most_steps: 10,
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether nothing was wrong.
+/// Runs the profiles; false if any failed.
 fn play(options: &Options) -> Result<bool, String> {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -83,7 +83,7 @@ fn play(options: &Options) -> Result<bool, String> {
         is_well &= leave(options, &seen.map_err(|error| format!("{}: {error}", profile.word()))?)?;
     }
     if options.profile.is_empty() && options.address.is_none() && !options.tls {
-        // The other ways to speak, for as long as it takes to see that they work.
+        // The other protocols, as long as needed to see that they work.
         let mut options = options.clone();
         (options.h2, options.tls) = (true, true);
         let stage = Stage { runtime: &runtime, options: &options, size };
@@ -91,11 +91,11 @@ fn play(options: &Options) -> Result<bool, String> {
         seen.name.push_str("-h2-tls");
         is_well &= leave(&options, &seen)?;
     }
-    println!("\nreports and pictures are in {}", options.out.display());
+    println!("\nreports and charts are in {}", options.out.display());
     Ok(is_well)
 }
 
-/// What is said, and else what is usual for the size.
+/// The given options, else the defaults of the size.
 fn size(options: &Options, is_full: bool) -> Size {
     let usual = if is_full { FULL } else { SMALL };
     Size {
@@ -108,26 +108,23 @@ fn size(options: &Options, is_full: bool) -> Size {
     }
 }
 
-/// The profiles that are asked for; at an address, those that need nothing of the gateway's inside.
+/// The requested profiles; with --address, those that need no own gateway.
 fn wanted(options: &Options) -> Result<Vec<Profile>, String> {
-    let is_possible = |profile: &Profile| options.address.is_none() || !profile.needs_the_inside();
+    let is_possible = |profile: &Profile| options.address.is_none() || !profile.needs_own_gateway();
     let all = Profile::value_variants();
     let (possible, impossible): (Vec<Profile>, Vec<Profile>) =
         all.iter().partition(|profile| is_possible(profile));
     let impossible: Vec<String> = impossible.into_iter().map(Profile::word).collect();
     if let Some(profile) = options.profile.iter().find(|profile| !is_possible(profile)) {
-        return Err(format!("{} takes a gateway of the bench's own: leave --address out", profile.word()));
+        return Err(format!("profile {} needs the test's own gateway: remove --address", profile.word()));
     }
     if options.profile.is_empty() && !impossible.is_empty() {
-        println!(
-            "at an address {} cannot be played: they take the gateway into their hands",
-            impossible.join(", ")
-        );
+        println!("skipped with --address: {}; they need the test's own gateway", impossible.join(", "));
     }
     Ok(if options.profile.is_empty() { possible } else { options.profile.clone() })
 }
 
-/// Prints what was seen and leaves the reports; whether nothing was wrong.
+/// Prints the result and writes the reports; false if the profile failed.
 fn leave(options: &Options, seen: &Seen) -> Result<bool, String> {
     print!("{}", report::text(seen));
     let unwritable = |error: std::io::Error| format!("{}: {error}", options.out.display());

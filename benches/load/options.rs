@@ -1,112 +1,112 @@
-//! What can be said on the command line: `cargo bench --bench load -- --help`. Not for: what follows from it (`profiles`).
+//! Command-line options: `cargo bench --bench load -- --help`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-/// Asks a gateway at rates that are fixed in advance, and reports how it held.
+/// Open-loop load test: sends requests to a gateway at fixed rates and reports latencies and outcomes.
 ///
-/// Latencies are counted from the instant a request was due, so a server that stalls cannot hide it. Without --address it
-/// starts a gateway of its own on free ports, with keys and a backend of its own; without --profile it plays them all.
-/// It fails only by what has to hold on any machine: statuses nobody should see, answers cut off, connections refused.
+/// Latency is measured from the instant a request was due, so a stalled server cannot hide it. Without --address the test
+/// starts its own gateway, keys and backend on free ports; without --profile it runs all profiles. It fails only for
+/// results that are wrong on any machine: unexpected statuses, truncated responses, refused connections.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "load", disable_version_flag = true)]
 pub(crate) struct Options {
-    /// What is played; several are played one after the other. All if nothing is said.
+    /// Profiles to run, in order; default: all.
     #[arg(long, value_enum)]
     pub(crate) profile: Vec<Profile>,
-    /// Requests a second; for `stepped` those of the first step.
+    /// Requests per second; for `stepped`, of the first step.
     #[arg(long, value_parser = above_nothing)]
     pub(crate) rate: Option<f64>,
-    /// The rates of `stepped`, in place of doubling: 500,1000,1500.
+    /// Rates of `stepped`, such as 500,1000,1500; default: each step doubles the rate.
     #[arg(long, value_delimiter = ',', value_parser = above_nothing)]
     pub(crate) rates: Vec<f64>,
-    /// How long each profile lasts, without the warm-up; for `stepped` each step.
+    /// Duration of each profile without its warm-up; for `stepped`, of each step.
     #[arg(long, value_parser = above_nothing)]
     pub(crate) seconds: Option<f64>,
-    /// How long it is asked before anything counts.
+    /// Duration of the warm-up, which is not measured.
     #[arg(long, value_parser = above_nothing)]
     pub(crate) warm_up: Option<f64>,
-    /// The gateway that is asked, such as `http://127.0.0.1:8080` or `https://staging.example.org`. Whoever runs it
-    /// has to know. Then --keys is needed.
+    /// The gateway under test, such as `http://127.0.0.1:8080` or `https://staging.example.org`. Its operator has to
+    /// agree. Requires --keys.
     #[arg(long, requires = "keys")]
     pub(crate) address: Option<String>,
-    /// A file of keys, a line each, with the name of its tier after a space where --tiers is used.
+    /// File of API keys, one per line; with --tiers, followed by a space and the tier.
     #[arg(long)]
     pub(crate) keys: Option<PathBuf>,
-    /// How many requests each tier has: free=6,pro=3,enterprise=1. If nothing is said, as many as it has keys.
+    /// Weights of the tiers, such as free=6,pro=3,enterprise=1; default: the number of keys of each.
     #[arg(long, value_parser = shares)]
     pub(crate) tiers: Option<BTreeMap<String, f64>>,
-    /// How much more the popular documents are asked for: the exponent of Zipf's law, 0 for all alike.
+    /// Zipf exponent of the popularity of documents; 0 for a uniform distribution.
     #[arg(long, default_value_t = 1.0, value_parser = not_negative)]
     pub(crate) zipf_documents: f64,
-    /// The same for the keys of a tier.
+    /// Zipf exponent of the activity of keys within a tier.
     #[arg(long, default_value_t = 1.0, value_parser = not_negative)]
     pub(crate) zipf_keys: f64,
-    /// The share of requests that send If-None-Match with the last tag they were given.
+    /// Share of requests that send If-None-Match with the last ETag received.
     #[arg(long, default_value_t = 0.3, value_parser = share)]
     pub(crate) conditional: f64,
-    /// Speak HTTP/2: in the clear by prior knowledge, over TLS by ALPN.
+    /// Use HTTP/2: with prior knowledge without TLS, by ALPN with it.
     #[arg(long)]
     pub(crate) h2: bool,
-    /// Speak TLS with the gateway it starts. An --address says it by https.
+    /// Use TLS with the gateway that the test starts; with --address, use an https URL instead.
     #[arg(long, conflicts_with = "address")]
     pub(crate) tls: bool,
-    /// Trust the authorities in this PEM file in place of the web's: for a certificate that staging has signed itself.
+    /// PEM file of trusted certificate authorities, in place of the public ones.
     #[arg(long, requires = "address")]
     pub(crate) ca: Option<String>,
-    /// Connections at most: 64, or 4 of HTTP/2. A request that finds none free waits, and its latency counts that.
+    /// Maximum number of connections; default: 64, with HTTP/2 4. The wait for a free one is part of a latency.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) connections: Option<u16>,
-    /// Requests at once on each connection of HTTP/2.
+    /// Concurrent streams per HTTP/2 connection.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) streams: u16,
-    /// After so many seconds from when it was due, a request is given up as too late.
+    /// Timeout of a request in seconds, from the instant it was due.
     #[arg(long, default_value_t = 10.0, value_parser = above_nothing)]
-    pub(crate) patience: f64,
-    /// What is asked is drawn by this: the same seed asks the same.
+    pub(crate) timeout: f64,
+    /// Seed of the random choice of documents and keys.
     #[arg(long, default_value_t = 7)]
     pub(crate) seed: u64,
-    /// Where the reports are left, as JSON and as a picture for each profile.
+    /// Directory for the reports: JSON and an SVG chart per profile.
     #[arg(long, default_value = concat!(env!("CARGO_TARGET_TMPDIR"), "/load"), hide_default_value = true)]
     pub(crate) out: PathBuf,
-    /// Cargo says it to every bench.
+    /// Passed by cargo to every bench.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// What can be played.
+/// Load profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
-    /// One rate
+    /// Constant rate
     Steady,
-    /// Growing rates, to where the p99 breaks
+    /// Increasing rates, until the p99 degrades
     Stepped,
-    /// Every document is due for its refresh in the same second (own gateway only)
+    /// All documents become due for a refresh in the same second (own gateway only)
     HourChange,
     /// The backend hangs, then fails, for a third of the time (own gateway only)
     Outage,
-    /// One key asks at 50 times its limit beside the others
+    /// One key sends 50 times its limit, beside normal traffic
     AbusiveKey,
-    /// Keys that nobody has, at several times the rate, beside those that exist
+    /// Unknown keys at several times the rate, beside normal traffic
     KeyFlood,
-    /// Another process takes over the socket in the middle (own gateway only)
+    /// A new process takes over the listening socket halfway (own gateway only)
     Deploy,
-    /// One rate for long, and what the process holds at its end
+    /// Constant rate for a long time; memory before and after
     Soak,
 }
 
 impl Profile {
-    /// Whether it takes a gateway, or its backend, into its hands.
-    pub(crate) fn needs_the_inside(self) -> bool {
+    /// Whether the profile controls the gateway process or its backend.
+    pub(crate) fn needs_own_gateway(self) -> bool {
         match self {
             Self::HourChange | Self::Outage | Self::Deploy => true,
             Self::Steady | Self::Stepped | Self::AbusiveKey | Self::KeyFlood | Self::Soak => false,
         }
     }
 
-    /// Its word on the command line and in the names of files.
+    /// The name on the command line and in file names.
     pub(crate) fn word(self) -> String {
         let value = self.to_possible_value().expect("none is skipped");
         value.get_name().to_owned()
@@ -120,7 +120,7 @@ fn above_nothing(text: &str) -> Result<f64, String> {
 
 fn not_negative(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "write a number that is not below 0".into())
+    number.ok_or_else(|| "write a number of at least 0".into())
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -1,11 +1,11 @@
-//! A picture of a run, as SVG: percentiles of latency by stretch or rate, and outcomes over time.
+//! A picture of a run, as SVG: percentiles of latency by phase or rate, and outcomes over time.
 //!
 //! Written by hand, since it is a few lines and rectangles. Not for: figures to be read off; those are in the JSON.
 
 use std::fmt::Write as _;
 
 use super::record::{Outcome, Record, Tally, shown};
-use super::schedule::Stretch;
+use super::schedule::Phase;
 use super::verdict::Seen;
 
 const WIDTH: f64 = 900.0;
@@ -28,7 +28,7 @@ const KINDS: [(&str, &str); 6] = [
 ];
 
 pub(crate) fn svg(seen: &Seen) -> String {
-    let stretches: Vec<(String, &Tally)> = seen.runs.iter().flat_map(named).collect();
+    let phases: Vec<(String, &Tally)> = seen.runs.iter().flat_map(named).collect();
     let seconds: Vec<&Tally> = seen.runs.iter().flat_map(|run| &run.seconds).collect();
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"640\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -40,25 +40,25 @@ pub(crate) fn svg(seen: &Seen) -> String {
     if let Some(line) = complaint.as_ref().or(seen.verdict.first()) {
         words(&mut svg, LEFT, 44.0, "start", line);
     }
-    percentiles(&mut svg, &stretches);
+    percentiles(&mut svg, &phases);
     over_time(&mut svg, &seconds);
     svg.push_str("</svg>\n");
     svg
 }
 
 fn named(run: &Record) -> Vec<(String, &Tally)> {
-    let all = run.schedule.stretches().zip(&run.stretches);
-    let name = |stretch: &Stretch| {
-        let rate = format!("{:.0}/s", stretch.rate);
-        if stretch.name == rate { rate } else { format!("{} ({rate})", stretch.name) }
+    let all = run.schedule.phases().zip(&run.phases);
+    let name = |phase: &Phase| {
+        let rate = format!("{:.0}/s", phase.rate);
+        if phase.name == rate { rate } else { format!("{} ({rate})", phase.name) }
     };
-    all.map(|(stretch, tally)| (name(stretch), tally)).collect()
+    all.map(|(phase, tally)| (name(phase), tally)).collect()
 }
 
-/// A point for each stretch and percentile, on a scale of powers of ten.
-fn percentiles(svg: &mut String, stretches: &[(String, &Tally)]) {
+/// A point for each phase and percentile, on a scale of powers of ten.
+fn percentiles(svg: &mut String, phases: &[(String, &Tally)]) {
     let top = TOPS[0];
-    let most = stretches.iter().map(|(_, tally)| tally.all.max()).max().unwrap_or(1).max(100);
+    let most = phases.iter().map(|(_, tally)| tally.all.max()).max().unwrap_or(1).max(100);
     // From 10 us on: nothing over a socket is quicker.
     let decades = (most as f64 / 10.0).log10().ceil();
     let height = |micros: u64| top + HEIGHT * (1.0 - (micros.max(10) as f64 / 10.0).log10() / decades);
@@ -67,10 +67,10 @@ fn percentiles(svg: &mut String, stretches: &[(String, &Tally)]) {
         grid(svg, height(decade), &shown(decade));
         decade *= 10;
     }
-    let apart = (WIDTH - LEFT - RIGHT) / stretches.len().max(1) as f64;
+    let apart = (WIDTH - LEFT - RIGHT) / phases.len().max(1) as f64;
     let place = |number: usize| LEFT + apart * (number as f64 + 0.5);
     for (at, (name, share, colour)) in SHARES.into_iter().enumerate() {
-        let points = stretches.iter().enumerate();
+        let points = phases.iter().enumerate();
         let points =
             points.map(|(number, (_, tally))| (place(number), height(tally.all.value_at_quantile(share))));
         let points: Vec<(f64, f64)> = points.collect();
@@ -81,7 +81,7 @@ fn percentiles(svg: &mut String, stretches: &[(String, &Tally)]) {
         }
         legend(svg, top, at, name, colour);
     }
-    for (number, (name, _)) in stretches.iter().enumerate() {
+    for (number, (name, _)) in phases.iter().enumerate() {
         words(svg, place(number), top + HEIGHT + 16.0, "middle", name);
     }
 }

@@ -1,7 +1,7 @@
-//! What each profile plays, and what its figures are held against.
+//! The load profiles and their figures.
 //!
-//! Most play a calm stretch first, and tell the other one as a multiple of it: a ratio within one run is worth more than
-//! a number from another machine. Not for: how anything is asked (`drive`), nor how it looks (`report`).
+//! Most run a baseline phase first and report the other phase as a multiple of it: a ratio within one run is comparable
+//! between machines.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use super::options::{Options, Profile};
 use super::own::{Own, made_key};
 use super::plan::{Key, Plan};
 use super::record::{Outcome, Record, Tally, shown};
-use super::schedule::{Schedule, Stretch};
+use super::schedule::{Phase, Schedule};
 use super::verdict::{Seen, at, ratio, wrong};
 
-/// How large a run is where nothing is said.
+/// The default size of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) rate: f64,
@@ -31,14 +31,14 @@ pub(crate) struct Size {
     pub(crate) most_steps: usize,
 }
 
-/// What all profiles play with.
+/// The inputs of all profiles.
 pub(crate) struct Stage<'s> {
     pub(crate) runtime: &'s Runtime,
     pub(crate) options: &'s Options,
     pub(crate) size: Size,
 }
 
-/// Whoever asks beside the usual callers: their name, what they ask, how often, and over how many connections.
+/// Traffic beside the normal one, on connections of its own.
 struct Beside {
     name: &'static str,
     plan: Arc<Plan>,
@@ -47,20 +47,20 @@ struct Beside {
 }
 
 const WARM_UP: &str = "warm-up";
-const CALM: &str = "calm";
-/// A limit is overstepped so many times over.
+const BASELINE: &str = "baseline";
+/// The abusive key's rate, as a multiple of its limit.
 const ABUSE: f64 = 50.0;
-/// Made-up keys come so many times as often as the others.
+/// The rate of unknown keys, as a multiple of the normal rate.
 const FLOOD: f64 = 5.0;
 const MADE_UP_KEYS: usize = 500;
-/// A hit may take so many times as long while the backend is away or all is refreshed.
+/// Target ratio of hit latency while the backend fails or all documents are refreshed.
 const GOAL: f64 = 1.2;
-/// Where the p99 is so many times that of the first step, and slower than this, the steps are over.
+/// `stepped` ends where the p99 is this multiple of the first step's and above this latency,
 const BROKEN: u64 = 10;
 const SLOW_MICROS: u64 = 20_000;
-/// Or where more than this share is not answered as it should be.
+/// or where more than this share of requests fails.
 const MOST_FAILED: f64 = 0.01;
-/// So long before the first request the documents are stored that will be due together.
+/// Time before the first request at which the documents are stored that become due together.
 const FOR_PRIMING: Duration = Duration::from_millis(2_500);
 
 impl Stage<'_> {
@@ -80,11 +80,9 @@ impl Stage<'_> {
         }?;
         seen.of_whom = house.destination.shown();
         let refused = |tally: &Tally| tally.count(|outcome| matches!(outcome, Outcome::Answered(429, _)));
-        let refused: u64 = seen.runs.iter().flat_map(|run| &run.stretches).map(refused).sum();
+        let refused: u64 = seen.runs.iter().flat_map(|run| &run.phases).map(refused).sum();
         if refused > 0 {
-            let words = format!(
-                "{refused} requests were beyond the limits of their keys: more keys, or a lower rate"
-            );
+            let words = format!("{refused} requests were rate-limited: use more keys or a lower rate");
             seen.verdict.push(words);
         }
         Ok(seen)
@@ -93,15 +91,15 @@ impl Stage<'_> {
     fn steady(&self, house: &House, profile: Profile, seconds: f64) -> Result<Seen, String> {
         let word = profile.word();
         let at_first = Mutex::new(None);
-        let stretches = self.after_warm_up(vec![Stretch::new(&word, self.rate(), seconds)]);
+        let phases = self.after_warm_up(vec![Phase::new(&word, self.rate(), seconds)]);
         let look = Event {
             at: Duration::from_secs_f64(self.size.warm_up),
             what: Box::new(|| *at_first.lock().unwrap() = house.own.as_ref().map(Own::resident)),
         };
-        let (run, _) = self.drive(house, house.keys.clone(), stretches, None, Instant::now(), vec![look])?;
+        let (run, _) = self.drive(house, house.keys.clone(), phases, None, Instant::now(), vec![look])?;
         let tally = run.of(&word);
         let mut verdict = vec![format!(
-            "p50 {}, p99 {}, p99.9 {} of {} requests at {} a second",
+            "p50 {}, p99 {}, p99.9 {} of {} requests at {}/s",
             at(&tally.all, 0.5),
             at(&tally.all, 0.99),
             at(&tally.all, 0.999),
@@ -110,8 +108,7 @@ impl Stage<'_> {
         )];
         let (before, after) = (at_first.into_inner().unwrap(), house.own.as_ref().map(Own::resident));
         if let (Some(before), Some(after)) = (before, after) {
-            verdict
-                .push(format!("resident memory {before:.1} MiB at the beginning, {after:.1} MiB at the end"));
+            verdict.push(format!("resident memory {before:.1} MiB before, {after:.1} MiB after"));
         }
         Ok(self.seen(profile, vec![run], None, verdict))
     }
@@ -124,36 +121,35 @@ impl Stage<'_> {
         let (mut runs, mut verdict): (Vec<Record>, Vec<String>) = (Vec::new(), Vec::new());
         let mut held = None;
         for rate in &rates {
-            let stretches = vec![Stretch::new(&format!("{rate}/s"), *rate, self.step_seconds())];
-            let stretches = if runs.is_empty() { self.after_warm_up(stretches) } else { stretches };
-            let (run, _) =
-                self.drive(house, house.keys.clone(), stretches, None, Instant::now(), Vec::new())?;
+            let phases = vec![Phase::new(&format!("{rate}/s"), *rate, self.step_seconds())];
+            let phases = if runs.is_empty() { self.after_warm_up(phases) } else { phases };
+            let (run, _) = self.drive(house, house.keys.clone(), phases, None, Instant::now(), Vec::new())?;
             let broken = breaks(runs.first().unwrap_or(&run), &run);
             let p99 = p99_at_last(&run);
             runs.push(run);
             if let Some(how) = broken {
-                verdict.push(format!("breaks at {rate} a second: {how}"));
+                verdict.push(format!("degrades at {rate}/s: {how}"));
                 break;
             }
             held = Some((*rate, p99));
         }
         if let Some((rate, p99)) = held {
-            verdict.insert(0, format!("held {rate} a second with a p99 of {}", shown(p99)));
+            verdict.insert(0, format!("sustained {rate}/s with a p99 of {}", shown(p99)));
         }
         Ok(self.seen(Profile::Stepped, runs, None, verdict))
     }
 
-    /// Every document is due for its refresh in the same second; in an outage the backend is away just then.
+    /// All documents become due for a refresh in the same second; in an outage the backend fails then.
     fn all_due_at_once(&self, house: &House, profile: Profile) -> Result<Seen, String> {
-        let fake = house.fake.as_ref().ok_or("it takes a backend of ours")?;
+        let fake = house.fake.as_ref().ok_or("the profile needs the test's own backend")?;
         let is_outage = profile == Profile::Outage;
         let (word, parts) = if is_outage { ("outage", 3.0) } else { ("refresh", 2.0) };
-        let mut stretches = vec![self.stretch(CALM, parts), self.stretch(word, parts)];
+        let mut phases = vec![self.phase(BASELINE, parts), self.phase(word, parts)];
         if is_outage {
-            stretches.push(self.stretch("after", parts));
+            phases.push(self.phase("after", parts));
         }
-        let stretches = self.after_warm_up(stretches);
-        let schedule = Schedule::new(stretches.clone());
+        let phases = self.after_warm_up(phases);
+        let schedule = Schedule::new(phases.clone());
         let (begun, at_due) = (Instant::now() + FOR_PRIMING, schedule.begins(word));
         fake.refreshes_at(begun + at_due);
         house.prime(self.runtime)?;
@@ -170,21 +166,20 @@ impl Stage<'_> {
             Vec::new()
         };
         let begun = begun.max(Instant::now());
-        let (run, _) = self.drive(house, house.keys.clone(), stretches, None, begun, events)?;
+        let (run, _) = self.drive(house, house.keys.clone(), phases, None, begun, events)?;
         let stale = run.of(word).count(|outcome| matches!(outcome, Outcome::Answered(_, "stale")));
-        let mut verdict = vec![ratio("hits", &run.of(CALM).hits, word, &run.of(word).hits, Some(GOAL))];
+        let mut verdict = vec![ratio("hits", &run.of(BASELINE).hits, word, &run.of(word).hits, Some(GOAL))];
         if is_outage {
-            verdict.push(ratio("hits", &run.of(CALM).hits, "after", &run.of("after").hits, Some(GOAL)));
+            verdict.push(ratio("hits", &run.of(BASELINE).hits, "after", &run.of("after").hits, Some(GOAL)));
         }
         verdict.push(format!(
-            "{stale} answers were stale and marked so, of {}; the backend gave {} answers meanwhile",
+            "{stale} of {} responses were stale and marked stale; the backend sent {} responses meanwhile",
             run.of(word).total(),
             fake.answered() - asked
         ));
         if is_late {
             verdict.push(
-                "it took too long to store the documents: they were due before the calm stretch was over"
-                    .into(),
+                "storing the documents took too long: they became due during the baseline phase".into(),
             );
         }
         Ok(self.seen(profile, vec![run], None, verdict))
@@ -215,7 +210,7 @@ impl Stage<'_> {
         self.beside(house, Profile::KeyFlood, house.keys.clone(), beside)
     }
 
-    /// A calm stretch, and one with somebody beside the usual callers, who are what is looked at.
+    /// A baseline phase, then a phase with other traffic beside the normal one; normal traffic is measured.
     fn beside(
         &self,
         house: &House,
@@ -224,33 +219,32 @@ impl Stage<'_> {
         beside: Beside,
     ) -> Result<Seen, String> {
         let (name, rate) = (beside.name, beside.rate);
-        let stretches = self.after_warm_up(vec![self.stretch(CALM, 2.0), self.stretch(name, 2.0)]);
-        let (run, other) = self.drive(house, keys, stretches, Some(beside), Instant::now(), Vec::new())?;
+        let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase(name, 2.0)]);
+        let (run, other) = self.drive(house, keys, phases, Some(beside), Instant::now(), Vec::new())?;
         let verdict = vec![
-            format!("{name} at {rate:.0} requests a second beside {:.0} of the others", self.rate()),
-            ratio("the others", &run.of(CALM).all, name, &run.of(name).all, None),
+            format!("{name} at {rate:.0}/s beside {:.0}/s of normal traffic", self.rate()),
+            ratio("normal traffic", &run.of(BASELINE).all, name, &run.of(name).all, None),
         ];
         Ok(self.seen(profile, vec![run], other.map(|other| (name, other)), verdict))
     }
 
     fn deploy(&self, house: &House) -> Result<Seen, String> {
-        let own = house.own.as_ref().ok_or("it takes a gateway of ours")?;
-        let stretches = self.after_warm_up(vec![self.stretch(CALM, 2.0), self.stretch("hand-over", 2.0)]);
+        let own = house.own.as_ref().ok_or("the profile needs the test's own gateway")?;
+        let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase("hand-over", 2.0)]);
         let took = Mutex::new(Duration::ZERO);
-        let at_change = Schedule::new(stretches.clone()).begins("hand-over");
+        let at_change = Schedule::new(phases.clone()).begins("hand-over");
         let change = Event { at: at_change, what: Box::new(|| *took.lock().unwrap() = own.takes_over()) };
-        let (run, _) =
-            self.drive(house, house.keys.clone(), stretches, None, Instant::now(), vec![change])?;
+        let (run, _) = self.drive(house, house.keys.clone(), phases, None, Instant::now(), vec![change])?;
         let tally = run.of("hand-over");
         let verdict = vec![
             format!(
-                "the hand-over took {:.1?}; of {} requests meanwhile {} failed, and the one that waited longest waited {}",
+                "hand-over in {:.1?}; {} requests meanwhile, {} failed, maximum latency {}",
                 took.into_inner().unwrap(),
                 tally.total(),
                 tally.count(|outcome| !outcome.is_delivered()),
                 at(&tally.all, 1.0)
             ),
-            ratio("all", &run.of(CALM).all, "hand-over", &tally.all, None),
+            ratio("all", &run.of(BASELINE).all, "hand-over", &tally.all, None),
         ];
         Ok(self.seen(Profile::Deploy, vec![run], None, verdict))
     }
@@ -259,26 +253,26 @@ impl Stage<'_> {
         &self,
         house: &House,
         keys: Vec<Key>,
-        stretches: Vec<Stretch>,
+        phases: Vec<Phase>,
         beside: Option<Beside>,
         begun: Instant,
         events: Vec<Event<'_>>,
     ) -> Result<(Record, Option<Record>), String> {
-        let schedule = Schedule::new(stretches);
+        let schedule = Schedule::new(phases);
         let client = |connections: usize| {
-            let patience = Duration::from_secs_f64(self.options.patience);
-            Client::new(house.destination.clone(), connections, usize::from(self.options.streams), patience)
+            let timeout = Duration::from_secs_f64(self.options.timeout);
+            Client::new(house.destination.clone(), connections, usize::from(self.options.streams), timeout)
         };
         let plan = house.plan(self.options, keys)?;
         let connections =
             usize::from(self.options.connections.unwrap_or(if self.options.h2 { 4 } else { 64 }));
         let mut lines = vec![Line::new(plan, schedule.clone(), client(connections))];
         if let Some(Beside { name, plan, rate, connections }) = beside {
-            // It has a schedule of its own, of the same length: nobody of that kind before.
+            // A schedule of the same length, without requests in the baseline phase.
             let begins = schedule.begins(name);
             let lasts = schedule.lasts().saturating_sub(begins).as_secs_f64();
-            let before = Stretch::new("nobody", 0.0, begins.as_secs_f64());
-            let other = Schedule::new(vec![before, Stretch::new(name, rate, lasts)]);
+            let before = Phase::new("nobody", 0.0, begins.as_secs_f64());
+            let other = Schedule::new(vec![before, Phase::new(name, rate, lasts)]);
             lines.push(Line::new(plan, other, client(connections)));
         }
         let mut records = drive(self.runtime, &lines, begun, events).into_iter();
@@ -293,13 +287,13 @@ impl Stage<'_> {
         self.size.step_seconds
     }
 
-    fn stretch(&self, name: &str, parts: f64) -> Stretch {
-        Stretch::new(name, self.rate(), self.size.seconds / parts)
+    fn phase(&self, name: &str, parts: f64) -> Phase {
+        Phase::new(name, self.rate(), self.size.seconds / parts)
     }
 
-    fn after_warm_up(&self, stretches: Vec<Stretch>) -> Vec<Stretch> {
-        let mut all = vec![Stretch::new(WARM_UP, self.rate(), self.size.warm_up)];
-        all.extend(stretches);
+    fn after_warm_up(&self, phases: Vec<Phase>) -> Vec<Phase> {
+        let mut all = vec![Phase::new(WARM_UP, self.rate(), self.size.warm_up)];
+        all.extend(phases);
         all
     }
 
@@ -316,19 +310,18 @@ impl Stage<'_> {
 }
 
 fn p99_at_last(run: &Record) -> u64 {
-    run.stretches.last().map_or(0, |tally| tally.all.value_at_quantile(0.99))
+    run.phases.last().map_or(0, |tally| tally.all.value_at_quantile(0.99))
 }
 
-/// How a step has broken, held against the first one.
+/// The reason why a step counts as degraded, compared with the first one.
 fn breaks(first: &Record, run: &Record) -> Option<String> {
     let (first, now) = (p99_at_last(first), p99_at_last(run));
-    let failed = run.stretches.last().map_or(0.0, Tally::failed);
+    let failed = run.phases.last().map_or(0.0, Tally::failed);
     let is_broken = failed > MOST_FAILED || (now > SLOW_MICROS && now > first * BROKEN);
-    // So that the server is not blamed for it.
-    let late =
-        run.complaint().map_or("", |_| "; the client was late too, so it may be the client that broke");
+    // The client's own delay is not the server's.
+    let late = run.complaint().map_or("", |_| "; the client was late as well and may be the bottleneck");
     let how = format!(
-        "p99 {}, and {} at first, {:.1} % not answered{late}",
+        "p99 {} ({} in the first step), {:.1} % failed{late}",
         shown(now),
         shown(first),
         failed * 100.0

@@ -1,6 +1,5 @@
-//! Whether the bench can be believed: its pure parts against what is known, and a server that stalls for a second, which
-//! has to show. Cheap, so it goes before every small run. Not for: the gateway.
-
+//! Self-test of the load test: its pure parts against known values, and a server that stalls for a second, which has to
+//! show in the figures. It runs before every small run.
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -13,11 +12,11 @@ use super::client::{Client, Destination};
 use super::drive::{Line, drive};
 use super::plan::{Key, Plan, Spread, Zipf};
 use super::record::{Heard, Outcome, Record, micros};
-use super::schedule::{Schedule, Stretch};
+use super::schedule::{Phase, Schedule};
 
 const STALL: Duration = Duration::from_secs(1);
 
-/// Panics where it cannot be believed.
+/// Panics if a figure is wrong.
 pub(crate) fn prove(runtime: &Runtime) {
     the_schedule_is_fixed_by_the_rates();
     the_same_seed_asks_the_same_and_shares_are_kept();
@@ -26,9 +25,9 @@ pub(crate) fn prove(runtime: &Runtime) {
 }
 
 fn the_schedule_is_fixed_by_the_rates() {
-    let stretches =
-        vec![Stretch::new("a", 10.0, 1.0), Stretch::new("nobody", 0.0, 1.0), Stretch::new("b", 1_000.0, 0.5)];
-    let schedule = Schedule::new(stretches);
+    let phases =
+        vec![Phase::new("a", 10.0, 1.0), Phase::new("nobody", 0.0, 1.0), Phase::new("b", 1_000.0, 0.5)];
+    let schedule = Schedule::new(phases);
     let due = |number| schedule.due(number).map(|(due, at)| (due.as_millis(), at));
     assert_eq!(schedule.requests(), 510);
     assert_eq!(
@@ -69,11 +68,11 @@ fn plan_of(keys: &[(&str, usize)], tiers: &[(&str, f64)], seed: u64) -> Plan {
 fn a_client_that_is_late_says_so() {
     let at = Duration::from_millis;
     let record = |late: u64, was_awaited: bool| {
-        let mut record = Record::new(Schedule::new(vec![Stretch::new("a", 10.0, 1.0)]));
+        let mut record = Record::new(Schedule::new(vec![Phase::new("a", 10.0, 1.0)]));
         let outcome = Outcome::Answered(200, "hit");
         for due in (0..1_000).step_by(100).map(at) {
             let heard = Heard {
-                stretch: 0,
+                phase: 0,
                 due,
                 sent: due + at(late),
                 ended: due + at(late + 1),
@@ -96,7 +95,7 @@ fn a_client_that_is_late_says_so() {
 fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     let address = stalling_server();
     let destination = Destination::new(&address, false, None).unwrap();
-    let schedule = Schedule::new(vec![Stretch::new("stalled", 200.0, 2.0)]);
+    let schedule = Schedule::new(vec![Phase::new("stalled", 200.0, 2.0)]);
     let plan = Arc::new(plan_of(&[("any", 1)], &[], 1));
     let line = Line::new(plan, schedule, Client::new(destination, 2, 1, Duration::from_secs(10)));
     let records = drive(runtime, &[line], Instant::now(), Vec::new());

@@ -1,4 +1,4 @@
-//! What became of the requests: histograms of latency and counts of outcomes, for each stretch and each second.
+//! What became of the requests: histograms of latency and counts of outcomes, for each phase and each second.
 //!
 //! A latency is counted from the instant a request was due, waiting for a free connection included. What the client
 //! itself was late is kept apart, so that nobody blames the server for it. Not for: what it means (`profiles`).
@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
 /// What became of one request, and when, all counted from the begin of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
-    pub(crate) stretch: usize,
+    pub(crate) phase: usize,
     pub(crate) due: Duration,
     pub(crate) sent: Duration,
     pub(crate) ended: Duration,
@@ -50,7 +50,7 @@ pub(crate) struct Tally {
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) schedule: Schedule,
-    pub(crate) stretches: Vec<Tally>,
+    pub(crate) phases: Vec<Tally>,
     pub(crate) seconds: Vec<Tally>,
     /// How late the client itself let requests go.
     released: Histogram<u64>,
@@ -121,13 +121,13 @@ impl Tally {
 
 impl Record {
     pub(crate) fn new(schedule: Schedule) -> Self {
-        let stretches = schedule.stretches().map(|_| Tally::new(3)).collect();
+        let phases = schedule.phases().map(|_| Tally::new(3)).collect();
         let empty = Histogram::new(3).expect("up to five digits can be had");
-        Self { schedule, stretches, seconds: Vec::new(), released: empty.clone(), sent: empty, queued: 0 }
+        Self { schedule, phases, seconds: Vec::new(), released: empty.clone(), sent: empty, queued: 0 }
     }
 
     pub(crate) fn take(&mut self, heard: &Heard) {
-        self.stretches[heard.stretch].take(heard);
+        self.phases[heard.phase].take(heard);
         let second = usize::try_from(heard.due.as_secs()).expect("a run is shorter than that");
         if self.seconds.len() <= second {
             // Coarser, since a long run has many of them.
@@ -151,10 +151,10 @@ impl Record {
         self.released.value_at_quantile(share).max(self.sent.value_at_quantile(share))
     }
 
-    /// The stretch of this name.
+    /// The phase of this name.
     pub(crate) fn of(&self, name: &str) -> &Tally {
-        let at = self.schedule.stretches().position(|stretch| stretch.name == name);
-        &self.stretches[at.expect("the profile that asks has made the stretch")]
+        let at = self.schedule.phases().position(|phase| phase.name == name);
+        &self.phases[at.expect("the profile that asks has made the phase")]
     }
 
     /// What has to be said before anything else, if the client could not keep up.

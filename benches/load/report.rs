@@ -1,4 +1,4 @@
-//! What was seen, as text for people and as JSON for programs. Not for: the picture (`picture`).
+//! The report of a run, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,11 @@ const SHARES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p
 
 pub(crate) fn text(seen: &Seen) -> String {
     let mut text = format!("\n{}: {}\n", seen.name, seen.of_whom);
-    write!(text, "  {:<14} {:>8} {:>8}", "", "asked", "a second").unwrap();
+    write!(text, "  {:<14} {:>8} {:>8}", "", "requests", "per s").unwrap();
     for (name, _) in SHARES {
         write!(text, " {name:>9}").unwrap();
     }
-    text.push_str("   of which\n");
+    text.push_str("   outcomes\n");
     for record in &seen.runs {
         text.push_str(&rows(record, ""));
     }
@@ -26,7 +26,7 @@ pub(crate) fn text(seen: &Seen) -> String {
     let queued: u64 = seen.runs.iter().map(|run| run.queued).sum();
     writeln!(
         text,
-        "  the client itself was late by {} at p50 and {} at p99; {queued} found no free connection",
+        "  client send delay: p50 {}, p99 {}; {queued} requests waited for a free connection",
         shown(lateness(0.5)),
         shown(lateness(0.99))
     )
@@ -38,19 +38,19 @@ pub(crate) fn text(seen: &Seen) -> String {
         writeln!(text, "  {}: {line}", seen.name).unwrap();
     }
     for line in &seen.wrong {
-        writeln!(text, "  {}: WRONG: {line}", seen.name).unwrap();
+        writeln!(text, "  {}: FAILED: {line}", seen.name).unwrap();
     }
     text
 }
 
 fn rows(record: &Record, whose: &str) -> String {
     let mut rows = String::new();
-    for (stretch, tally) in record.schedule.stretches().zip(&record.stretches) {
+    for (phase, tally) in record.schedule.phases().zip(&record.phases) {
         if tally.total() == 0 {
             continue;
         }
-        let rate = tally.total() as f64 / stretch.lasts.as_secs_f64();
-        let name = format!("{whose}{}", stretch.name);
+        let rate = tally.total() as f64 / phase.lasts.as_secs_f64();
+        let name = format!("{whose}{}", phase.name);
         write!(rows, "  {name:<14} {:>8} {rate:>8.0}", tally.total()).unwrap();
         for (_, share) in SHARES {
             write!(rows, " {:>9}", shown(tally.all.value_at_quantile(share))).unwrap();
@@ -74,11 +74,11 @@ pub(crate) fn json(seen: &Seen) -> Value {
 }
 
 fn run(record: &Record) -> Value {
-    let stretch = |(stretch, tally): (&super::schedule::Stretch, &Tally)| {
+    let phase = |(phase, tally): (&super::schedule::Phase, &Tally)| {
         json!({
-            "name": stretch.name,
-            "rate": stretch.rate,
-            "seconds": stretch.lasts.as_secs_f64(),
+            "name": phase.name,
+            "rate": phase.rate,
+            "seconds": phase.lasts.as_secs_f64(),
             "latency_us": latencies(&tally.all),
             "latency_of_hits_us": latencies(&tally.hits),
             "latency_from_sending_us": latencies(&tally.from_sent),
@@ -87,7 +87,7 @@ fn run(record: &Record) -> Value {
     };
     let second = |tally: &Tally| json!({ "latency_us": latencies(&tally.all), "outcomes": outcomes(tally) });
     json!({
-        "stretches": record.schedule.stretches().zip(&record.stretches).map(stretch).collect::<Vec<_>>(),
+        "phases": record.schedule.phases().zip(&record.phases).map(phase).collect::<Vec<_>>(),
         "seconds": record.seconds.iter().map(second).collect::<Vec<_>>(),
         "client_late_us": { "p50": record.lateness(0.5), "p99": record.lateness(0.99) },
         "found_no_free_connection": record.queued,

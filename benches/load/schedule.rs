@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-/// A stretch of a run that has one rate.
+/// A phase of a run that has one rate.
 #[derive(Clone, Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct Phase {
     /// Its name in the report.
     pub(crate) name: String,
     /// Requests a second.
@@ -16,7 +16,7 @@ pub(crate) struct Stretch {
     pub(crate) lasts: Duration,
 }
 
-impl Stretch {
+impl Phase {
     pub(crate) fn new(name: &str, rate: f64, seconds: f64) -> Self {
         Self { name: name.to_owned(), rate, lasts: Duration::from_secs_f64(seconds) }
     }
@@ -34,56 +34,56 @@ pub(crate) struct Schedule {
 
 #[derive(Clone, Debug)]
 struct Placed {
-    stretch: Stretch,
+    phase: Phase,
     begins: Duration,
     first: u64,
 }
 
 impl Schedule {
-    pub(crate) fn new(stretches: Vec<Stretch>) -> Self {
+    pub(crate) fn new(phases: Vec<Phase>) -> Self {
         let (mut begins, mut first, mut placed) = (Duration::ZERO, 0, Vec::new());
-        for stretch in stretches {
-            let (lasts, requests) = (stretch.lasts, stretch.requests());
-            placed.push(Placed { stretch, begins, first });
+        for phase in phases {
+            let (lasts, requests) = (phase.lasts, phase.requests());
+            placed.push(Placed { phase, begins, first });
             begins += lasts;
             first += requests;
         }
         Self { placed }
     }
 
-    /// When a request is due, counted from the begin of the run, and in which stretch; none after the last.
+    /// When a request is due, counted from the begin of the run, and in which phase; none after the last.
     pub(crate) fn due(&self, number: u64) -> Option<(Duration, usize)> {
         let after = self.placed.partition_point(|placed| placed.first <= number);
-        // A stretch that is too short for a request has its successor's first number, and is skipped by that.
+        // A phase that is too short for a request has its successor's first number, and is skipped by that.
         let at = after.checked_sub(1)?;
         let placed = self.placed.get(at)?;
         let within = number - placed.first;
-        if within >= placed.stretch.requests() {
+        if within >= placed.phase.requests() {
             return None;
         }
         #[expect(clippy::cast_precision_loss, reason = "exact for more requests than any run has")]
-        let offset = Duration::from_secs_f64(within as f64 / placed.stretch.rate);
+        let offset = Duration::from_secs_f64(within as f64 / placed.phase.rate);
         Some((placed.begins + offset, at))
     }
 
     /// All requests.
     pub(crate) fn requests(&self) -> u64 {
-        self.placed.last().map_or(0, |placed| placed.first + placed.stretch.requests())
+        self.placed.last().map_or(0, |placed| placed.first + placed.phase.requests())
     }
 
-    /// When the last stretch ends.
+    /// When the last phase ends.
     pub(crate) fn lasts(&self) -> Duration {
-        self.placed.last().map_or(Duration::ZERO, |placed| placed.begins + placed.stretch.lasts)
+        self.placed.last().map_or(Duration::ZERO, |placed| placed.begins + placed.phase.lasts)
     }
 
-    /// When the stretch of this name begins.
+    /// When the phase of this name begins.
     pub(crate) fn begins(&self, name: &str) -> Duration {
-        let of_name = self.placed.iter().find(|placed| placed.stretch.name == name);
+        let of_name = self.placed.iter().find(|placed| placed.phase.name == name);
         of_name.map_or(Duration::ZERO, |placed| placed.begins)
     }
 
-    pub(crate) fn stretches(&self) -> impl Iterator<Item = &Stretch> {
-        self.placed.iter().map(|placed| &placed.stretch)
+    pub(crate) fn phases(&self) -> impl Iterator<Item = &Phase> {
+        self.placed.iter().map(|placed| &placed.phase)
     }
 }
 

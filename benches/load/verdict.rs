@@ -1,12 +1,12 @@
-//! What a profile has shown: its figures in words, and what must not be on any machine. No figure is wrong by being
-//! large. Not for: how profiles are played (`profiles`), nor how all of it is printed (`report`).
+//! The result of a profile: its figures in words, and outcomes that are failures on any machine. A slow figure is no
+//! failure.
 
 use hdrhistogram::Histogram;
 
 use super::options::{Options, Profile};
 use super::record::{Outcome, Record, shown};
 
-/// What a profile has shown.
+/// The result of a profile.
 pub(crate) struct Seen {
     pub(crate) name: String,
     pub(crate) of_whom: String,
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What the client has to say of itself, by the run in which it was worst.
+    /// The warning about the client's own delay, of the run with the largest.
     pub(crate) fn complaint(&self) -> Option<String> {
         let beside = self.beside.iter().map(|(_, record)| record);
         let worst = self.runs.iter().chain(beside).max_by_key(|record| record.lateness(0.99));
@@ -29,7 +29,7 @@ impl Seen {
     }
 }
 
-/// What became of requests that may become of none, however slow the machine is.
+/// Outcomes that are failures on any machine.
 pub(crate) fn wrong(
     profile: Profile,
     options: &Options,
@@ -48,7 +48,7 @@ pub(crate) fn wrong(
 
 fn is_expected_beside(profile: Profile, is_http2: bool, outcome: Outcome) -> bool {
     match outcome {
-        // Whoever guesses keys loses the connection, and over HTTP/2 another guess may have just been sent on it.
+        // A client with unknown keys is disconnected; over HTTP/2 another request may just have been sent.
         Outcome::CutOff => profile == Profile::KeyFlood && is_http2,
         Outcome::Answered(200 | 304, _) => profile == Profile::AbusiveKey,
         Outcome::Answered(401, _) => profile == Profile::KeyFlood,
@@ -57,13 +57,13 @@ fn is_expected_beside(profile: Profile, is_http2: bool, outcome: Outcome) -> boo
     }
 }
 
-/// What may become of a request of the usual callers, however slow the machine is.
+/// Outcomes of normal traffic that are no failures.
 fn is_expected(profile: Profile, is_ours: bool, outcome: Outcome) -> bool {
     match outcome {
         Outcome::Answered(200 | 304, _) => true,
-        // The keys of somebody else's gateway have limits.
+        // The keys of an external gateway have limits.
         Outcome::Answered(429, _) => !is_ours,
-        // Where it is asked for more than it can, it may say so.
+        // `stepped` exceeds the capacity on purpose.
         Outcome::Answered(503, _) => profile == Profile::Stepped,
         Outcome::TooLate => profile != Profile::Deploy,
         Outcome::Answered(..) | Outcome::CutOff | Outcome::NoConnection => false,
@@ -71,34 +71,34 @@ fn is_expected(profile: Profile, is_ours: bool, outcome: Outcome) -> bool {
 }
 
 fn unexpected(run: &Record, is_expected: impl Fn(Outcome) -> bool) -> Vec<String> {
-    let named = run.schedule.stretches().zip(&run.stretches);
-    let outcomes = named.flat_map(|(stretch, tally)| {
-        tally.outcomes.iter().map(move |(outcome, count)| (stretch, outcome, count))
+    let named = run.schedule.phases().zip(&run.phases);
+    let outcomes = named.flat_map(|(phase, tally)| {
+        tally.outcomes.iter().map(move |(outcome, count)| (phase, outcome, count))
     });
     let wrong = outcomes.filter(|(_, outcome, _)| !is_expected(**outcome));
     wrong
-        .map(|(stretch, outcome, count)| format!("{}: {count} times {}", stretch.name, outcome.word()))
+        .map(|(phase, outcome, count)| format!("{}: {} ({count} times)", phase.name, outcome.word()))
         .collect()
 }
 
-/// The latency at this share of the requests.
+/// A percentile of the latency.
 pub(crate) fn at(latencies: &Histogram<u64>, share: f64) -> String {
     shown(latencies.value_at_quantile(share))
 }
 
-/// The p99 of a stretch as a multiple of the calm one's.
+/// The p99 of a phase as a multiple of the baseline's.
 pub(crate) fn ratio(
     of_whom: &str,
-    calm: &Histogram<u64>,
+    baseline: &Histogram<u64>,
     name: &str,
     now: &Histogram<u64>,
     goal: Option<f64>,
 ) -> String {
-    let (before, after) = (calm.value_at_quantile(0.99), now.value_at_quantile(0.99));
-    let goal = goal.map_or_else(String::new, |goal| format!(" (the goal is {goal})"));
+    let (before, after) = (baseline.value_at_quantile(0.99), now.value_at_quantile(0.99));
+    let goal = goal.map_or_else(String::new, |goal| format!(" (target {goal})"));
     let times = after as f64 / before.max(1) as f64;
     format!(
-        "p99 of {of_whom}: {} in the stretch {name}, {} in the calm one: {times:.2} times{goal}",
+        "p99 of {of_whom}: {} in phase {name}, {} in the baseline: ratio {times:.2}{goal}",
         shown(after),
         shown(before)
     )
