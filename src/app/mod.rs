@@ -64,7 +64,6 @@ pub struct RunningServer {
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
     supervisor: Supervisor,
-    grace: Duration,
     data_dir: DataDir,
 }
 
@@ -89,15 +88,11 @@ pub async fn start_on(
     clock: Clock,
 ) -> anyhow::Result<RunningServer> {
     let registry = registry(&clock);
-    let certificates = CertificateReloader::new(&config.certificates, clock.now().wall, &registry)?;
-    config.server.connection.tls = certificates.tls();
-    reload::limit_connections(&mut config.server, &registry);
+    let certificates = prepare_public_port(&mut config, &clock, &registry)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: one that is taken is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
     let (public, side) = (port.address()?, tcp.local_addr()?);
-    let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
-
     let ledger_calls = TaskTracker::new();
     let build::BuiltGateway { gateway, registrar, scoring } =
         build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
@@ -119,7 +114,8 @@ pub async fn start_on(
         reloads: asks,
         looks,
     };
-    let side_thread = tasks::side_thread(shown, side_config, stop_side.clone())?;
+    let side_thread =
+        tasks::side_thread(shown, SideConfig { tcp, socket: Some(data_dir.socket()?) }, stop_side.clone())?;
     let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let manners = server.manners();
@@ -134,7 +130,6 @@ pub async fn start_on(
         registrar,
         gateway,
         reloads,
-        grace: config.server.grace,
         reloading: Reloader { config, registry, certificates, manners, in_force },
         clock,
         ready,
@@ -146,6 +141,18 @@ pub async fn start_on(
         supervisor,
         data_dir,
     })
+}
+
+/// Loads the certificates, and applies them and the limit of open files to the public port.
+fn prepare_public_port(
+    config: &mut Config,
+    clock: &Clock,
+    registry: &MetricsRegistry,
+) -> anyhow::Result<CertificateReloader> {
+    let certificates = CertificateReloader::new(&config.certificates, clock.now().wall, registry)?;
+    config.server.connection.tls = certificates.tls();
+    reload::limit_connections(&mut config.server, registry);
+    Ok(certificates)
 }
 
 /// Where metrics live, with those that say what runs.
@@ -175,7 +182,8 @@ impl RunningServer {
         gateway.leases.collect();
         self.ledger_calls.close();
         // A fetch that nobody waits for any more may end with the process; a lease under way may not.
-        let settled = self.clock.within(self.grace, self.ledger_calls.wait()).await.is_ok();
+        let settled =
+            self.clock.within(self.reloading.config.server.grace, self.ledger_calls.wait()).await.is_ok();
         gateway.leases.drain(&gateway.roster).await;
         self.registrar.remember_uses().await;
         gateway.engine.mirror.flush().await;

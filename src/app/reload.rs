@@ -58,7 +58,6 @@ impl RunningServer {
         let mut server = config.server.clone();
         limit_connections(&mut server, &self.reloading.registry);
         server.connection.tls = self.reloading.certificates.tls();
-        self.grace = server.grace;
         self.reloading.manners.change(server);
         self.reloading.in_force.store(Arc::new(in_force));
         log::set_level(&config.log.level);

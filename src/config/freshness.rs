@@ -97,7 +97,7 @@ mod tests {
     fn what_an_endpoint_s_table_cannot_say_is_refused_with_what_would_do() {
         for (text, path, words) in [
             ("[freshness.alerts]\nttl = 5", "freshness.alerts.ttl", "\"5m\""),
-            ("[freshness.alerts]\nttl = \"0s\"", "freshness.alerts.ttl", "longer than nothing"),
+            ("[freshness.alerts]\nttl = \"0s\"", "freshness.alerts.ttl", "above zero"),
             (
                 "[freshness.alerts]\nstale_if_error = \"1h\"",
                 "freshness.alerts.stale_if_error",

@@ -1,10 +1,10 @@
-//! The sample configuration, printed from the table of settings.
+//! The sample configuration, generated from the table of settings.
 
 use super::reload::waits;
 use super::settings::SETTINGS;
 
-/// The sample configuration: every setting with its meaning and its default. All of it is commented out, the headers of
-/// tables too, so that any setting or table can be appended without being there twice.
+/// The sample configuration: every setting with its meaning and default. Everything is commented out, table headers
+/// included, so that settings can be appended without duplicate keys.
 pub fn sample() -> String {
     let mut lines = vec![HEAD_SAMPLE.to_owned()];
     let mut section = "";
@@ -12,10 +12,10 @@ pub fn sample() -> String {
         let (table, name) = row.path.rsplit_once('.').unwrap_or(("", row.path));
         if table != section {
             section = table;
-            let note = if table == "upstream" { "  # in place of upstream = \"built-in\"" } else { "" };
+            let note = if table == "upstream" { "  # instead of upstream = \"built-in\"" } else { "" };
             lines.push(format!("\n# [{table}]{note}"));
         }
-        let when = if waits(row.path) { " (At the next start.)" } else { "" };
+        let when = if waits(row.path) { " Takes effect at the next start." } else { "" };
         lines.push(format!("# {}{when}", row.meaning));
         let shown = if row.path == "upstream" { Some("\"built-in\"") } else { row.default };
         lines.push(format!("# {name} = {}", shown.unwrap_or("…")));
@@ -28,24 +28,24 @@ pub fn sample() -> String {
 }
 
 const HEAD_SAMPLE: &str = "\
-# scoregate's settings, each with its default. Only the backend has none: set `upstream`, or `url` in [upstream].
-# Remove the `# ` before a setting and before the [table] it is in, or append them at the end.
-# Each but those of [tiers], [tls] and [mapping] can also be said by the environment: SCOREGATE_ and the path in capitals, dots
-# as underscores.
-# `scoregate reload` and SIGHUP read them again while the server runs; what is marked so holds from the next start.
-# `scoregate check --config FILE` names everything that is wrong with a file, at once.
+# All settings of scoregate with their defaults. Only the backend has no default: set `upstream`, or `url` in [upstream].
+# To set one, remove the `# ` before it and before its [table], or append both at the end.
+# Environment variables override the file: SCOREGATE_ and the path in capitals with underscores for dots, such as
+# SCOREGATE_UPSTREAM_URL. [tiers], [tls] and [mapping] can only be set in the file.
+# `scoregate reload` and SIGHUP reload the settings; the marked ones take effect at the next start.
+# `scoregate check --config FILE` reports all errors in a file.
 ";
 
 const TLS_SAMPLE: &str = "
-# With a certificate, the public port speaks TLS. Each stands for the names that are in it, `default` also for all others;
-# files that change are read again.
+# TLS on the public port. A certificate is used for the names that it contains, `default` for all other names. Changed
+# files are reloaded.
 # [tls.default]
 # certificate = \"/etc/scoregate/api.pem\"
 # key = \"/etc/scoregate/api.key\"
 ";
 
 const LIVES_SAMPLE: &str = "
-# Any endpoint can have windows of its own, and a plain time to live in place of the backend's rhythm.
+# Windows of one endpoint, and a fixed time to live instead of the backend's refresh interval.
 # [freshness.alerts]
 # ttl = \"5m\"
 # stale_while_revalidate = \"1h\"
@@ -53,11 +53,11 @@ const LIVES_SAMPLE: &str = "
 ";
 
 const TIERS_SAMPLE: &str = "
-# The plans. If any is written here, these five are all replaced. At most eight.
+# Tiers, at most eight. If any is set, the five built-in tiers are replaced.
 # [tiers.free]
 # minute = 1
 # day = 10
-# paid = false       # false: `latest` is refused, `latestScore` left out
+# paid = false       # false: period `latest` is refused, `latestScore` is left out
 # [tiers.pro]
 # minute = 60
 # day = 10000
@@ -65,22 +65,22 @@ const TIERS_SAMPLE: &str = "
 ";
 
 const MAPPING_SAMPLE: &str = "
-# A backend that speaks other paths and shapes is fitted here, endpoint by endpoint: models, model, history, index,
-# alerts, incidents, providers, degradations, recommendations, provider_reliability, transparency, drift. What is not
-# written is as if the backend spoke as this gateway does.
+# Mapping of a backend with other paths and response shapes, per endpoint: models, model, history, index, alerts,
+# incidents, providers, degradations, recommendations, provider_reliability, transparency, drift. The default is the
+# path and shape of this API.
 # [mapping.models]
 # path = \"/scores?period={period}&order={sortBy}\"   # below upstream.url; also {id} and {limit}
-# data = \"/result/rows\"        # where the data is, as a JSON pointer; \"\" for the whole body
+# data = \"/result/rows\"        # JSON pointer to the data; \"\" for the whole body
 # shape = \"array\"                 # \"array\", \"object\" (one item) or \"map\" (an object that names its items)
-# timestamp = \"/result/at\"       # where the instant of the data is
-# complete = true              # this list names every model there is
+# timestamp = \"/result/at\"       # JSON pointer to the timestamp of the data
+# complete = true              # the list contains all models
 # [mapping.history]
 # path = \"/history/{id}\"
-# unsupported = [\"period\"]         # parameters that the backend does not have: each value gets the same data
-# not_found = [\"404\", \"error\", \"empty\"]   # no such model: by status, by success = false with the words \"model\" and \"not found\", by an empty list
+# unsupported = [\"period\"]         # parameters that the backend lacks: all values get the same data
+# not_found = [\"404\", \"error\", \"empty\"]   # responses for an unknown model: status 404; success = false with \"model\" and \"not found\"; an empty list
 # [mapping.providers]
 # shape = \"map\"
-# key_as = \"provider\"          # the member in which an item of a map carries its name
+# key_as = \"provider\"          # field for the name of a map item
 ";
 
 #[cfg(test)]

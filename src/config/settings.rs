@@ -1,37 +1,37 @@
-//! THE table of settings: path, kind, default, meaning. The sample configuration is printed from it; a path that is
-//! not in it is refused. The environment can say each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
+//! THE table of settings: path, kind, default, meaning. The sample configuration is generated from it, and other paths are
+//! rejected. An environment variable can set each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
 
 use toml::Value;
 
 /// The suffix of the setting that names the file of a secret.
 pub(super) const IN_A_FILE: &str = "_file";
 
-/// What a setting holds.
+/// The type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Any text.
+    /// A string.
     Text,
     /// An address and port.
     Address,
-    /// A path of the file system.
+    /// A file system path.
     Path,
     /// True or false.
     Flag,
-    /// A whole number from one bound to the other.
+    /// An integer between two bounds.
     Number(u64, u64),
-    /// A stretch of time: `"250ms"`, `"10s"`, `"5m"`, `"1h"`, `"7d"`.
+    /// A duration: `"250ms"`, `"10s"`, `"5m"`, `"1h"`, `"7d"`.
     Duration,
     /// A size: `"64KiB"`, `"256MiB"`, `"1GiB"`.
     Size,
-    /// One of these words.
+    /// One of these strings.
     Words(&'static [&'static str]),
-    /// A list of addresses and networks: `["192.0.2.1", "10.0.0.0/8"]`; with commas in the environment.
+    /// A list of addresses and networks: `["192.0.2.1", "10.0.0.0/8"]`; separated by commas in the environment.
     Networks,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
-    /// A point in time.
+    /// An instant.
     Instant,
-    /// Text that is never printed.
+    /// A string that is never printed.
     Secret,
 }
 
@@ -40,11 +40,11 @@ pub enum ValueKind {
 pub struct Setting {
     /// Its path in the file.
     pub path: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: ValueKind,
-    /// Its value where nothing is said, as it would be written; `None` if there is none.
+    /// Its default value as TOML; `None` if there is none.
     pub default: Option<&'static str>,
-    /// What it does.
+    /// Its help text.
     pub meaning: &'static str,
 }
 
@@ -59,105 +59,104 @@ const fn setting(
 
 use ValueKind::{Address, Duration, Flag, Instant, Networks, Number, Path, Secret, Size, Text, Texts, Words};
 
-/// Every setting there is. Tiers are a table of tables, `[tiers.NAME]`, and are read by `resolve`; so are
-/// `[mapping.ENDPOINT]`, by `mapping`, and `[tls.NAME]`, by `tls`.
+/// All settings but those in named tables: `[tiers.NAME]`, `[mapping.ENDPOINT]`, `[tls.NAME]` and `[freshness.ENDPOINT]`.
 #[rustfmt::skip]
 pub static SETTINGS: &[Setting] = &[
-    setting("listen", Address, Some("\"127.0.0.1:8080\""), "Where the public port listens."),
-    setting("data_dir", Path, Some("\"scoregate-data\""), "Where state is kept: keys, quotas, the Unix socket."),
-    setting("upstream", Words(&["built-in"]), None, "\"built-in\" for the backend inside; for one over the network write the table [upstream] in its place."),
-    setting("admin.listen", Address, Some("\"127.0.0.1:9464\""), "Where the side port listens. Keep it on loopback or behind a firewall."),
-    setting("admin.hosts", Texts, Some("[]"), "Host names under which the side port is asked, such as [\"scoregate-side\"]; IP addresses and localhost always work. The environment puts commas between them."),
-    setting("admin.token", Secret, None, "What the side port asks for before it shows or changes keys over TCP; at least 16 characters."),
-    setting("admin.token_file", Path, None, "The file that holds the token, in place of it."),
-    setting("service.name", Text, Some("\"scoregate\""), "The service's name in its documents and in the realm of a 401."),
-    setting("service.license", Text, Some("\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\""), "The attribution notice in every answer."),
-    setting("service.base_url", Text, None, "The public address, for the examples in the docs."),
-    setting("service.deprecated_at", Instant, None, "Since when the API is deprecated, or from when on: every answer says so (RFC 9745)."),
-    setting("service.sunset_at", Instant, None, "When the API will go: every answer says so (RFC 8594)."),
-    setting("service.deprecation_link", Text, None, "Where the deprecation is described."),
-    setting("cors.origins", Texts, Some("[]"), "The sites whose pages may read answers in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. The environment puts commas between them."),
-    setting("cors.max_age", Duration, Some("\"1h\""), "How long a browser need not ask beforehand again."),
-    setting("keys.prefix", Text, Some("\"sg_live\""), "What keys begin with."),
-    setting("keys.accept_imported", Flag, Some("false"), "Whether keys of another form, imported by their SHA-256, are looked up."),
-    setting("guard.per_minute", Number(1, 100_000_000), Some("60"), "Refused requests a minute, for each application or address."),
-    setting("upstream.url", Text, None, "The backend's base address, such as http://127.0.0.1:4000/api/v1."),
-    setting("upstream.credential", Secret, None, "Sent to the backend as `Authorization: Bearer …`."),
-    setting("upstream.credential_file", Path, None, "The file that holds the credential, in place of it."),
-    setting("upstream.connect_timeout", Duration, Some("\"2s\""), "How long a connection to the backend may take."),
-    setting("upstream.first_byte_timeout", Duration, Some("\"15s\""), "How long the backend may think."),
-    setting("upstream.timeout", Duration, Some("\"20s\""), "How long a whole answer of the backend may take."),
-    setting("upstream.max_concurrent_requests", Number(1, 1_024), Some("2"), "How many questions the backend is asked at once; others wait, paid tiers first."),
-    setting("upstream.max_body", Size, Some("\"8MiB\""), "The largest answer of the backend that is read."),
-    setting("upstream.idle_timeout", Duration, Some("\"20s\""), "How long an idle connection to the backend is kept: below the backend's own limit."),
-    setting("built_in.archive", Path, None, "The archive of benchmark runs that the built-in backend scores; runs.db in the data directory, if nothing is said. `scoregate scoring import` fills it."),
-    setting("freshness.refresh_interval", Duration, Some("\"1h\""), "How often the backend refreshes, where it does not say."),
-    setting("freshness.stale_while_revalidate", Duration, Some("\"1d\""), "So long an overdue document is served at once while it is refreshed."),
-    setting("freshness.stale_if_error", Duration, Some("\"7d\""), "So long an overdue document is served if the backend fails."),
-    setting("freshness.probe", Flag, Some("true"), "Whether the backend is asked, of our own accord, if it has refreshed, and what is in use is refreshed then."),
-    setting("freshness.max_wait", Duration, Some("\"20s\""), "How long a request waits for a fetch."),
-    setting("cache.max_bytes", Size, Some("\"256MiB\""), "Room for stored documents."),
-    setting("cache.disk_max_bytes", Size, Some("\"64MiB\""), "Room for the last good documents on disk, from which a restart goes on."),
-    setting("server.max_connections", Number(1, 1_000_000), Some("10000"), "The most connections at once on the public port."),
-    setting("server.max_connections_per_address", Number(1, 1_000_000), Some("1024"), "The most connections at once of one address; an IPv6 address counts with its /64."),
-    setting("server.head_timeout", Duration, Some("\"9s\""), "How long a new connection may take to its first request, and the head of any request to its end."),
-    setting("server.idle_timeout", Duration, Some("\"60s\""), "How long a connection may idle between two requests."),
-    setting("server.request_timeout", Duration, Some("\"60s\""), "How long a request may take from its head to the last byte of its answer."),
-    setting("server.write_timeout", Duration, Some("\"20s\""), "How long a client may take to read 8 KiB of a response that waits for it; one that is slower is disconnected."),
-    setting("server.max_connection_age", Duration, Some("\"1h\""), "So old a connection becomes; it ends with the answer that comes next."),
-    setting("server.plain_http", Flag, Some("false"), "Whether HTTP without TLS may be spoken on other addresses than loopback: only where a proxy on a network of your own speaks TLS."),
-    setting("server.shutdown_timeout", Duration, Some("\"30s\""), "How long open requests may take to finish when the server stops."),
-    setting("server.workers", Number(1, 1_024), None, "Threads that serve; one for each core if nothing is said."),
-    setting("proxies.trusted", Networks, Some("[]"), "Proxies whose header on their clients is believed, as a list of addresses and networks such as [\"10.0.0.0/8\"]. Nobody else's is."),
-    setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "The header they write. Another that a client sends through them is not believed."),
-    setting("proxies.proxy_protocol", Networks, Some("[]"), "Proxies that begin each connection with a PROXY header, of version 1 or 2. A connection of theirs without one is refused."),
-    setting("overload.cached_slots", Number(1, 1_000_000), Some("1024"), "Requests at once that can be answered from what is stored; beyond that 503."),
-    setting("overload.waiting_slots", Number(1, 1_000_000), Some("16384"), "Requests at once that wait for the backend; beyond that 503."),
-    setting("overload.queue_length", Number(0, 1_000_000), Some("512"), "How many may queue for a place among the ones, and among the others."),
-    setting("overload.queue_timeout", Duration, Some("\"10ms\""), "How long they queue."),
-    setting("log.format", Words(&["text", "json"]), Some("\"text\""), "How the log looks."),
-    setting("log.access", Flag, Some("true"), "Whether requests are told on standard output, a line each: all that fail by our fault or the backend's, all slow ones, and some of the rest."),
-    setting("log.slow_threshold", Duration, Some("\"1s\""), "From this on a request is slow."),
-    setting("log.sample_one_in", Number(0, 1_000_000), Some("100"), "Of the requests that are well and quick, one in so many is told; 0 for none."),
-    setting("log.level", Text, Some("\"info\""), "How much the log says: error, warn, info, debug, trace, or a filter."),
+    setting("listen", Address, Some("\"127.0.0.1:8080\""), "Address and port of the public port."),
+    setting("data_dir", Path, Some("\"scoregate-data\""), "Directory of the state: keys, quotas, stored documents, the Unix socket."),
+    setting("upstream", Words(&["built-in"]), None, "\"built-in\" for the built-in backend; for a backend over HTTP, write a table [upstream] instead."),
+    setting("admin.listen", Address, Some("\"127.0.0.1:9464\""), "Address and port of the side port. Keep it on loopback or behind a firewall."),
+    setting("admin.hosts", Texts, Some("[]"), "Accepted host names of the side port, such as [\"scoregate-side\"]; IP addresses and localhost are always accepted. In the environment, separated by commas."),
+    setting("admin.token", Secret, None, "Bearer token for reading and changing keys on the side port over TCP; at least 16 characters."),
+    setting("admin.token_file", Path, None, "File that contains the token."),
+    setting("service.name", Text, Some("\"scoregate\""), "Name of the service in its documents and in the realm of a 401."),
+    setting("service.license", Text, Some("\"Benchmark data by scoregate. Attribution with a link to the service is required wherever the data is displayed.\""), "Attribution notice in every response with data."),
+    setting("service.base_url", Text, None, "Public base URL for the examples in the documentation."),
+    setting("service.deprecated_at", Instant, None, "Instant from which the API is deprecated; sent in every response (RFC 9745)."),
+    setting("service.sunset_at", Instant, None, "Instant at which the API is switched off; sent in every response (RFC 8594)."),
+    setting("service.deprecation_link", Text, None, "URL of the deprecation notice."),
+    setting("cors.origins", Texts, Some("[]"), "Origins whose pages may read responses in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. In the environment, separated by commas."),
+    setting("cors.max_age", Duration, Some("\"1h\""), "Time for which browsers may cache a preflight response."),
+    setting("keys.prefix", Text, Some("\"sg_live\""), "Prefix of API keys."),
+    setting("keys.accept_imported", Flag, Some("false"), "Accept keys of other formats that were imported by their SHA-256."),
+    setting("guard.per_minute", Number(1, 100_000_000), Some("60"), "Refused requests allowed per minute, per application or client address."),
+    setting("upstream.url", Text, None, "Base URL of the backend, such as http://127.0.0.1:4000/api/v1."),
+    setting("upstream.credential", Secret, None, "Credential sent to the backend as `Authorization: Bearer …`."),
+    setting("upstream.credential_file", Path, None, "File that contains the credential."),
+    setting("upstream.connect_timeout", Duration, Some("\"2s\""), "Timeout for connecting to the backend."),
+    setting("upstream.first_byte_timeout", Duration, Some("\"15s\""), "Timeout for the first byte of a backend response."),
+    setting("upstream.timeout", Duration, Some("\"20s\""), "Timeout for a whole backend response."),
+    setting("upstream.max_concurrent_requests", Number(1, 1_024), Some("2"), "Maximum concurrent requests to the backend; more are queued, those of paid tiers first."),
+    setting("upstream.max_body", Size, Some("\"8MiB\""), "Maximum size of a backend response."),
+    setting("upstream.idle_timeout", Duration, Some("\"20s\""), "Time after which an idle backend connection is closed; set it below the backend's own limit."),
+    setting("built_in.archive", Path, None, "Archive of benchmark runs for the built-in backend; default: runs.db in the data directory. `scoregate scoring import` adds runs."),
+    setting("freshness.refresh_interval", Duration, Some("\"1h\""), "Refresh interval of the backend, where its responses do not state one."),
+    setting("freshness.stale_while_revalidate", Duration, Some("\"1d\""), "Maximum time that an overdue document is served at once while it is refreshed."),
+    setting("freshness.stale_if_error", Duration, Some("\"7d\""), "Maximum time that an overdue document is served if the backend fails."),
+    setting("freshness.probe", Flag, Some("true"), "Probe the backend for a refresh without a client request, then refresh documents in use."),
+    setting("freshness.max_wait", Duration, Some("\"20s\""), "Maximum time that a request waits for a fetch."),
+    setting("cache.max_bytes", Size, Some("\"256MiB\""), "Maximum size of stored documents in memory."),
+    setting("cache.disk_max_bytes", Size, Some("\"64MiB\""), "Maximum size of the copies on disk, which are loaded at a restart."),
+    setting("server.max_connections", Number(1, 1_000_000), Some("10000"), "Maximum connections on the public port."),
+    setting("server.max_connections_per_address", Number(1, 1_000_000), Some("1024"), "Maximum connections per client address; an IPv6 /64 counts as one address."),
+    setting("server.head_timeout", Duration, Some("\"9s\""), "Timeout for the first request of a connection, and for each request head."),
+    setting("server.idle_timeout", Duration, Some("\"60s\""), "Time after which an idle connection is closed."),
+    setting("server.request_timeout", Duration, Some("\"60s\""), "Timeout from a request head to the last byte of its response."),
+    setting("server.write_timeout", Duration, Some("\"20s\""), "Time in which a client has to read 8 KiB of a pending response; slower clients are disconnected."),
+    setting("server.max_connection_age", Duration, Some("\"1h\""), "Maximum connection age; the connection is closed after its next response."),
+    setting("server.plain_http", Flag, Some("false"), "Allow HTTP without TLS on non-loopback addresses. Only for a TLS proxy on a private network."),
+    setting("server.shutdown_timeout", Duration, Some("\"30s\""), "Time for open requests to finish at a shutdown."),
+    setting("server.workers", Number(1, 1_024), None, "Number of worker threads; default: one per core."),
+    setting("proxies.trusted", Networks, Some("[]"), "Proxies whose client address header is trusted: addresses and networks such as [\"10.0.0.0/8\"]."),
+    setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "Header in which trusted proxies send the client address. The other headers are ignored."),
+    setting("proxies.proxy_protocol", Networks, Some("[]"), "Proxies that begin connections with a PROXY protocol header, version 1 or 2. Their connections without one are refused."),
+    setting("overload.cached_slots", Number(1, 1_000_000), Some("1024"), "Maximum concurrent requests served from the cache; more are queued, then refused with 503."),
+    setting("overload.waiting_slots", Number(1, 1_000_000), Some("16384"), "Maximum concurrent requests that wait for the backend; more are queued, then refused with 503."),
+    setting("overload.queue_length", Number(0, 1_000_000), Some("512"), "Maximum queued requests, for each of the two pools."),
+    setting("overload.queue_timeout", Duration, Some("\"10ms\""), "Maximum time in that queue."),
+    setting("log.format", Words(&["text", "json"]), Some("\"text\""), "Log format."),
+    setting("log.access", Flag, Some("true"), "Write the access log to standard output: one line per failed, slow or sampled request."),
+    setting("log.slow_threshold", Duration, Some("\"1s\""), "Duration from which a request is slow, and logged."),
+    setting("log.sample_one_in", Number(0, 1_000_000), Some("100"), "Log one in N successful, fast requests; 0 disables."),
+    setting("log.level", Text, Some("\"info\""), "Log level: error, warn, info, debug, trace, or a filter."),
 ];
 
 impl Setting {
-    /// Its value where nothing is said.
+    /// The default value.
     pub(super) fn default_value(&self) -> Option<Value> {
         let table: toml::Table = toml::from_str(&format!("value = {}", self.default?)).ok()?;
         table.get("value").cloned()
     }
 }
 
-/// The row of a path.
+/// The setting with this path.
 pub(super) fn setting_of(path: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.path == path)
 }
 
-/// The variable of the environment that says a setting.
+/// The environment variable of a setting.
 pub(super) fn variable(path: &str) -> String {
     format!("SCOREGATE_{}", path.replace('.', "_").to_uppercase())
 }
 
 impl ValueKind {
-    /// What would do, for an error.
+    /// What to write, for an error message.
     pub(super) fn remedy(self) -> String {
         match self {
-            Self::Text | Self::Secret => "write a text in quotes".into(),
+            Self::Text | Self::Secret => "write a string in double quotes".into(),
             Self::Address => "write an address and a port, such as \"127.0.0.1:8080\"".into(),
-            Self::Path => "write a path in quotes".into(),
+            Self::Path => "write a path in double quotes".into(),
             Self::Flag => "write true or false".into(),
-            Self::Number(least, most) => format!("write a whole number from {least} to {most}"),
+            Self::Number(least, most) => format!("write an integer from {least} to {most}"),
             Self::Duration => {
-                "write a time longer than nothing, such as \"250ms\", \"10s\", \"5m\", \"1h\" or \"7d\""
+                "write a duration above zero, such as \"250ms\", \"10s\", \"5m\", \"1h\" or \"7d\""
                     .into()
             }
             Self::Networks => {
                 "write a list of addresses and networks, such as [\"192.0.2.1\", \"10.0.0.0/8\"]".into()
             }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
-            Self::Texts => "write a list of texts, such as [\"one\", \"another\"]; in the environment one text with commas".into(),
+            Self::Texts => "write a list of strings, such as [\"one\", \"another\"]; in the environment, separate them by commas".into(),
             Self::Instant => "write an instant, such as \"2027-01-31T00:00:00Z\"".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
         }

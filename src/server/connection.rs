@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use crate::address::Networks;
 use crate::gateway::Peer;
 
+use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::connection_slots::ConnectionSlot;
@@ -19,7 +20,6 @@ use super::deadlines::Deadlines;
 use super::http2::PREFACE;
 use super::prefixed_io::PrefixedIo;
 use super::proxy_header::{self, NoHeader};
-use super::pulse::ConnectionActivity;
 use super::timed_io::TimedIo;
 use super::tls::TlsTermination;
 use super::{http1, http2};

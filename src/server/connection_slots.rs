@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 use crate::clock::{Clock, Mono};
 use crate::gateway::network;
 
+use super::connection_activity::ConnectionActivity;
 use super::displacement::DisplacementRank;
-use super::pulse::ConnectionActivity;
 
 /// All places.
 pub(super) struct ConnectionSlots {

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 
 use crate::clock::{Alarm, Clock, Mono};
 
+use super::connection_activity::ConnectionActivity;
 use super::deadlines::{Deadlines, HURRIED, MissedDeadline};
-use super::pulse::ConnectionActivity;
 
 /// The watch over one connection.
 pub(super) struct DeadlineTimer {

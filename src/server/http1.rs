@@ -16,12 +16,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::gateway::Peer;
 
+use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
 use super::head_scanner::HeadScanner;
-use super::pulse::ConnectionActivity;
 
 /// Twice what the gateway takes: what is refused for its size is refused in the API's own words. Of fields the codec takes
 /// 100, which is more than the gateway does as well; if it were told any number, it would allocate for each request.

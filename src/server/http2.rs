@@ -19,12 +19,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Peer};
 
+use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
 use super::paced_io::PacedIo;
-use super::pulse::ConnectionActivity;
 use super::response_body::ResponseBody;
 
 /// The first bytes of an HTTP/2 connection.

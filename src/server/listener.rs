@@ -18,10 +18,10 @@ use crate::gateway::{Gateway, Peer};
 use crate::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
 use super::connection::{ConnectionConfig, serve};
+use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
-use super::pulse::ConnectionActivity;
 use super::unsent::UnsentResponses;
 
 /// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod connection;
+mod connection_activity;
 mod connection_context;
 mod connection_end;
 mod connection_slots;
@@ -17,7 +18,6 @@ mod listener;
 mod paced_io;
 mod prefixed_io;
 mod proxy_header;
-mod pulse;
 mod response_body;
 mod timed_io;
 mod tls;

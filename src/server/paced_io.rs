@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::pulse::ConnectionActivity;
+use super::connection_activity::ConnectionActivity;
 
 /// The length of a frame's head.
 const FRAME_HEAD: usize = 9;

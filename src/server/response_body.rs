@@ -11,22 +11,22 @@ use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 
-use super::pulse::Ticket;
+use super::connection_activity::StreamGuard;
 
 /// The body. Its request is over when its last byte was sent.
 pub(super) struct ResponseBody {
     body: Full<Bytes>,
-    ticket: Option<Ticket>,
+    ticket: Option<StreamGuard>,
 }
 
 /// Bytes of the body in the codec. They are shared with the store.
 pub(super) struct BodyBytes {
     bytes: Bytes,
-    ticket: Option<Ticket>,
+    ticket: Option<StreamGuard>,
 }
 
 impl ResponseBody {
-    pub(super) fn new(body: Full<Bytes>, ticket: Ticket) -> Self {
+    pub(super) fn new(body: Full<Bytes>, ticket: StreamGuard) -> Self {
         Self { body, ticket: Some(ticket) }
     }
 }

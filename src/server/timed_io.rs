@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::pulse::ConnectionActivity;
+use super::connection_activity::ConnectionActivity;
 
 /// The socket.
 pub(super) struct TimedIo {

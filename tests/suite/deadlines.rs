@@ -58,7 +58,7 @@ async fn whoever_sends_no_whole_head_is_cut_off_after_nine_seconds_and_not_befor
     for (mut connection, bytes) in cut {
         assert!(connection.is_closed().await, "{bytes:?}");
     }
-    assert_eq!(world.ended("head").await, 7);
+    assert_eq!(world.ended("head_timeout").await, 7);
     assert_eq!(in_time.status(HEALTH).await, 200);
 }
 
@@ -76,7 +76,7 @@ async fn a_head_that_drips_gets_no_more_time_for_it() {
         world.pass(SECOND + MOMENT);
     }
     assert!(connection.is_closed().await);
-    assert_eq!(world.ended("head").await, 1);
+    assert_eq!(world.ended("head_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
     world.pass(MOMENT);
     assert!(idle.is_closed().await);
     assert_eq!(busy.status(HEALTH).await, 200);
-    assert_eq!(world.ended("idle").await, 1);
+    assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -105,12 +105,12 @@ async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_
     world.backend.has_received(1).await;
     world.pass(MINUTE_LESS_A_MOMENT);
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
-    assert_eq!(world.ended("request").await, 0);
+    assert_eq!(world.ended("request_timeout").await, 0);
     world.pass(MOMENT);
     let told = connection.read(false).await;
     assert!(told.is_none(), "{told:?}");
     assert_eq!(
-        (world.ended("request").await, world.counted("scoregate_client_disconnects_total").await),
+        (world.ended("request_timeout").await, world.counted("scoregate_client_disconnects_total").await),
         (1, 1)
     );
 }
@@ -126,7 +126,7 @@ async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
     }
-    assert_eq!(world.ended("unread").await, 1);
+    assert_eq!(world.ended("write_timeout").await, 1);
     let mut answers = 0;
     while connection.read(false).await.is_some() {
         answers += 1;
@@ -158,7 +158,7 @@ async fn whoever_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
         world.pass(SECOND);
         seconds += 1;
     }
-    assert_eq!(world.ended("unread").await, 1);
+    assert_eq!(world.ended("write_timeout").await, 1);
     assert!((20..25).contains(&seconds), "{seconds} s");
 }
 

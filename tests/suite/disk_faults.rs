@@ -103,7 +103,7 @@ impl<'d> Service<'d> {
             let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
             series.any(|line| line.rsplit(' ').next().unwrap().parse::<f64>().is_ok_and(|count| count > 0.0))
         };
-        (counts(["scoregate_ledger", "away "]), counts(["failures_total", "lease"]))
+        (counts(["scoregate_ledger", "unreachable "]), counts(["failures_total", "lease"]))
     }
 
     fn stop(self) {

@@ -27,7 +27,7 @@ async fn an_address_has_its_places_and_no_more() {
     assert!(asks(&mut first).await && asks(&mut second).await);
     assert!(from(&world, 1).await.is_closed().await);
     assert!(asks(&mut from(&world, 2).await).await, "another address has its own");
-    assert_eq!(world.ended("refused").await, 1);
+    assert_eq!(world.ended("address_limit").await, 1);
     assert!(asks(&mut first).await && asks(&mut second).await);
     drop(first);
     world.reaches("scoregate_connections_total{reason=\"done\"}", 2).await;

@@ -74,7 +74,7 @@ async fn a_header_that_does_not_end_is_waited_for_as_long_as_a_head() {
     world.reaches("scoregate_connections", 1).await;
     world.pass(Duration::from_secs(9));
     assert!(half.is_closed().await);
-    assert_eq!(world.ended("head").await, 1);
+    assert_eq!(world.ended("head_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
         }
         assert!(!holds(&world, &binary([192, 0, 2, client])).await.0, "client {client} has two already");
     }
-    assert_eq!((held.len(), world.ended("refused").await), (400, 200));
+    assert_eq!((held.len(), world.ended("address_limit").await), (400, 200));
     // One address that opens many gets its two, and takes none from the others.
     let mut answered = 0;
     for _ in 0..100 {
@@ -141,7 +141,7 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
         answered += u32::from(is_answered);
         held.push(connection);
     }
-    assert_eq!((answered, world.ended("refused").await), (2, 298));
+    assert_eq!((answered, world.ended("address_limit").await), (2, 298));
     assert!(holds(&world, &binary([198, 51, 100, 2])).await.0);
     // Addresses of one IPv6 network share its places.
     for (host, is_answered) in [(1, true), (2, true), (3, false)] {

@@ -259,7 +259,7 @@ async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
     assert_eq!(health(&mut in_time).await, 200);
     world.pass(Duration::from_millis(1));
     assert!(half.is_closed().await);
-    assert_eq!(world.ended("head").await, 1);
+    assert_eq!(world.ended("head_timeout").await, 1);
 }
 
 #[test]

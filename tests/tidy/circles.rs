@@ -98,6 +98,13 @@ pub(crate) fn circles(all: &[File]) -> Vec<String> {
     in_a_circle.map(|module| format!("{}: is in a circle of imports", module.join("::"))).collect()
 }
 
+/// How many imports there are between the files of a module, its `mod.rs` aside.
+pub(crate) fn imports_within(all: &[File], module: &str) -> usize {
+    let imports = Files::of(all).imports();
+    let inside = imports.iter().filter(|(from, _)| from.first().is_some_and(|first| first == module));
+    inside.map(|(_, targets)| targets.len()).sum()
+}
+
 /// Functions of a stage that another stage names.
 fn calls_between_stages(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();

@@ -6,7 +6,8 @@ use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, shown_prefix};
 use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey};
 
-use super::{Registrar, RegistrarError, check_limits, check_text};
+use super::validation::{check_limits, check_text};
+use super::{Registrar, RegistrarError};
 
 /// What is wished for something that may be absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
 use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey};
 
-use super::{Registrar, RegistrarError, check_limits, check_text};
+use super::validation::{check_limits, check_text};
+use super::{Registrar, RegistrarError};
 
 /// The longest beginning of a key that may be shown: no more of a key than helps to tell it from others.
 const LONGEST_PREFIX: usize = 24;

@@ -6,6 +6,7 @@
 mod adopt;
 mod amend;
 mod intake;
+mod validation;
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -26,6 +27,8 @@ use super::account::Account;
 use super::key_directory::KeyDirectory;
 use super::terms::TermsByTier;
 
+use validation::{LONGEST_TEXT, check_limits, check_text};
+
 pub use adopt::AdoptError;
 pub use amend::FieldChange;
 pub use intake::{BadField, ImportedKey, KeyRecord};
@@ -38,8 +41,6 @@ const AUDIT_PAGE: usize = 1_000;
 const USES: usize = 500;
 /// How often it is logged again that the store is not in its place.
 const TOLD_AGAIN: Duration = Duration::from_mins(1);
-/// The longest name, contact or note.
-const LONGEST_TEXT: usize = 200;
 
 /// Makes changes.
 pub struct Registrar {
@@ -381,26 +382,4 @@ impl Registrar {
         let known = terms.names().collect::<Vec<_>>().join(", ");
         Err(RegistrarError::UnknownTier { tier: tier.to_owned(), known })
     }
-}
-
-fn check_text(what: &'static str, text: Option<&String>) -> Result<(), RegistrarError> {
-    let is_printable = |text: &String| {
-        let length = text.chars().take(LONGEST_TEXT + 1).count();
-        (1..=LONGEST_TEXT).contains(&length) && !text.chars().any(misleads) && !text.trim().is_empty()
-    };
-    if text.is_none_or(is_printable) { Ok(()) } else { Err(RegistrarError::BadText(what)) }
-}
-
-/// Whether a character would disturb a terminal, or show a text as another than it is: it turns the direction of what
-/// follows, or cannot be seen. Joiners stay, which some scripts need.
-fn misleads(character: char) -> bool {
-    let is_unseen = matches!(
-        character,
-        '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
-    );
-    character.is_control() || is_unseen
-}
-
-fn check_limits(own: OwnLimits) -> Result<(), RegistrarError> {
-    if [own.minute, own.day].contains(&Some(0)) { Err(RegistrarError::BadLimit) } else { Ok(()) }
 }

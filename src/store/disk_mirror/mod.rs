@@ -32,11 +32,11 @@ pub use record::{MirrorContents, MirrorError, MirrorRecord, RecordFlaw, Rejected
 #[derive(Debug)]
 pub struct Mirror {
     directory: MirrorDirectory,
-    state: Mutex<State>,
+    state: Mutex<MirrorState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct MirrorState {
     places: RecordSlots,
     /// What was found when it was opened and not yet told.
     refused: Vec<RejectedRecord>,
@@ -52,7 +52,7 @@ impl Mirror {
         let files = directory.list().map_err(|error| failed("read", error))?;
         let shelf = Self {
             directory,
-            state: Mutex::new(State { places: RecordSlots::new(most_bytes), refused: Vec::new() }),
+            state: Mutex::new(MirrorState { places: RecordSlots::new(most_bytes), refused: Vec::new() }),
         };
         let mut state = shelf.lock();
         shelf.take_stock(&mut state, &files);
@@ -163,7 +163,7 @@ impl Mirror {
     }
 
     /// Counts what is there and removes what is left of what was never finished.
-    fn take_stock(&self, state: &mut State, files: &[(PathBuf, MirrorFileKind)]) {
+    fn take_stock(&self, state: &mut MirrorState, files: &[(PathBuf, MirrorFileKind)]) {
         let (mut unread, mut foreign) = (HashSet::new(), Vec::new());
         for (path, kind) in files {
             match kind {
@@ -204,7 +204,7 @@ impl Mirror {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MirrorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

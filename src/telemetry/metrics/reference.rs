@@ -9,9 +9,9 @@ use super::table::{LABELS, METRICS, MetricKind, MetricRow, most_series};
 /// The whole page, as Markdown.
 pub fn reference() -> String {
     let mut page = format!(
-        "# Metrics\n\nThe side port's `/metrics` has these. Printed from `src/telemetry/metrics/table.rs` by \
+        "# Metrics\n\nMetrics of the side port's `/metrics`. Generated from `src/telemetry/metrics/table.rs` by \
          `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit.\n\n\
-         No label's words can be chosen by a stranger, so there are at most {} series, whatever comes in.\n\n\
+         Clients cannot choose the values of any label, so there are at most {} series.\n\n\
          | Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n",
         most_series()
     );
@@ -21,7 +21,7 @@ pub fn reference() -> String {
         writeln!(page, "| `{name}` | {} | {} | {meaning} |", kind(row), labels.join(", "))
             .expect("writing to a string does not fail");
     }
-    page.push_str("\n## Labels\n\n| Label | Words at most | What it tells apart |\n|---|---|---|\n");
+    page.push_str("\n## Labels\n\n| Label | Maximum values | Values |\n|---|---|---|\n");
     for label in LABELS {
         writeln!(page, "| `{}` | {} | {} |", label.name, label.most, label.meaning)
             .expect("writing to a string does not fail");

@@ -137,7 +137,7 @@ async fn a_panic_tells_no_key_in_its_message_its_backtrace_its_answer_or_a_log()
         assert_eq!(world.counted("scoregate_panics_total").await, 3);
         world.running.gateway().request_log.finish(AT_LAST);
         for (what, text, words) in [
-            ("a panic", &panics, "a backend was asked Question"),
+            ("a panic", &panics, "a backend was asked UpstreamRequest"),
             ("a panic", &panics, "there is no reactor running"),
             ("the log", &events, "a fetch panicked"),
             ("the log of requests", &told, "internal_error"),

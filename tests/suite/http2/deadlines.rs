@@ -28,12 +28,12 @@ async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
         tokio::task::yield_now().await;
     }
     world.pass(Duration::from_millis(8_999));
-    assert_eq!(world.ended("head").await, 0);
+    assert_eq!(world.ended("head_timeout").await, 0);
     world.pass(MOMENT);
     for wire in &mut wires {
         assert_eq!(wire.rest().await, []);
     }
-    assert_eq!(world.ended("head").await, 6);
+    assert_eq!(world.ended("head_timeout").await, 6);
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn http2_an_idle_connection_is_told_and_a_second_later_closed_whatever_it_
     world.pass(SECOND);
     world.pass(SECOND);
     wire.rest().await;
-    assert_eq!(world.ended("idle").await, 1);
+    assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn http2_whoever_says_only_the_preface_is_idle() {
     wire.find(GOAWAY).await;
     world.pass(SECOND);
     wire.rest().await;
-    assert_eq!(world.ended("idle").await, 1);
+    assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -92,10 +92,10 @@ async fn http2_a_client_that_leaves_its_stream_no_room_is_cut_off_at_the_write_t
     wire.find(HEADERS).await;
     world.pass(WRITE_LESS_A_MOMENT);
     wire.settled().await;
-    assert_eq!(world.ended("unread").await, 0);
+    assert_eq!(world.ended("write_timeout").await, 0);
     world.pass(MOMENT);
     assert!(wire.rest().await.iter().all(|read| read.kind != DATA));
-    assert_eq!(world.ended("unread").await, 1);
+    assert_eq!(world.ended("write_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -105,13 +105,13 @@ async fn http2_a_window_that_opens_by_single_bytes_gains_no_time() {
     wire.send(&request(1, &get("/openapi.json", &[]))).await;
     wire.find(HEADERS).await;
     for second in 1..=20 {
-        assert_eq!(world.ended("unread").await, 0, "after {second} s");
+        assert_eq!(world.ended("write_timeout").await, 0, "after {second} s");
         assert!(wire.send(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await);
         assert_eq!(wire.find(DATA).await.payload.len(), 1);
         world.pass(SECOND);
     }
     wire.rest().await;
-    assert_eq!(world.ended("unread").await, 1);
+    assert_eq!(world.ended("write_timeout").await, 1);
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn http2_a_link_of_two_kilobytes_a_second_is_given_the_whole_answer() {
         world.pass(10 * SECOND);
     }
     assert!(read > 40_000, "{read} bytes take too little time to show anything");
-    assert_eq!(world.ended("unread").await, 0);
+    assert_eq!(world.ended("write_timeout").await, 0);
 }
 
 #[tokio::test]
@@ -149,10 +149,10 @@ async fn http2_a_client_that_leaves_the_connection_no_room_is_cut_off_at_the_wri
     }
     world.pass(WRITE_LESS_A_MOMENT);
     wire.settled().await;
-    assert_eq!(world.ended("unread").await, 0);
+    assert_eq!(world.ended("write_timeout").await, 0);
     world.pass(MOMENT);
     wire.rest().await;
-    assert_eq!((read, world.ended("unread").await), (65_535, 1));
+    assert_eq!((read, world.ended("write_timeout").await), (65_535, 1));
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn http2_a_head_that_never_goes_on_is_cut_off_as_if_nothing_had_come() {
     wire.find(GOAWAY).await;
     world.pass(SECOND);
     wire.rest().await;
-    assert_eq!(world.ended("idle").await, 1);
+    assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() 
     let key = world.customer("pro").await.key;
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
     assert!(world.ended("displaced").await >= 7);
-    assert_eq!(world.ended("unread").await, 0);
+    assert_eq!(world.ended("write_timeout").await, 0);
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn http2_a_client_without_a_key_whose_requests_are_refused_again_and_again
     let mut wire = unread(&world, 100).await;
     while wire.read().await.is_some() {}
     // Time does not go on.
-    assert_eq!(world.ended("unread").await, 1);
+    assert_eq!(world.ended("write_timeout").await, 1);
 }
 
 #[tokio::test]

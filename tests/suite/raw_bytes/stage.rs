@@ -43,7 +43,7 @@ pub struct Stage {
 
 /// Nothing that these tests are about is limited.
 const SETTINGS: &str = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\nguard.per_minute = 1000000\n\
-                        freshness.probing = false\n";
+                        freshness.probe = false\n";
 
 impl Stage {
     /// Without TLS.

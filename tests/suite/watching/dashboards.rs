@@ -227,8 +227,8 @@ const COLOURS: [(&str, &str, &str); 11] = [
     ("code", "upstream_unavailable", RED),
     ("code", "overloaded", RED),
     ("code", "quota_exceeded", AMBER),
-    ("fetched", "good", GREEN),
-    ("fetched", "late", RED),
+    ("result", "success", GREEN),
+    ("result", "timeout", RED),
     ("use", "lost", RED),
 ];
 

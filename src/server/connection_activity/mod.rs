@@ -34,7 +34,7 @@ const REFUSED_WITHOUT_KEY: usize = 20;
 /// What a connection is doing.
 pub(super) struct ConnectionActivity {
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<ActivityState>,
     /// Somebody wants the connection to notice what was told.
     nudge: Arc<Notify>,
     authenticated: Authenticated,
@@ -44,7 +44,7 @@ pub(super) struct ConnectionActivity {
     all_unsent: Arc<UnsentResponses>,
 }
 
-struct State {
+struct ActivityState {
     phase: ConnectionPhase,
     since: Mono,
     /// Requests that were begun and not sent to their last byte, each with its beginning.
@@ -84,7 +84,7 @@ pub(super) struct Glance {
 }
 
 /// A request that was begun on HTTP/2. It is over when this is dropped.
-pub(super) struct Ticket {
+pub(super) struct StreamGuard {
     pulse: Arc<ConnectionActivity>,
     number: u32,
     is_answered: bool,
@@ -94,7 +94,7 @@ pub(super) struct Ticket {
 impl ConnectionActivity {
     pub(super) fn new(clock: Clock, all_unsent: Arc<UnsentResponses>) -> Self {
         let opened = clock.mono();
-        let state = State {
+        let state = ActivityState {
             phase: ConnectionPhase::Opening,
             since: opened,
             opened,
@@ -121,7 +121,7 @@ impl ConnectionActivity {
         &self.authenticated
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
         // Nothing in here panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,7 +173,7 @@ impl ConnectionActivity {
     }
 
     /// A request's head is there, on HTTP/2.
-    pub(super) fn ticket(self: &Arc<Self>) -> Ticket {
+    pub(super) fn ticket(self: &Arc<Self>) -> StreamGuard {
         let mut state = self.state();
         let number = state.next;
         state.next = number.wrapping_add(1);
@@ -181,7 +181,7 @@ impl ConnectionActivity {
         state.requests.push((number, since));
         state.unasked = 0;
         state.unanswered += 1;
-        Ticket { pulse: Arc::clone(self), number, is_answered: false, unsent: None }
+        StreamGuard { pulse: Arc::clone(self), number, is_answered: false, unsent: None }
     }
 
     /// On HTTP/2: the codec is polled.
@@ -269,7 +269,7 @@ impl ConnectionActivity {
     }
 }
 
-impl State {
+impl ActivityState {
     fn course(&self) -> ConnectionProgress {
         let Self { phase, since, retiring, .. } = *self;
         let asked = self.requests.iter().map(|(_, since)| *since).min();
@@ -278,7 +278,7 @@ impl State {
     }
 }
 
-impl Ticket {
+impl StreamGuard {
     /// The response is there. `false` if it may not be sent: the client has no key and takes nothing of others.
     pub(super) fn answered(&mut self, has_body: bool) -> bool {
         let pulse = Arc::clone(&self.pulse);
@@ -309,7 +309,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         let mut state = self.pulse.state();
         state.requests.retain(|(number, _)| *number != self.number);
