@@ -1,6 +1,6 @@
-//! One request as it grows: each stage writes its field here, and the whole is recorded when it is over.
+//! The state of one request. Each stage sets its field; the request is recorded when it ends.
 //!
-//! Dropping an exchange that was never finished records a client that left. Not for: deciding anything.
+//! Dropping an exchange that was not closed records a client that disconnected.
 
 use std::net::IpAddr;
 use std::sync::Arc;

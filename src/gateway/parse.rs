@@ -1,7 +1,6 @@
-//! Stage 1: is it a request we can talk about? Size, syntax, method, and the pages that need no key.
+//! Stage 1: checks the size, syntax, framing, host and method of a request.
 //!
-//! Stricter than the codec, and the only place that looks at the request as received. It checks; it repairs nothing.
-//! Not for: keys, routes or parameters.
+//! Stricter than the HTTP codec. Invalid requests are refused, never repaired.
 
 use std::net::Ipv6Addr;
 

@@ -1,4 +1,4 @@
-//! Stage 7: what becomes visible of a request. With the background tasks, the only place that touches metrics.
+//! Metric handles for requests and background tasks.
 
 use std::time::Duration;
 
