@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// Zipf exponent of the activity of keys within a tier.
     #[arg(long, default_value_t = 1.0, value_parser = not_negative)]
     pub(crate) zipf_keys: f64,
-    /// Share of requests that send If-None-Match with the last ETag received.
+    /// Share of requests that send If-None-Match with the last `ETag` received.
     #[arg(long, default_value_t = 0.3, value_parser = share)]
     pub(crate) conditional: f64,
     /// Use HTTP/2: with prior knowledge without TLS, by ALPN with it.

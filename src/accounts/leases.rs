@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The ledger could not be asked in time, or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the ledger gave no lease")]
+#[error("no lease from the ledger")]
 pub(crate) struct LeaseUnavailable;
 
 /// A ledger call on its way, to be run to its end by somebody.
@@ -69,7 +69,7 @@ impl Leases {
         match tokio::task::spawn_blocking(move || read.read()).await {
             Ok(Ok(owed)) => self.carried = tokio::sync::Mutex::new(owed),
             Ok(Err(error)) => {
-                tracing::error!(%error, "scoregate.owed cannot be read: units delivered on grace are not charged");
+                tracing::error!(%error, "scoregate.owed cannot be read; units delivered on grace are not charged");
             }
             Err(_) => tracing::error!("reading scoregate.owed panicked"),
         }
@@ -87,7 +87,7 @@ impl Leases {
         let units: u32 = carried.iter().map(|owed| owed.units).sum();
         carried.clear();
         drop(carried);
-        tracing::info!(units, "units that were delivered on grace before the last stop are charged");
+        tracing::info!(units, "charged the units delivered on grace before the last shutdown");
         if let Some(file) = self.owed_file.clone()
             && !matches!(tokio::task::spawn_blocking(move || file.remove()).await, Ok(Ok(())))
         {
@@ -113,11 +113,11 @@ impl Leases {
         }
         let all = [self.carried.lock().await.clone(), new].concat();
         match tokio::task::spawn_blocking(move || file.write(&all)).await {
-            Ok(Ok(())) => tracing::warn!(units, "units delivered on grace are charged at the next start"),
+            Ok(Ok(())) => tracing::warn!(units, "units delivered on grace will be charged at the next start"),
             Ok(Err(error)) => {
-                tracing::error!(%error, units, "units delivered on grace cannot be kept, and are never charged");
+                tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
             }
-            Err(_) => tracing::error!(units, "keeping units delivered on grace panicked"),
+            Err(_) => tracing::error!(units, "saving units delivered on grace panicked"),
         }
     }
 
@@ -218,13 +218,13 @@ impl Leases {
                 self.take_in(account, ask, lease);
                 if self.reach.answered() {
                     self.instruments.ledger_is_away(false);
-                    tracing::info!("the ledger is back");
+                    tracing::info!("ledger reachable again");
                 }
                 true
             }
             // An application that is not in the store has no units; the ledger is well.
             Err(StoreError::UnknownApplication(id)) => {
-                tracing::error!(application = %id, "the ledger does not know an application that has a key");
+                tracing::error!(application = %id, "application with a key is missing in the ledger");
                 false
             }
             Err(error) => {
@@ -261,7 +261,7 @@ impl Leases {
                  others get 503"
             );
         } else {
-            tracing::debug!(%reason, "the ledger is still away");
+            tracing::debug!(%reason, "ledger still unreachable");
         }
     }
 
@@ -286,7 +286,7 @@ impl Leases {
             Err(error) => {
                 self.instruments.store_failed(StoreWork::GiveBack);
                 self.instruments.units(UnitUse::Lost, count);
-                tracing::error!(%error, units = count, "leased units could not be given back");
+                tracing::error!(%error, units = count, "leased units could not be returned");
             }
         }
     }

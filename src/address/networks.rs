@@ -23,9 +23,7 @@ pub enum BadNetwork {
     )]
     Spelling,
     /// It names an address inside a network, and leaves open which of the two is meant.
-    #[error(
-        "the address lies inside that network: write \"{network}\" for the network, or the address alone"
-    )]
+    #[error("the address is inside a network; write \"{network}\" for the network, or the address alone")]
     Inside {
         /// The network that it lies in.
         network: IpNet,

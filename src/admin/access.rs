@@ -35,7 +35,7 @@ pub enum AdminAccess {
 
 /// The token is too short to keep anybody out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token needs at least {SHORTEST_TOKEN} characters")]
+#[error("a token must have at least {SHORTEST_TOKEN} characters")]
 pub struct BadToken;
 
 impl AdminAccess {

@@ -56,7 +56,7 @@ pub(super) async fn answer(
             let selection = Selection::parse(&documents)
                 .map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
             let purged = engine.purge(&selection, hard).await;
-            tracing::info!(who, documents, hard, purged, "documents were purged");
+            tracing::info!(who, documents, hard, purged, "documents purged");
             Ok(json!({ "purged": purged }))
         }
         _ => Err(CommandProblem::not_found()),

@@ -41,7 +41,7 @@ pub(super) async fn answer(
 /// Asks for one.
 async fn reload(reloads: &Reloads, who: &str) -> Result<Value, CommandProblem> {
     let (answer, answered) = oneshot::channel();
-    tracing::info!(who, "the settings are to be read again");
+    tracing::info!(who, "reload requested");
     let nobody = || {
         CommandProblem::bad("this program has no settings that could be read again: it was started without")
     };

@@ -29,7 +29,7 @@ pub(super) async fn answer(
         (&Method::POST, SCORING_REFRESH) => {
             let looks =
                 looks.ok_or_else(|| CommandProblem::bad("this server does not use the built-in backend"))?;
-            tracing::info!(who, "imported runs are to be taken up");
+            tracing::info!(who, "scoring refresh requested");
             let looked = clock.within(PATIENCE, look(looks)).await;
             looked.map_err(|_| {
                 CommandProblem::fault("the new scores are not ready yet; they are shown when they are")

@@ -146,7 +146,7 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
         .await
         .is_err()
     {
-        tracing::warn!("connections of the side port were cut off");
+        tracing::warn!("side port connections closed at shutdown");
     }
     Ok(())
 }
@@ -181,7 +181,7 @@ fn open(
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "a connection of the side port broke");
+            tracing::debug!(%error, "side port connection failed");
         }
     });
 }

@@ -15,16 +15,16 @@ use super::paths::UPSTREAM;
 /// How it stands.
 #[derive(Clone, Debug, Serialize)]
 struct UpstreamView {
-    place: String,
-    health: &'static str,
-    rests_for_seconds: u64,
-    failures_in_a_row: u32,
-    at_once: usize,
-    under_way: usize,
-    waiting: usize,
-    asked_again: u64,
+    address: String,
+    breaker: &'static str,
+    retry_in_seconds: u64,
+    consecutive_failures: u32,
+    max_concurrent_requests: usize,
+    in_flight: usize,
+    queued: usize,
+    retries: u64,
     last_failure: Option<FailureView>,
-    last_good_at: Option<String>,
+    last_success_at: Option<String>,
     next_refresh_at: Option<String>,
     refresh_overdue_seconds: u64,
 }
@@ -33,7 +33,7 @@ struct UpstreamView {
 struct FailureView {
     at: String,
     document: String,
-    why: String,
+    reason: String,
 }
 
 /// Answers a request for it.
@@ -48,17 +48,17 @@ impl From<BackendStatus> for UpstreamView {
     fn from(status: BackendStatus) -> Self {
         let condition = status.condition;
         Self {
-            place: status.address,
-            health: condition.health.word(),
+            address: status.address,
+            breaker: condition.breaker.word(),
             // Whoever comes back then must not be too early.
-            rests_for_seconds: condition.rest.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX),
-            failures_in_a_row: condition.failures,
-            at_once: condition.at_once,
-            under_way: condition.under_way,
-            waiting: condition.waiting,
-            asked_again: condition.asked_again,
+            retry_in_seconds: condition.rest.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX),
+            consecutive_failures: condition.failures,
+            max_concurrent_requests: condition.at_once,
+            in_flight: condition.under_way,
+            queued: condition.waiting,
+            retries: condition.asked_again,
             last_failure: status.last_failure.map(FailureView::from),
-            last_good_at: status.last_success.map(Wall::rfc3339),
+            last_success_at: status.last_success.map(Wall::rfc3339),
             next_refresh_at: status.next_refresh.map(Wall::rfc3339),
             refresh_overdue_seconds: status.overdue.as_secs(),
         }
@@ -67,6 +67,6 @@ impl From<BackendStatus> for UpstreamView {
 
 impl From<FetchFailure> for FailureView {
     fn from(FetchFailure { at, document, reason }: FetchFailure) -> Self {
-        Self { at: at.rfc3339(), document, why: reason }
+        Self { at: at.rfc3339(), document, reason }
     }
 }

@@ -28,7 +28,7 @@ pub struct UsageView {
     /// The applications with the most requests.
     pub applications: Vec<ApplicationUseView>,
     /// The addresses of strangers with the most refused requests.
-    pub strangers: Vec<StrangerUseView>,
+    pub unauthenticated: Vec<StrangerUseView>,
 }
 
 /// What one application used.
@@ -43,7 +43,7 @@ pub struct ApplicationUseView {
     /// What is left to it, by rule.
     pub limits: Vec<AllowanceView>,
     /// Its requests; null if there are too few of them to be counted.
-    pub counted: Option<CountedRequests>,
+    pub requests: Option<CountedRequests>,
 }
 
 /// What is left under a rule.
@@ -65,7 +65,7 @@ pub struct StrangerUseView {
     /// The address; of IPv6, the network that counts as one.
     pub address: String,
     /// The refused requests.
-    pub counted: CountedRequests,
+    pub requests: CountedRequests,
 }
 
 /// Answers a request for one of these paths.
@@ -83,7 +83,7 @@ pub(super) async fn answer(
             let view = UsageView {
                 since: usage.since(now).rfc3339(),
                 applications: usage.applications(most, now).iter().map(Into::into).collect(),
-                strangers: usage.strangers(most, now).iter().map(Into::into).collect(),
+                unauthenticated: usage.strangers(most, now).iter().map(Into::into).collect(),
             };
             Ok(json!(view))
         }
@@ -116,7 +116,7 @@ impl From<&ApplicationUse> for ApplicationUseView {
             name: used.name.to_string(),
             tier: used.tier.clone(),
             limits: used.standings.iter().map(AllowanceView::from).collect(),
-            counted: used.counted,
+            requests: used.counted,
         }
     }
 }
@@ -134,6 +134,6 @@ impl From<&LimitStatus> for AllowanceView {
 
 impl From<&StrangerUse> for StrangerUseView {
     fn from(used: &StrangerUse) -> Self {
-        Self { address: used.network.to_string(), counted: used.counted }
+        Self { address: used.network.to_string(), requests: used.counted }
     }
 }

@@ -74,8 +74,8 @@ pub struct AuditView {
 pub struct ChangeView {
     pub number: u64,
     pub at: String,
-    pub who: String,
-    pub what: String,
+    pub actor: String,
+    pub action: String,
     pub application: String,
     pub detail: String,
 }
@@ -84,13 +84,13 @@ pub struct ChangeView {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct ImportView {
-    pub taken: usize,
-    pub already_there: usize,
-    pub refused: usize,
+    pub imported: usize,
+    pub existing: usize,
+    pub rejected: usize,
     /// Whether keys of another form than ours are looked up: `keys.accept_imported`.
     pub accept_imported: bool,
     /// For each key, in order.
-    pub answers: Vec<LineView>,
+    pub results: Vec<LineView>,
 }
 
 /// What became of one key.
@@ -98,9 +98,9 @@ pub struct ImportView {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub enum LineView {
-    Taken { application: String },
-    AlreadyThere,
-    Refused { field: String, error: String },
+    Imported { application: String },
+    Existing,
+    Rejected { field: String, error: String },
 }
 
 /// A page of keys as lines.
@@ -180,8 +180,8 @@ impl From<&AuditRecord> for ChangeView {
         Self {
             number: record.number,
             at: record.at.rfc3339(),
-            who: record.who.clone(),
-            what: record.what.clone(),
+            actor: record.who.clone(),
+            action: record.what.clone(),
             application: record.application.clone(),
             detail: record.detail.clone(),
         }
@@ -194,18 +194,18 @@ impl ImportView {
         let count =
             |is: fn(&Result<ImportedKey, BadField>) -> bool| outcomes.iter().filter(|one| is(one)).count();
         let view = |outcome: &Result<ImportedKey, BadField>| match outcome {
-            Ok(ImportedKey::Taken(id)) => LineView::Taken { application: id.to_string() },
-            Ok(ImportedKey::AlreadyThere) => LineView::AlreadyThere,
+            Ok(ImportedKey::Taken(id)) => LineView::Imported { application: id.to_string() },
+            Ok(ImportedKey::AlreadyThere) => LineView::Existing,
             Err(BadField { field, reason }) => {
-                LineView::Refused { field: field.clone(), error: reason.clone() }
+                LineView::Rejected { field: field.clone(), error: reason.clone() }
             }
         };
         Self {
-            taken: count(|one| matches!(one, Ok(ImportedKey::Taken(_)))),
-            already_there: count(|one| matches!(one, Ok(ImportedKey::AlreadyThere))),
-            refused: count(Result::is_err),
+            imported: count(|one| matches!(one, Ok(ImportedKey::Taken(_)))),
+            existing: count(|one| matches!(one, Ok(ImportedKey::AlreadyThere))),
+            rejected: count(Result::is_err),
             accept_imported,
-            answers: outcomes.iter().map(view).collect(),
+            results: outcomes.iter().map(view).collect(),
         }
     }
 }

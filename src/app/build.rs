@@ -105,7 +105,7 @@ async fn leases(
     let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(instruments));
     let leases = leases.carrying(OwedFile::of(data_dir.path())).await;
     if let Err(error) = leases.charge_carried().await {
-        tracing::error!(%error, "units delivered on grace before the last stop cannot be charged yet: nothing is leased before");
+        tracing::error!(%error, "units delivered on grace before the last shutdown cannot be charged yet; no units are leased until they are");
     }
     Ok(leases)
 }
@@ -181,7 +181,7 @@ async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Opti
     Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, most_bytes)).await? {
         Ok(shelf) => Some(MirrorWorker { shelf, backend: config.upstream.identity() }),
         Err(error) => {
-            tracing::error!(%error, "documents are not kept on disk");
+            tracing::error!(%error, "disk mirror disabled");
             None
         }
     })
@@ -212,7 +212,7 @@ async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
         let archive = Archive::open(&archive, now)?;
         if archive.is_empty()? {
             let path = archive.path().display().to_string();
-            tracing::warn!(path, "the archive has no runs yet: `scoregate scoring import` brings them in");
+            tracing::warn!(path, "the archive has no runs; add some with `scoregate scoring import`");
         }
         Ok(Scoring::open(scoring::RunSource::Archive(archive), now)?)
     })

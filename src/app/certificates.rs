@@ -73,9 +73,9 @@ impl CertificateReloader {
                 Ok(CertificateCheck::Bad(fingerprint, problems)) => {
                     refused = fingerprint;
                     self.refused.set(1.0);
-                    tracing::error!(%problems, "changed certificates cannot be used; those from before go on");
+                    tracing::error!(%problems, "changed certificates rejected; the previous ones stay in use");
                 }
-                Err(_) => tracing::error!("looking at certificates panicked"),
+                Err(_) => tracing::error!("checking certificate files panicked"),
             }
         }
     }
@@ -113,7 +113,7 @@ impl CertificateReloader {
             tls.renew(certificates);
         }
         self.tell();
-        tracing::info!(ends = ends.rfc3339(), "new certificates are in use");
+        tracing::info!(ends = ends.rfc3339(), "certificates reloaded");
     }
 
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]

@@ -69,8 +69,8 @@ fn log(event: ClockEvent) {
             let (from, to) = (before.rfc3339(), to.rfc3339());
             tracing::error!(
                 from, to, %day,
-                "the wall clock has stayed ahead for a minute and applies from now on{}",
-                if day > before.day() { ": a new UTC day is open" } else { "" }
+                "wall clock accepted after a minute ahead{}",
+                if day > before.day() { "; a new UTC day has begun" } else { "" }
             );
         }
     }

@@ -19,7 +19,7 @@ const NO_STORE_YET: &[u8] = b"This directory has held no scoregate store yet.\n"
 
 /// Another process holds the directory.
 #[derive(Debug, thiserror::Error)]
-#[error("the data directory {} is in use by another scoregate: stop it, or name another one by --data-dir", .0.display())]
+#[error("the data directory {} is in use by another scoregate process; stop it, or use another --data-dir", .0.display())]
 pub struct DataDirInUse(PathBuf);
 
 impl DataDirInUse {
@@ -100,7 +100,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
 impl Drop for DataDir {
     fn drop(&mut self) {
         if self.socket && std::fs::remove_file(self.path.join(SOCKET)).is_err() {
-            tracing::debug!("the socket was gone already");
+            tracing::debug!("socket was already removed");
         }
     }
 }

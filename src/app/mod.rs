@@ -191,7 +191,7 @@ impl RunningServer {
         if let Some(thread) = self.side_thread.take() {
             let joined = tokio::task::spawn_blocking(move || thread.join());
             if !matches!(joined.await, Ok(Ok(()))) {
-                tracing::error!("the side port's thread panicked");
+                tracing::error!("side port thread panicked");
             }
         }
         let (log, supervisor) = (Arc::clone(&gateway.request_log), self.supervisor);

@@ -23,7 +23,7 @@ impl OpenFiles {
         match setrlimit(Resource::Nofile, raised) {
             Ok(()) => Self(limit.maximum),
             Err(error) => {
-                tracing::warn!(%error, limit = limit.current, "the limit of open files cannot be raised");
+                tracing::warn!(%error, limit = limit.current, "limit of open files cannot be raised");
                 Self(limit.current)
             }
         }
@@ -38,7 +38,7 @@ impl OpenFiles {
                 wanted,
                 possible,
                 limit,
-                "fewer connections than are wished for: raise the limit of open files (ulimit -n, LimitNOFILE)"
+                "connection limit reduced by the limit of open files; raise it (ulimit -n, LimitNOFILE)"
             );
         }
         wanted.min(possible)

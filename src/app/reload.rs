@@ -78,11 +78,11 @@ impl Reloader {
             Ok(changed) => tracing::info!(
                 at_once = changed.at_once.join(" "),
                 at_next_start = changed.at_next_start.join(" "),
-                "the settings were read again"
+                "settings reloaded"
             ),
             Err(problems) => {
                 for problem in &problems.0 {
-                    tracing::error!(%problem, "the settings cannot be used; those from before go on");
+                    tracing::error!(%problem, "settings rejected; the previous ones stay in force");
                 }
             }
         }

@@ -46,7 +46,7 @@ impl InheritedSockets {
         loop {
             match DataDir::open(path) {
                 Err(error) if error.is::<DataDirInUse>() && clock.mono() < end => {
-                    clock.sleep(LOOK_EVERY).await
+                    clock.sleep(LOOK_EVERY).await;
                 }
                 opened => return opened,
             }

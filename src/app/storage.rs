@@ -78,6 +78,6 @@ impl StorageGauges {
 
     fn report(&self, error: &io::Error) {
         let directory = self.directory.display();
-        tracing::warn!(%error, %directory, "the data directory cannot be measured: its metrics keep their last values");
+        tracing::warn!(%error, %directory, "data directory cannot be measured; its metrics keep their last values");
     }
 }

@@ -45,7 +45,7 @@ impl Supervisor {
     /// Has the service manager told. Never blocks.
     pub(super) fn tell(&self, stage: SupervisorState) {
         if self.stages.send(stage).is_err() {
-            tracing::warn!(?stage, "the service manager cannot be notified: the thread for it has ended");
+            tracing::warn!(?stage, "service manager cannot be notified; the notification thread has ended");
         }
     }
 
@@ -53,7 +53,7 @@ impl Supervisor {
     pub(super) fn finish(self, patience: Duration) {
         drop(self.stages);
         if self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!("the service manager does not take notifications");
+            tracing::warn!("service manager does not accept notifications");
         }
     }
 }
@@ -74,7 +74,7 @@ fn serve(stages: &Receiver<SupervisorState>, heartbeat: &Heartbeat, every: Optio
             Err(RecvTimeoutError::Disconnected) => return,
         };
         if let Err(error) = sd_notify::notify(&[state]) {
-            tracing::warn!(%error, "the service manager cannot be notified");
+            tracing::warn!(%error, "service manager cannot be notified");
         }
     }
 }
@@ -85,10 +85,7 @@ fn keep_alive(heartbeat: &Heartbeat) -> Option<NotifyState<'static>> {
         Ok(()) => Some(NotifyState::Watchdog),
         Err(age) => {
             let seconds = age.as_secs();
-            tracing::error!(
-                seconds,
-                "the public port's runtime has stalled: the watchdog gets no keep-alive"
-            );
+            tracing::error!(seconds, "public port runtime stalled; no watchdog notification sent");
             None
         }
     }

@@ -156,7 +156,7 @@ async fn sweep(gateway: Arc<ArcSwap<Gateway>>, clock: Clock, stop: CancellationT
         let swept = gateway.load_full();
         // With many documents this takes milliseconds, which no thread that serves can spare.
         if tokio::task::spawn_blocking(move || swept.sweep()).await.is_err() {
-            tracing::error!("a sweep panicked");
+            tracing::error!("periodic task panicked");
         }
     }
 }

@@ -130,7 +130,7 @@ async fn converse(
 
 fn say(said: &mut Option<Mono>, now: Mono, error: &io::Error) {
     if said.is_none_or(|said| now.since(said) >= SAY_AGAIN) {
-        tracing::error!(%error, "connections cannot be accepted");
+        tracing::error!(%error, "cannot accept connections");
         *said = Some(now);
     }
 }

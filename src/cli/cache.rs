@@ -17,7 +17,7 @@ use super::serve::ServerArgs;
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate cache list --data-dir DIR\n  \
 scoregate cache purge /api/v1/models --data-dir DIR\n\n\
-DIR is the running server's data directory; --config FILE finds it there.";
+DIR is the data directory of the running server; --config FILE reads it from the configuration.";
 
 #[derive(Debug, Args)]
 pub(super) struct CacheArgs {
@@ -25,7 +25,7 @@ pub(super) struct CacheArgs {
     verb: CacheCommand,
     #[command(flatten)]
     server: ServerArgs,
-    /// Print JSON in place of a table.
+    /// Print JSON instead of a table.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -35,17 +35,17 @@ enum CacheCommand {
     /// List the stored documents.
     #[command(after_help = "Example:\n  scoregate cache list --data-dir DIR --json")]
     List,
-    /// Have documents asked for anew.
+    /// Purge documents, so that they are fetched again.
     #[command(after_help = "Examples:\n  \
         scoregate cache purge '/api/v1/models/atlas/history?period=7d' --data-dir DIR\n  \
         scoregate cache purge /api/v1/models/:id --data-dir DIR\n  \
         scoregate cache purge all --hard --data-dir DIR\n\n\
-        What is not said of a document fits all. They are served, marked stale, while they are refreshed; with --hard\n\
-        they are gone at once, and the next caller of each waits for the backend.")]
+        A model or parameters that are left out match all. Purged documents are served stale while they are refreshed;\n\
+        with --hard they are removed, and the next request for each waits for the backend.")]
     Purge {
-        /// `all`, or a path as callers ask for it, with or without a model and parameters.
+        /// `all`, or an API path, with or without a model and parameters.
         documents: String,
-        /// Do not serve them while they are refreshed.
+        /// Remove the documents instead of serving them stale during the refresh.
         #[arg(long)]
         hard: bool,
     },

@@ -75,7 +75,7 @@ async fn show(text: String) -> anyhow::Result<Exit> {
     let print = move || {
         let exit = printer::data(&text);
         if printed.send(exit).is_err() {
-            tracing::debug!("the program stopped before its keys were printed");
+            tracing::debug!("stopped before the keys were printed");
         }
     };
     std::thread::Builder::new().name("printer".into()).spawn(print).context("no thread can be started")?;
@@ -142,7 +142,7 @@ fn scratch(place: &LocationArgs) -> anyhow::Result<Option<TemporaryDirectory>> {
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(%error, path = %self.0.display(), "the temporary directory stays behind");
+            tracing::warn!(%error, path = %self.0.display(), "temporary directory could not be removed");
         }
     }
 }

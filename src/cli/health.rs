@@ -26,21 +26,22 @@ use super::serve::environment;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate health\n  scoregate health --admin 127.0.0.1:9465\n  \
 scoregate health --config scoregate.toml\n  scoregate health --data-dir DIR\n\n\
-Asks for /readyz: on the side port that --admin or the file of --config names, or through the Unix socket in DIR. The exit code is 0 if the server is ready and 1 if it is not, or cannot be asked within\n\
-three seconds: 2 is not used, since some supervisors give it a meaning of their own.";
+Requests /readyz from the side port given by --admin or --config, or over the Unix socket in DIR. The exit code is 0\n\
+if the server is ready, and 1 if it is not ready or does not respond within three seconds. Exit code 2 is not used,\n\
+since some supervisors reserve it.";
 
 /// The side port answers within milliseconds, from a thread of its own.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
-    /// Where the side port listens; for the unspecified address, loopback is asked.
+    /// Address of the side port; loopback is used for the unspecified address.
     #[arg(long, value_name = "ADDR", env = "SCOREGATE_ADMIN_LISTEN", default_value = "127.0.0.1:9464")]
     admin: SocketAddr,
-    /// The server's configuration, for where the side port listens. Wins over --admin.
+    /// The server's configuration file, for the address of the side port. Overrides --admin.
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     config: Option<PathBuf>,
-    /// The server's data directory, for its Unix socket. Wins over --admin.
+    /// The server's data directory, for its Unix socket. Overrides --admin.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }

@@ -27,7 +27,7 @@ pub use exit::Exit;
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  scoregate check --sample > scoregate.toml\n  \
 echo 'upstream = \"built-in\"' >> scoregate.toml\n  \
 scoregate check --config scoregate.toml\n  scoregate serve --config scoregate.toml\n\n\
-Exit codes: 0 done, 1 something in your input, 2 our fault.";
+Exit codes: 0 success, 1 invalid input, 2 internal error.";
 
 /// The front door of a public data API for AI-model benchmarks: a read-through caching API gateway.
 #[derive(Debug, Parser)]
@@ -39,24 +39,24 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Run everything at once with made-up data: the gateway, its built-in backend, and a key for each tier.
+    /// Run a demo: the gateway, the built-in backend with simulated data, and a key for each tier.
     #[command(
         after_help = "Examples:\n  scoregate demo\n  scoregate demo --data-dir demo-data --listen 127.0.0.1:8081\n\n\
-        Prints a key for each tier and a curl to paste, once everything is up. Stop it with Ctrl-C.\n\
-        Without --data-dir its state lies in a temporary directory that is removed at the end."
+        Prints a key for each tier and a curl command when it is ready. Stop it with Ctrl-C.\n\
+        Without --data-dir the state is in a temporary directory, which is removed at the end."
     )]
     Demo {
         #[command(flatten)]
         place: LocationArgs,
-        /// Which made-up data: the same seed gives the same.
+        /// Seed of the simulated data.
         #[arg(long, value_name = "NUMBER", default_value_t = 42)]
         seed: u64,
     },
-    /// Run the gateway by a configuration: the production form.
+    /// Run the gateway with a configuration file.
     #[command(after_help = "Example:\n  scoregate serve --config scoregate.toml\n\n\
-        Stops on SIGTERM or Ctrl-C: open requests are finished, leased quota is given back. SIGHUP reads the\n\
-        settings again, as `scoregate reload` does.\n\
-        Every setting can be said by the environment too; `scoregate check --sample` shows them all.")]
+        SIGTERM and Ctrl-C stop the server: open requests finish, leased quota is returned. SIGHUP reloads the\n\
+        settings, like `scoregate reload`.\n\
+        Environment variables can set every setting; `scoregate check --sample` lists them.")]
     Serve {
         /// The configuration file.
         #[arg(long, env = "SCOREGATE_CONFIG")]
@@ -64,58 +64,58 @@ enum CliCommand {
         #[command(flatten)]
         place: LocationArgs,
     },
-    /// Name everything that is wrong with a configuration, at once.
+    /// Check a configuration and report all errors.
     #[command(after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
         scoregate check --config scoregate.toml\n\n\
-        Prints nothing if nothing is wrong. The environment is checked too, as `serve` would use it.\n\
-        The sample is all comments: append your settings to it, the backend at least.")]
+        Prints nothing if the configuration is valid. Environment variables are checked too.\n\
+        Everything in the sample is commented out: append your settings, at least the backend.")]
     Check {
         /// The configuration file.
         #[arg(long, env = "SCOREGATE_CONFIG", required_unless_present = "sample")]
         config: Option<PathBuf>,
-        /// Print a sample configuration with every setting in place of checking one.
+        /// Print a sample configuration with every setting instead.
         #[arg(long)]
         sample: bool,
     },
-    /// Create, list and change applications and their keys, on a running server or a stopped one.
+    /// Manage applications and their API keys.
     #[command(after_help = keys::AFTER_HELP)]
     Keys(keys::KeysArgs),
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
-    /// Bring benchmark runs to the built-in backend, or run it by itself.
+    /// Import benchmark runs for the built-in backend, or run that backend alone.
     #[command(after_help = scoring::AFTER_HELP)]
     Scoring(scoring::ScoringArgs),
-    /// List and purge the documents that a running server has.
+    /// List and purge the cached documents of a running server.
     #[command(after_help = cache::AFTER_HELP)]
     Cache(cache::CacheArgs),
-    /// Have a running server read its settings and certificates again.
+    /// Reload the settings and certificates of a running server.
     #[command(after_help = reload::AFTER_HELP)]
     Reload(reload::ReloadArgs),
-    /// Watch a running server: rates, latency, the backend, and who asks most.
+    /// Monitor a running server: request rates, latency, the backend, top callers.
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),
-    /// Say by the exit code whether a server is ready.
+    /// Check whether a server is ready; the exit code is the result.
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
-    /// Print completions for a shell.
+    /// Print shell completions.
     #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: clap_complete::Shell,
     },
 }
 
-/// Where it runs. Each wins over the configuration file.
+/// Addresses and directory; these options override the configuration file.
 #[derive(Clone, Debug, Default, Args)]
 struct LocationArgs {
-    /// Where the public port listens, such as 127.0.0.1:8080.
+    /// Address of the public port, such as 127.0.0.1:8080.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Where the side port (metrics, health) listens, such as 127.0.0.1:9464.
+    /// Address of the side port (metrics, health), such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDR")]
     admin_listen: Option<SocketAddr>,
-    /// Where keys and quotas are kept.
+    /// Directory of the state: keys, quotas, stored documents.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }

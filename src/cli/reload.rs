@@ -11,14 +11,14 @@ use super::printer;
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Example:\n  scoregate reload --data-dir DIR\n\n\
-The same as SIGHUP, with an answer: which settings hold at once, and which from the next start. Where anything is wrong\n\
-nothing changes, every problem is named, and the exit code is 1.";
+Like SIGHUP, but reports which settings took effect and which need a restart. If there are errors, nothing changes,\n\
+all errors are reported, and the exit code is 1.";
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
     #[command(flatten)]
     server: ServerArgs,
-    /// Print JSON in place of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }

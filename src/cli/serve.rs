@@ -65,7 +65,7 @@ async fn serve(
         };
         let told = answer.map(|answer| answer.send(outcome.map_err(|problems| problems.to_string())));
         if told.is_some_and(|told| told.is_err()) {
-            tracing::debug!("who asked for the reload has left");
+            tracing::debug!("reload requester disconnected");
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) struct ServerArgs {
     /// The server's data directory.
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
-    /// The server's configuration: its data directory, tiers and key prefix.
+    /// The server's configuration file.
     #[arg(long, value_name = "FILE", env = "SCOREGATE_CONFIG", global = true)]
     config: Option<PathBuf>,
 }

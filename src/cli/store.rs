@@ -26,9 +26,9 @@ pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
 scoregate store backup backup.db --data-dir DIR\n  \
 scoregate store import backup.db --data-dir DIR\n\n\
-DIR is the server's data directory; --config FILE finds it there. All but import, new and close-future-days work\n\
-while the server runs.\n\
-A backup and an export hold no key, only SHA-256s of keys; still, they are for their owner alone.";
+DIR is the data directory of the server; --config FILE reads it from the configuration. `import`, `init` and\n\
+`close-future-days` need a stopped server; the other commands also work while it runs.\n\
+Backups and exports contain SHA-256 hashes of keys, not the keys. Keep them private nevertheless.";
 
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
@@ -40,72 +40,72 @@ pub(super) struct StoreArgs {
 
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
-    /// Say what the store holds and everything that is wrong with it.
+    /// Check the store and report its contents and all errors.
     #[command(after_help = "Example:\n  scoregate store check --data-dir DIR --json\n\n\
-        Exit codes: 0 sound, 1 something has to be mended, 2 it cannot be read. Nothing is written.")]
+        Exit codes: 0 no errors, 1 errors found, 2 unreadable. Nothing is written.")]
     Check {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Write a whole copy to a file, while the server runs or not.
+    /// Back up the store to a file; also while the server runs.
     #[command(after_help = "Example:\n  scoregate store backup backup.db --data-dir DIR\n\n\
-        The copy is what was committed at one instant; `sqlite3` reads it.")]
+        The backup is a consistent SQLite database.")]
     Backup {
         /// The file to write.
         file: PathBuf,
-        /// Overwrite it if it is there.
+        /// Overwrite an existing file.
         #[arg(long)]
         force: bool,
     },
-    /// Write everything as lines of JSON, for another engine or another machine.
+    /// Export the store as JSON lines, for another engine or machine.
     #[command(after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
         scoregate store export salvaged.jsonl --damaged DIR/scoregate.db\n\n\
-        With --damaged as much of a file is written as can be read, and what was left out is said line by line;\n\
-        then the exit code is 1.")]
+        With --damaged the readable part of a file is exported and each skipped record is reported; the exit code is\n\
+        then 1.")]
     Export {
         /// The file to write, or - for standard output.
         file: PathBuf,
-        /// Read this store file in place of the data directory's, as far as it can be read.
+        /// Export the readable part of this store file instead of the data directory's.
         #[arg(long, value_name = "FILE")]
         damaged: Option<PathBuf>,
-        /// Overwrite the file if it is there.
+        /// Overwrite an existing file.
         #[arg(long)]
         force: bool,
     },
-    /// Put a backup or an export in the place of the store of a stopped server.
+    /// Replace the store of a stopped server by a backup or an export.
     #[command(after_help = "Examples:\n  scoregate store import backup.db --data-dir DIR\n  \
         scoregate store import backup.db --replace --data-dir DIR\n\n\
-        The store that was there is kept, as scoregate.db.aside-INSTANT. What it says was granted stays granted, and what\n\
-        it says was revoked or rotated away stays so. Where it cannot be read callers may get today's quota again;\n\
-        --forfeit-today refuses them until midnight UTC instead.")]
+        The previous store is kept as scoregate.db.aside-INSTANT. Its grants of today and its revocations are carried\n\
+        over. If it is unreadable, callers may get today's quota again; --forfeit-today refuses them until midnight\n\
+        UTC instead.")]
     Import {
-        /// The backup or the export.
+        /// The backup or export.
         file: PathBuf,
-        /// Also in place of a store that is sound and in use.
+        /// Replace a store that is intact and has applications.
         #[arg(long)]
         replace: bool,
-        /// Mark today's quota of every application as spent, until midnight UTC.
+        /// Treat today's quota of every application as spent, until midnight UTC.
         #[arg(long)]
         forfeit_today: bool,
     },
-    /// Close UTC days that a wrong clock opened too early, on the store of a stopped server.
+    /// Close UTC days that a wrong clock opened too early; the server must be stopped.
     #[command(
         after_help = "Example:\n  scoregate store close-future-days --today 2026-11-22 --data-dir DIR\n\n\
-        The server never goes back from the newest day that it has opened. `scoregate store check` names one that has not\n\
-        begun. What was granted of the closed days is counted for today, since it was used today; callers have their\n\
-        whole quota again at 00:00 UTC. Correct the machine's clock first. The change is in `scoregate keys audit`."
+        The server never returns to a day before the newest opened one. `scoregate store check` reports a day in the\n\
+        future. Units granted for the closed days count for today, since they were used today; callers get a new quota\n\
+        at 00:00 UTC. Correct the machine's clock first. The change is recorded in `scoregate keys audit`."
     )]
     CloseFutureDays {
-        /// Today's date in UTC. The command is refused if the machine's clock shows another.
+        /// Today's date in UTC; has to match the machine's clock.
         #[arg(long, value_name = "DATE", value_parser = day)]
         today: Day,
     },
-    /// Make a new, empty store where the store of a stopped server is missing and cannot be brought back.
-    #[command(after_help = "Example:\n  scoregate store new --data-dir DIR\n\n\
-        A server refuses to start where its store is missing. The new store has no keys, and grants the whole quota of\n\
-        today again. To keep both, use `scoregate store import BACKUP` instead.")]
-    New,
+    /// Create a new, empty store where the store is missing and there is no backup.
+    #[command(after_help = "Example:\n  scoregate store init --data-dir DIR\n\n\
+        A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
+        again. To restore them, use `scoregate store import BACKUP`.")]
+    Init,
 }
 
 pub(super) fn run(args: &StoreArgs) -> Exit {
@@ -143,7 +143,7 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
                 Err(error) => failed(error),
             },
         },
-        StoreCommand::New => match DataDir::open(&directory) {
+        StoreCommand::Init => match DataDir::open(&directory) {
             Err(error) => printer::input(&format!("{error:#}")),
             Ok(held) => match begin_anew(held.path(), now) {
                 Ok(()) => {

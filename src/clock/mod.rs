@@ -32,7 +32,7 @@ fn shown_by(clock: ClockId) -> u64 {
 
 /// The deadline passed before the work was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the deadline passed")]
+#[error("deadline exceeded")]
 pub struct DeadlineExceeded;
 
 /// Where time comes from. Cheap to clone; all clones show the same time.

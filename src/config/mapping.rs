@@ -128,7 +128,7 @@ impl<'w> MappingTable<'_, 'w> {
                 self.problem("shape", format!("write one of \"{}\"", SHAPES.join("\", \"")));
             }
             (_, Some(_)) => {
-                self.problem("key_as", "only a map has keys: write shape = \"map\", or take it out")
+                self.problem("key_as", "only a map has keys: write shape = \"map\", or take it out");
             }
             (Some("array"), None) => return DataShape::Array,
             (Some("object"), None) => return DataShape::Object,
@@ -262,7 +262,7 @@ mod tests {
         for (path, value, remedy) in [
             ("mapping.alerts", "/x", "[mapping.alerts]"),
             ("mapping.me.path", "/me", "one of models, model, history"),
-            ("mapping.model.path", "m odel", "begin it with `/`"),
+            ("mapping.model.path", "m odel", "begin the path with `/`"),
             ("mapping.model.path", "m odel", "no placeholder {name}; it has {id}"),
             ("mapping.model.path", "m odel", "put {id} into it"),
             ("mapping.model.path", "m odel", "the character ' '"),

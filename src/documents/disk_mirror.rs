@@ -14,8 +14,8 @@ use crate::instruments::Instruments;
 use crate::routes::DocumentKey;
 use crate::store::{Mirror, MirrorError, MirrorRecord};
 
+use super::cached_documents::Documents;
 use super::changed_keys::ChangedKeys;
-use super::documents::Documents;
 use super::mirror_record::{self, RestoredDocument};
 
 /// The copies of one backend's documents.
@@ -65,7 +65,7 @@ impl DiskMirror {
     pub async fn flush(self: &Arc<Self>) {
         let mirror = Arc::clone(self);
         if tokio::task::spawn_blocking(move || mirror.write_changes()).await.is_err() {
-            tracing::error!("writing documents to disk panicked");
+            tracing::error!("disk mirror panicked");
         }
     }
 
@@ -83,7 +83,7 @@ impl DiskMirror {
         // A full disk is logged once and counted each time.
         let failed_before = std::mem::replace(&mut *failing, failed.is_some());
         if let Some(error) = failed.filter(|_| !failed_before) {
-            tracing::warn!(%error, "a document could not be written to disk");
+            tracing::warn!(%error, "document could not be written to the disk mirror");
         }
         let (_, bytes) = disk.shelf.size();
         self.instruments.shelf(bytes);
@@ -114,7 +114,7 @@ impl DiskMirror {
         let (documents, useless) = (restored.len(), jars.len() - restored.len());
         self.take_back(restored);
         if documents + useless > 0 {
-            tracing::info!(documents, useless, "documents were restored from disk");
+            tracing::info!(documents, useless, "documents restored from the disk mirror");
         }
     }
 
@@ -123,9 +123,9 @@ impl DiskMirror {
         match mirror_record::read(jar, &disk.backend, license, self.clock.now()) {
             Ok(restored) => Some(restored),
             Err(reason) => {
-                tracing::debug!(name = jar.name, %reason, "a record on disk cannot be used and is removed");
+                tracing::debug!(name = jar.name, %reason, "removing an unusable record of the disk mirror");
                 if let Err(error) = disk.shelf.remove(&jar.name) {
-                    tracing::debug!(name = jar.name, %error, "a record on disk cannot be removed");
+                    tracing::debug!(name = jar.name, %error, "record of the disk mirror cannot be removed");
                 }
                 None
             }

@@ -7,9 +7,9 @@ use crate::instruments::Instruments;
 use crate::routes::Selection;
 use crate::upstream::ProtectedUpstream;
 
+use super::cached_documents::Documents;
 use super::changed_keys::ChangedKeys;
 use super::disk_mirror::{DiskMirror, MirrorWorker};
-use super::documents::Documents;
 use super::fetcher::Fetcher;
 use super::refresher::Refresher;
 use super::retention::Retention;

@@ -17,7 +17,7 @@ use crate::routes::DocumentKey;
 use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
 use super::backend_status::LastFetches;
-use super::documents::{Confirmation, Documents};
+use super::cached_documents::{Confirmation, Documents};
 use super::fetch_priority::FetchContext;
 use super::known_models::KnownModels;
 
@@ -107,9 +107,9 @@ impl FetchWorker {
         let confirmation = Confirmation { before, asked: started.mono, answered: now, next_refresh: None };
         let result = self.settle(&ticket, fetched, confirmation).await;
         let end = match &result {
-            Ok(_) => FetchEnd::Good,
+            Ok(_) => FetchEnd::Success,
             Err(FetchError::Backend(failure)) => FetchEnd::of(failure),
-            Err(FetchError::NoSuchModel | FetchError::Unlisted) => FetchEnd::NoSuchModel,
+            Err(FetchError::NoSuchModel | FetchError::Unlisted) => FetchEnd::NotFound,
         };
         self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
         match &result {
@@ -171,7 +171,7 @@ impl FetchWorker {
                 UNKNOWN_MODEL_TTL
             }
             FetchError::Unlisted
-            | FetchError::Backend(UpstreamFailure::Resting(_) | UpstreamFailure::Crowded) => return,
+            | FetchError::Backend(UpstreamFailure::CircuitOpen(_) | UpstreamFailure::QueueFull) => return,
             FetchError::Backend(failure) => {
                 let endpoint = key.route.endpoint().name;
                 tracing::warn!(endpoint, document = %key, %failure, "a fetch failed");

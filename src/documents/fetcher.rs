@@ -16,7 +16,7 @@ use crate::routes::{DocumentKey, Selection};
 use crate::upstream::ProtectedUpstream;
 
 use super::backend_status::BackendStatus;
-use super::documents::Documents;
+use super::cached_documents::Documents;
 use super::fetch_priority::{FetchContext, FetchPriority};
 use super::fetch_task::{FetchError, FetchResult, FetchWorker};
 use super::known_models::KnownModels;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cache::StoredDocument;
 use crate::routes::{DocumentKey, ModelId};
 
-use super::documents::Documents;
+use super::cached_documents::Documents;
 
 /// The newest stored list of models.
 pub(super) struct KnownModels {

@@ -44,9 +44,9 @@ pub(super) struct RestoredDocument {
 /// Why a jar is of no use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnusableRecord {
-    #[error("its name is no document's")]
+    #[error("the file name is not a document name")]
     Name,
-    #[error("its label cannot be read: {0}")]
+    #[error("its header cannot be read: {0}")]
     Label(#[from] serde_json::Error),
     #[error("it is from another backend")]
     Backend,
@@ -187,13 +187,14 @@ mod tests {
         assert!(refused(good(), "c").contains("another backend"));
         for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
             assert!(
-                refused(MirrorRecord { name: name.into(), ..good() }, "b").contains("no document"),
+                refused(MirrorRecord { name: name.into(), ..good() }, "b").contains("not a document name"),
                 "{name}"
             );
         }
         for label in ["", "{}", "[]", r#"{"backend":"b","due":-1}"#] {
             assert!(
-                refused(MirrorRecord { label: label.into(), ..good() }, "b").contains("label"),
+                refused(MirrorRecord { label: label.into(), ..good() }, "b")
+                    .contains("header cannot be read"),
                 "{label}"
             );
         }

@@ -4,10 +4,10 @@
 //! its changes to disk. Not for: requests (`gateway`), nor for the form of a document (`cache`).
 
 mod backend_status;
+mod cached_documents;
 mod changed_keys;
 mod disk_mirror;
 mod document_engine;
-mod documents;
 mod fetch_priority;
 mod fetch_task;
 mod fetcher;
@@ -19,10 +19,10 @@ mod refresher;
 mod retention;
 
 pub use backend_status::{BackendStatus, FetchFailure};
+pub(crate) use cached_documents::FoundDocument;
+pub use cached_documents::{CachedDocument, Documents};
 pub use disk_mirror::{DiskMirror, MirrorWorker};
 pub use document_engine::DocumentEngine;
-pub(crate) use documents::FoundDocument;
-pub use documents::{CachedDocument, Documents};
 pub(crate) use fetch_priority::FetchPriority;
 pub(crate) use fetch_task::FetchError;
 pub use fetcher::Fetcher;

@@ -15,7 +15,7 @@ use crate::cache::StoredDocument;
 use crate::clock::{Clock, Mono};
 use crate::routes::DocumentKey;
 
-use super::documents::Documents;
+use super::cached_documents::Documents;
 use super::fetcher::Fetcher;
 use super::refresh_schedule::RefreshSeen;
 
@@ -104,7 +104,7 @@ impl Refresher {
         self.documents.schedule().step(|rhythm| rhythm.refreshed(expected, at));
         // It was fetched, and dated, before the refresh was known. Its record on disk carries the refresh to the next process.
         self.documents.replace(&document, &stored, stored.current(at, expected));
-        tracing::debug!(%document, "the backend has refreshed");
+        tracing::debug!(%document, "backend refresh detected");
         self.refresh_documents_in_use(at).await;
     }
 
@@ -136,7 +136,7 @@ impl Refresher {
     ) -> Option<T> {
         let documents = Arc::clone(&self.documents);
         let looked = tokio::task::spawn_blocking(move || look(&documents)).await;
-        looked.inspect_err(|error| tracing::error!(%error, "looking at all documents failed")).ok()
+        looked.inspect_err(|error| tracing::error!(%error, "removal of expired documents failed")).ok()
     }
 }
 

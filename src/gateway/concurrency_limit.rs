@@ -110,7 +110,7 @@ impl ConcurrencyLimit {
         let mine = || self.told.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
         if is_due && mine().is_ok() {
             let (room, places) = (room.word(), self.space(room).size);
-            tracing::warn!(room, places, "more runs at once than there is room for: requests are refused");
+            tracing::warn!(room, places, "concurrency limit reached; requests are refused");
         }
     }
 

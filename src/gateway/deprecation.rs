@@ -11,7 +11,7 @@ const SUNSET: HeaderName = HeaderName::from_static("sunset");
 /// What is said of the end; by default nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Deprecation {
-    deprecation: Option<HeaderValue>,
+    since: Option<HeaderValue>,
     sunset: Option<HeaderValue>,
     link: Option<HeaderValue>,
 }
@@ -21,7 +21,7 @@ impl Deprecation {
     pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
         let value = |text: String| HeaderValue::try_from(text).expect("a date is visible ASCII");
         Self {
-            deprecation: deprecated_at.map(|at| value(format!("@{}", at.seconds()))),
+            since: deprecated_at.map(|at| value(format!("@{}", at.seconds()))),
             sunset: sunset_at.map(|at| value(at.http_date())),
             link: None,
         }
@@ -39,7 +39,7 @@ impl Deprecation {
 
     /// Adds to an answer what is to be said.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
-        for (name, value) in [(DEPRECATION, &self.deprecation), (SUNSET, &self.sunset), (LINK, &self.link)] {
+        for (name, value) in [(DEPRECATION, &self.since), (SUNSET, &self.sunset), (LINK, &self.link)] {
             if let Some(value) = value {
                 headers.insert(name, value.clone());
             }

@@ -107,10 +107,10 @@ fn refusal(why: &WaitError) -> Refusal {
         WaitError::Fetch(FetchError::Backend(failure)) => failure,
     };
     match failure {
-        UpstreamFailure::Late(_) => Refusal::UpstreamTimeout,
+        UpstreamFailure::Timeout(_) => Refusal::UpstreamTimeout,
         UpstreamFailure::Invalid(_) => Refusal::UpstreamInvalid,
-        UpstreamFailure::Refused { retry_after, .. } => unavailable(*retry_after),
-        UpstreamFailure::Resting(wait) => unavailable(Some(*wait)),
-        UpstreamFailure::Unreachable(_) | UpstreamFailure::Crowded => unavailable(None),
+        UpstreamFailure::ErrorStatus { retry_after, .. } => unavailable(*retry_after),
+        UpstreamFailure::CircuitOpen(wait) => unavailable(Some(*wait)),
+        UpstreamFailure::Unreachable(_) | UpstreamFailure::QueueFull => unavailable(None),
     }
 }

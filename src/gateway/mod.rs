@@ -277,10 +277,10 @@ fn tell(refusal: &Refusal, exchange: &Exchange<'_>) {
     match refusal.fault() {
         Responsibility::Caller => {}
         Responsibility::Upstream => {
-            tracing::debug!(request, code, "the backend left a request without an answer")
+            tracing::debug!(request, code, "backend failure without a stored document");
         }
         // So many of them that to write each down would be more work than it spares: the rooms tell, now and then.
         Responsibility::Us if *refusal == Refusal::Overloaded => {}
-        Responsibility::Us => tracing::error!(request, code, "we left a request without an answer"),
+        Responsibility::Us => tracing::error!(request, code, "internal error"),
     }
 }

@@ -8,14 +8,14 @@ use crate::upstream::UpstreamFailure;
 /// How a call of the backend ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchEnd {
-    Good,
-    NoSuchModel,
+    Success,
+    NotFound,
     Unreachable,
-    Refused,
-    Late,
+    ErrorStatus,
+    Timeout,
     Invalid,
-    Resting,
-    Crowded,
+    CircuitOpen,
+    QueueFull,
 }
 
 /// What became of units of a day's quota.
@@ -58,18 +58,18 @@ impl FetchEnd {
 
     /// Whether the backend was asked at all.
     pub(super) fn was_asked(self) -> bool {
-        !matches!(self, Self::Resting | Self::Crowded)
+        !matches!(self, Self::CircuitOpen | Self::QueueFull)
     }
 
     /// A failure's word.
     pub(crate) fn of(failure: &UpstreamFailure) -> Self {
         match failure {
             UpstreamFailure::Unreachable(_) => Self::Unreachable,
-            UpstreamFailure::Refused { .. } => Self::Refused,
-            UpstreamFailure::Late(_) => Self::Late,
+            UpstreamFailure::ErrorStatus { .. } => Self::ErrorStatus,
+            UpstreamFailure::Timeout(_) => Self::Timeout,
             UpstreamFailure::Invalid(_) => Self::Invalid,
-            UpstreamFailure::Resting(_) => Self::Resting,
-            UpstreamFailure::Crowded => Self::Crowded,
+            UpstreamFailure::CircuitOpen(_) => Self::CircuitOpen,
+            UpstreamFailure::QueueFull => Self::QueueFull,
         }
     }
 }

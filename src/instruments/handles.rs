@@ -215,10 +215,10 @@ impl Instruments {
     pub(crate) fn upstream(&self, condition: ProtectionStatus) {
         self.upstream_retries.absolute(condition.asked_again);
         self.upstream_waiting.set(condition.waiting as f64);
-        self.upstream_health.set(match condition.health {
-            BreakerState::Working => 0.0,
-            BreakerState::OnTrial => 1.0,
-            BreakerState::Resting => 2.0,
+        self.upstream_health.set(match condition.breaker {
+            BreakerState::Closed => 0.0,
+            BreakerState::HalfOpen => 1.0,
+            BreakerState::Open => 2.0,
         });
     }
 

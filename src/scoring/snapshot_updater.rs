@@ -80,16 +80,16 @@ impl SnapshotUpdater {
                 if change != Change::Nothing {
                     let by_an_import = change == Change::ByAnImport;
                     let next = next.rfc3339();
-                    tracing::info!(by_an_import, took_ms = took.as_millis(), next, "there is a new snapshot");
+                    tracing::info!(by_an_import, took_ms = took.as_millis(), next, "new snapshot");
                 }
                 Ok(change)
             }
             Ok(Err(error)) => {
-                tracing::error!(%error, "the scores could not be refreshed; the old ones are served");
+                tracing::error!(%error, "score refresh failed; the previous scores are served");
                 Err(error.to_string())
             }
             Err(error) => {
-                tracing::error!(%error, "the refresh broke off; the old scores are served");
+                tracing::error!(%error, "score refresh panicked; the previous scores are served");
                 Err(error.to_string())
             }
         }

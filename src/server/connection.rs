@@ -83,7 +83,7 @@ pub(super) async fn serve(
             speak(stream, peer, pulse, host, &mut watch).await
         }
         Ok(Err(error)) => {
-            tracing::debug!(%error, client = %peer.address, "no TLS came about");
+            tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
             ConnectionEnd::Tls
         }
         Err(told) => ConnectionEnd::from(told),
@@ -95,7 +95,7 @@ fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
     if matches!(error, NoHeader::Ended) {
         return ConnectionEnd::Done;
     }
-    tracing::debug!(%error, proxy = %peer.address, "a listed proxy sent no PROXY header");
+    tracing::debug!(%error, proxy = %peer.address, "listed proxy sent no PROXY header");
     ConnectionEnd::Failed
 }
 

@@ -208,7 +208,7 @@ impl ServerShared {
     fn say(&self, said: &mut Option<Mono>, error: &io::Error) {
         let now = self.host.clock.mono();
         if said.is_none_or(|said| now.since(said) >= SAY_AGAIN) {
-            tracing::error!(%error, "connections cannot be accepted");
+            tracing::error!(%error, "cannot accept connections");
             *said = Some(now);
         }
     }

@@ -190,7 +190,7 @@ pub struct AuditRecord {
     pub at: Wall,
     /// Who.
     pub who: String,
-    /// ChangeKind, in the words of [`ChangeKind::word`].
+    /// The kind of change, in the words of [`ChangeKind::word`].
     pub what: String,
     /// The identifier of the application.
     pub application: String,

@@ -37,10 +37,10 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such application.
-    #[error("there is no application {0}; `scoregate keys list` shows those there are")]
+    #[error("there is no application {0}; `scoregate keys list` lists all")]
     UnknownApplication(ApplicationId),
     /// The application has no such key.
-    #[error("application {0} has no such key; `scoregate keys show {0}` shows those it has")]
+    #[error("application {0} has no such key; `scoregate keys show {0}` lists its keys")]
     UnknownKey(ApplicationId),
     /// An application or a key with this identity is already there.
     #[error("{0} already exists")]
@@ -55,7 +55,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The store's content is not what it should be.
-    #[error("the store at {path} is damaged: {reason}. `scoregate store check` says what is left of it")]
+    #[error("the store at {path} is damaged: {reason}. Run `scoregate store check` to see what is readable")]
     Damaged {
         /// Where it lies.
         path: String,

@@ -55,7 +55,7 @@ impl AccessLogWriter {
     /// Waits until all queued lines are written, for at most `patience`. Blocks.
     pub fn finish(&self, patience: Duration) {
         if !self.writer.finish(patience) {
-            tracing::warn!("nobody reads the access log: its last lines are lost");
+            tracing::warn!("access log reader too slow; the last lines are lost");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Limits how many events of one kind are logged: the first [`BURST`] in ten seconds are, the rest are counted and
-//! reported in one line at the end of that time: "a fetch failed: and 253 more in 10 s".
+//! reported in one line at the end of that time: "a fetch failed (253 more in 10 s)".
 //!
 //! A kind is a place in the code, and the value of one field whose values are a closed set, where the event has such
 //! a field. `debug` and `trace` events are not limited: whoever enables them wants to see each. Not for: how lines
@@ -224,12 +224,12 @@ fn tell(report: &DroppedEvents) {
     let seconds = within.as_secs().max(1);
     match *level {
         Level::ERROR => {
-            tracing::error!(target: REPORTS, dropped, "{message}: and {dropped} more in {seconds} s");
+            tracing::error!(target: REPORTS, dropped, "{message} ({dropped} more in {seconds} s)");
         }
         Level::WARN => {
-            tracing::warn!(target: REPORTS, dropped, "{message}: and {dropped} more in {seconds} s");
+            tracing::warn!(target: REPORTS, dropped, "{message} ({dropped} more in {seconds} s)");
         }
-        _ => tracing::info!(target: REPORTS, dropped, "{message}: and {dropped} more in {seconds} s"),
+        _ => tracing::info!(target: REPORTS, dropped, "{message} ({dropped} more in {seconds} s)"),
     }
 }
 
@@ -318,7 +318,7 @@ mod tests {
             // Without any further event.
             seconds.fetch_add(10, Ordering::SeqCst);
             limits.report();
-            let report = "WARN a fetch failed (endpoint=\"index\"): and 253 more in 10 s dropped=253";
+            let report = "WARN a fetch failed (endpoint=\"index\") (253 more in 10 s) dropped=253";
             assert_eq!(written.lines(), [report]);
             limits.report();
             limits.finish();
@@ -352,7 +352,7 @@ mod tests {
             seconds.fetch_add(3, Ordering::SeqCst);
             written.lines();
             limits.finish();
-            assert_eq!(written.lines(), ["ERROR it failed: and 2 more in 3 s dropped=2"]);
+            assert_eq!(written.lines(), ["ERROR it failed (2 more in 3 s) dropped=2"]);
         });
     }
 
@@ -373,7 +373,7 @@ mod tests {
             fetch_fails("index");
             assert_eq!(written.lines().len(), 10);
             limits.report();
-            assert!(written.lines()[0].contains("and 2 more in 60 s"));
+            assert!(written.lines()[0].contains("(2 more in 60 s)"));
         });
     }
 

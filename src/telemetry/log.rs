@@ -85,7 +85,7 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     config.level.clone_into(&mut lock());
     // Another subscriber being there already is no reason not to serve.
     if started.is_err() || STARTED.set(StartedLog { filter: handle, writer, limits }).is_err() {
-        tracing::debug!("events already have a log");
+        tracing::debug!("event log already started");
         return Ok(());
     }
     std::panic::set_hook(Box::new(log_panic));
@@ -101,7 +101,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     let backtrace = std::backtrace::Backtrace::capture();
     let backtrace =
         (backtrace.status() == std::backtrace::BacktraceStatus::Captured).then(|| backtrace.to_string());
-    tracing::error!(thread, place, panic = ?message, backtrace, "a thread panicked");
+    tracing::error!(thread, place, panic = ?message, backtrace, "thread panicked");
 }
 
 /// The event log's output: each write is one line.
@@ -151,7 +151,7 @@ pub fn set_level(level: &str) {
     let mut now = lock();
     match started.filter.reload(filter(level)) {
         Ok(()) => level.clone_into(&mut now),
-        Err(error) => tracing::warn!(%error, level, "the log goes on as before"),
+        Err(error) => tracing::warn!(%error, level, "log level unchanged"),
     }
 }
 

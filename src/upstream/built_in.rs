@@ -38,7 +38,7 @@ impl BuiltInUpstream {
             // Whoever asks first after the hour must not get the hour before, though its snapshot is in the making.
             if let Err(error) = scoring.refresh(now) {
                 // The snapshot before goes on being served, and is marked as overdue by its own next refresh.
-                tracing::error!(%error, "the scores could not be refreshed");
+                tracing::error!(%error, "score refresh failed");
             }
             scoring.answer(&question)
         });

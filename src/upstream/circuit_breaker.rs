@@ -1,98 +1,96 @@
-//! Whether the backend may be asked at all: not while it rests.
+//! The circuit breaker in front of the backend.
 //!
-//! It rests when it has asked for that (`Retry-After`), and when it has failed several times in a row; then one question
-//! is a trial, and its answer decides. A document that is wrong is no failure of the backend: others may be right.
-//! Pure. Not for: how many may ask at once (`line`).
+//! It opens after several consecutive failures, and when a response carries `Retry-After`. After that time it is half-open:
+//! one request goes out, and its result closes or reopens the breaker. An invalid document is no failure: other documents
+//! may be valid. Pure.
 
 use std::time::Duration;
 
 use crate::clock::Mono;
 
-/// So many failures in a row are no accident.
+/// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;
-/// The first rest, and the longest that is not asked for: a backend that is back is noticed within that.
-const FIRST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(5);
-/// Whoever comes during a trial is told to come back then.
+/// The first open time, and the longest without `Retry-After`: a recovered backend is used again within that.
+const FIRST_OPEN: Duration = Duration::from_secs(1);
+const LONGEST_OPEN: Duration = Duration::from_secs(5);
+/// `Retry-After` for requests while the breaker is half-open.
 const TRIAL: Duration = Duration::from_secs(1);
 
-/// What is known of the backend's health.
+/// The state of the breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CircuitBreaker {
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
-    /// Until when it rests.
-    rests_until: Option<Mono>,
-    /// Whether a trial is under way.
-    on_trial: bool,
+    /// The end of the open time.
+    open_until: Option<Mono>,
+    /// Whether the trial request is in flight.
+    is_half_open: bool,
 }
 
-/// Whether a question may go out.
+/// Whether a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerPermission {
-    /// It may.
     Granted,
-    /// It may, and its answer decides.
+    /// As the trial request of a half-open breaker.
     Trial,
-    /// It may not, for so long.
+    /// Not before this time.
     Refused(Duration),
 }
 
-/// How an answered question speaks for the backend's health.
+/// The result of a request, for the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerSignal {
-    /// It works.
     Good,
-    /// It does not, and asks for a rest of its own accord if it says one.
+    /// A failure, with the time of `Retry-After`.
     Bad(Option<Duration>),
-    /// Neither: the question was not answered to its end.
+    /// No result: the request was not completed.
     None,
 }
 
-/// The states that people speak of.
+/// The states of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
-    /// It is asked.
-    Working,
-    /// One question is under way that decides.
-    OnTrial,
-    /// It is not asked.
-    Resting,
+    /// Requests are sent.
+    Closed,
+    /// One trial request is sent.
+    HalfOpen,
+    /// No request is sent.
+    Open,
 }
 
 impl CircuitBreaker {
     /// Whether a question may go out at `now`. One that may is followed by [`CircuitBreaker::saw`].
     pub(super) fn ask(self, now: Mono) -> (Self, BreakerPermission) {
-        match self.rests_until {
+        match self.open_until {
             None => (self, BreakerPermission::Granted),
             Some(until) if now < until => (self, BreakerPermission::Refused(until.since(now))),
-            Some(_) if self.on_trial => (self, BreakerPermission::Refused(TRIAL)),
-            Some(_) => (Self { on_trial: true, ..self }, BreakerPermission::Trial),
+            Some(_) if self.is_half_open => (self, BreakerPermission::Refused(TRIAL)),
+            Some(_) => (Self { is_half_open: true, ..self }, BreakerPermission::Trial),
         }
     }
 
     /// Takes in how a question ended that had this permission.
     pub(super) fn saw(self, permission: BreakerPermission, sign: BreakerSignal, now: Mono) -> Self {
-        let on_trial = self.on_trial && permission != BreakerPermission::Trial;
+        let is_half_open = self.is_half_open && permission != BreakerPermission::Trial;
         match sign {
             // An answer to what was asked before the rest began does not end it.
-            BreakerSignal::Good if self.rests_until.is_some() && permission != BreakerPermission::Trial => {
+            BreakerSignal::Good if self.open_until.is_some() && permission != BreakerPermission::Trial => {
                 self
             }
             BreakerSignal::Good => Self::default(),
-            BreakerSignal::None => Self { on_trial, ..self },
+            BreakerSignal::None => Self { is_half_open, ..self },
             BreakerSignal::Bad(asked) => {
                 let failures = self.failures.saturating_add(1);
                 let own = (failures >= FAILURES).then(|| rest_after(failures));
                 let until = own.max(asked).map(|rest| now.plus(rest));
-                Self { failures, rests_until: self.rests_until.max(until), on_trial }
+                Self { failures, open_until: self.open_until.max(until), is_half_open }
             }
         }
     }
 
     /// How long it still rests.
     pub(super) fn rest(self, now: Mono) -> Duration {
-        self.rests_until.map_or(Duration::ZERO, |until| until.since(now))
+        self.open_until.map_or(Duration::ZERO, |until| until.since(now))
     }
 
     /// How often in a row it has failed.
@@ -100,25 +98,24 @@ impl CircuitBreaker {
         self.failures
     }
 
-    /// How it is.
-    pub(super) fn health(self, now: Mono) -> BreakerState {
-        match self.rests_until {
-            None => BreakerState::Working,
-            Some(_) if self.on_trial => BreakerState::OnTrial,
-            Some(until) if now < until => BreakerState::Resting,
-            // The next question will be the trial.
-            Some(_) => BreakerState::OnTrial,
+    pub(super) fn state(self, now: Mono) -> BreakerState {
+        match self.open_until {
+            None => BreakerState::Closed,
+            Some(_) if self.is_half_open => BreakerState::HalfOpen,
+            Some(until) if now < until => BreakerState::Open,
+            // The next request is the trial.
+            Some(_) => BreakerState::HalfOpen,
         }
     }
 }
 
 impl BreakerState {
-    /// The state in a word.
+    /// The name of the state.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Working => "working",
-            Self::OnTrial => "on_trial",
-            Self::Resting => "resting",
+            Self::Closed => "closed",
+            Self::HalfOpen => "half_open",
+            Self::Open => "open",
         }
     }
 }
@@ -126,7 +123,7 @@ impl BreakerState {
 /// How long it rests after so many failures in a row.
 fn rest_after(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(FAILURES).min(8);
-    (FIRST_REST * 2u32.pow(doublings)).min(LONGEST_REST)
+    (FIRST_OPEN * 2u32.pow(doublings)).min(LONGEST_OPEN)
 }
 
 #[cfg(test)]
@@ -154,12 +151,12 @@ mod tests {
     #[test]
     fn it_rests_after_failures_in_a_row_and_one_good_answer_between_them_counts_anew() {
         let four = (1..FAILURES).fold(CircuitBreaker::default(), |breaker, _| failing(breaker, at(0)));
-        assert_eq!(four.health(at(0)), BreakerState::Working);
+        assert_eq!(four.state(at(0)), BreakerState::Closed);
         let counted_anew = four.saw(BreakerPermission::Granted, BreakerSignal::Good, at(0));
-        assert_eq!(failing(counted_anew, at(0)).health(at(0)), BreakerState::Working);
+        assert_eq!(failing(counted_anew, at(0)).state(at(0)), BreakerState::Closed);
         let five = failing(four, at(0));
         assert_eq!(five.ask(at(0)).1, BreakerPermission::Refused(seconds(1)));
-        assert_eq!(five.health(at(0)), BreakerState::Resting);
+        assert_eq!(five.state(at(0)), BreakerState::Open);
     }
 
     #[test]
@@ -180,7 +177,7 @@ mod tests {
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
             let BreakerPermission::Refused(rest) = breaker.ask(at(now)).1 else { panic!("it does not rest") };
-            assert!(rest <= LONGEST_REST);
+            assert!(rest <= LONGEST_OPEN);
             now += rest.as_secs();
         }
     }

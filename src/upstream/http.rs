@@ -101,7 +101,7 @@ impl HttpUpstream {
         let head =
             self.clock.until(started.plus(self.config.first_byte), self.connections.ask(request)).await;
         let response =
-            head.map_err(|_| UpstreamFailure::Late("begin to answer"))?.map_err(|error| broken(&error))?;
+            head.map_err(|_| UpstreamFailure::Timeout("begin to answer"))?.map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
         let is_its_own = speaks_of_data(response.headers());
@@ -127,7 +127,7 @@ impl HttpUpstream {
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
         // After an answer that cannot be read nobody knows where the next one would begin.
         let body = read
-            .map_err(|_| UpstreamFailure::Late("finish its answer"))?
+            .map_err(|_| UpstreamFailure::Timeout("finish its answer"))?
             .inspect_err(|_| give_up(&connection))?;
         match refused {
             Some(_) if mapped.finds_no_model_in(&body) => Ok(UpstreamResponse::NoSuchModel),
@@ -274,7 +274,7 @@ fn broken(error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
     while let Some(deeper) = cause {
         if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut)
         {
-            return UpstreamFailure::Late("accept a connection");
+            return UpstreamFailure::Timeout("accept a connection");
         }
         if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
             return UpstreamFailure::Invalid(format!("its head cannot be read: {deeper}"));
@@ -312,7 +312,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
         let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         // A backend that says "in a year" is not believed.
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
-        UpstreamFailure::Refused { status: status.as_u16(), retry_after }
+        UpstreamFailure::ErrorStatus { status: status.as_u16(), retry_after }
     } else {
         UpstreamFailure::Invalid(format!("it has the status {}", status.as_u16()))
     }

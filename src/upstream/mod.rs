@@ -62,32 +62,32 @@ pub enum UpstreamResponse {
     },
 }
 
-/// Why the backend gave no usable answer.
+/// Why there is no usable response of the backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamFailure {
-    /// No connection could be made, or it broke before an answer began.
-    #[error("the backend cannot be reached: {0}")]
+    /// The connection failed, or ended before a response began.
+    #[error("backend unreachable: {0}")]
     Unreachable(String),
-    /// It answered that it cannot answer now.
-    #[error("the backend answered {status} instead of data")]
-    Refused {
-        /// With this status.
+    /// A response with an error status.
+    #[error("backend returned status {status}")]
+    ErrorStatus {
+        /// The status.
         status: u16,
-        /// And this long to wait, if it said so.
+        /// The time of `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// A deadline passed.
-    #[error("the backend did not {0} in time")]
-    Late(&'static str),
-    /// It answered with something that is no data.
-    #[error("the backend's answer cannot be used: {0}")]
+    /// A timeout.
+    #[error("backend timeout: it did not {0} in time")]
+    Timeout(&'static str),
+    /// A response without valid data.
+    #[error("invalid backend response: {0}")]
     Invalid(String),
-    /// It was not asked: it is let rest for so long.
-    #[error("the backend is not asked for another {} s", .0.as_secs_f64().ceil())]
-    Resting(Duration),
-    /// It was not asked: its turn did not come in time.
-    #[error("too many questions wait for the backend")]
-    Crowded,
+    /// Not sent: the circuit breaker is open for this time.
+    #[error("circuit breaker open for another {} s", .0.as_secs_f64().ceil())]
+    CircuitOpen(Duration),
+    /// Not sent: the queue was full, or the request waited too long in it.
+    #[error("backend queue full")]
+    QueueFull,
 }
 
 /// What the backend is asked.

@@ -35,7 +35,7 @@ pub struct ProtectedUpstream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtectionStatus {
     /// Whether it is asked.
-    pub health: BreakerState,
+    pub breaker: BreakerState,
     /// How long it still rests.
     pub rest: Duration,
     /// How often in a row it has failed.
@@ -73,10 +73,10 @@ impl ProtectedUpstream {
         // Nobody waits in line for a backend that rests.
         let now = self.clock.now().mono;
         if let BreakerPermission::Refused(wait) = self.breaker().ask(now).1 {
-            return Err(UpstreamFailure::Resting(wait));
+            return Err(UpstreamFailure::CircuitOpen(wait));
         }
         let turn = self.clock.within(self.protection.patience, self.line.turn(urgent.clone())).await;
-        let _turn = turn.ok().and_then(Result::ok).ok_or(UpstreamFailure::Crowded)?;
+        let _turn = turn.ok().and_then(Result::ok).ok_or(UpstreamFailure::QueueFull)?;
         let mut pass = self.pass()?;
         let fetched = self.backend.fetch(question).await;
         pass.sign = sign(&fetched);
@@ -103,7 +103,7 @@ impl ProtectedUpstream {
     pub fn condition(&self) -> ProtectionStatus {
         let (breaker, now) = (*self.breaker(), self.clock.now().mono);
         ProtectionStatus {
-            health: breaker.health(now),
+            breaker: breaker.state(now),
             rest: breaker.rest(now),
             failures: breaker.failures(),
             at_once: self.line.at_once(),
@@ -117,7 +117,7 @@ impl ProtectedUpstream {
         let mut breaker = self.breaker();
         let (asked, permission) = breaker.ask(self.clock.now().mono);
         if let BreakerPermission::Refused(wait) = permission {
-            return Err(UpstreamFailure::Resting(wait));
+            return Err(UpstreamFailure::CircuitOpen(wait));
         }
         *breaker = asked;
         Ok(RequestPermit { protected: self, permission, sign: BreakerSignal::None })
@@ -137,12 +137,12 @@ impl Drop for RequestPermit<'_> {
         *breaker = before.saw(self.permission, self.sign, now);
         let after = *breaker;
         drop(breaker);
-        match (before.health(now), after.health(now)) {
-            (BreakerState::Working, BreakerState::Resting) => {
-                tracing::warn!("the backend fails and is let rest")
+        match (before.state(now), after.state(now)) {
+            (BreakerState::Closed, BreakerState::Open) => {
+                tracing::warn!("circuit breaker opened");
             }
-            (BreakerState::OnTrial, BreakerState::Working) => tracing::info!("the backend works again"),
-            (BreakerState::Working | BreakerState::OnTrial | BreakerState::Resting, _) => {}
+            (BreakerState::HalfOpen, BreakerState::Closed) => tracing::info!("circuit breaker closed"),
+            (BreakerState::Closed | BreakerState::HalfOpen | BreakerState::Open, _) => {}
         }
     }
 }
@@ -151,9 +151,9 @@ impl Drop for RequestPermit<'_> {
 fn sign(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
         Ok(_) => BreakerSignal::Good,
-        Err(UpstreamFailure::Refused { retry_after, .. }) => BreakerSignal::Bad(*retry_after),
-        Err(UpstreamFailure::Unreachable(_) | UpstreamFailure::Late(_)) => BreakerSignal::Bad(None),
-        Err(UpstreamFailure::Invalid(_) | UpstreamFailure::Resting(_) | UpstreamFailure::Crowded) => {
+        Err(UpstreamFailure::ErrorStatus { retry_after, .. }) => BreakerSignal::Bad(*retry_after),
+        Err(UpstreamFailure::Unreachable(_) | UpstreamFailure::Timeout(_)) => BreakerSignal::Bad(None),
+        Err(UpstreamFailure::Invalid(_) | UpstreamFailure::CircuitOpen(_) | UpstreamFailure::QueueFull) => {
             BreakerSignal::None
         }
     }

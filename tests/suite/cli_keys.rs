@@ -26,12 +26,12 @@ fn every_command(keys: &Keys<'_>) {
     assert_eq!((limited["minute_limit"].as_u64(), limited["day_limit"].as_u64()), (Some(7), Some(70)));
     let half = keys.json(&["set-limits", &id, "--minute", "none"]);
     assert_eq!((&half["minute_limit"], half["day_limit"].as_u64()), (&Value::Null, Some(70)));
-    let described = keys.json(&["describe", &id, "--name", "Other", "--contact", "a@example.org"]);
+    let described = keys.json(&["update", &id, "--name", "Other", "--contact", "a@example.org"]);
     assert_eq!(
         (described["name"].as_str(), described["contact"].as_str()),
         (Some("Other"), Some("a@example.org"))
     );
-    let bare = keys.json(&["describe", &id, "--contact", ""]);
+    let bare = keys.json(&["update", &id, "--contact", ""]);
     assert_eq!((bare["name"].as_str(), &bare["contact"]), (Some("Other"), &Value::Null));
     let ends = |told: &Value| -> Vec<Value> {
         told["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
@@ -47,16 +47,20 @@ fn every_command(keys: &Keys<'_>) {
     assert_eq!(ends(&one).iter().filter(|at| at.is_null()).count(), 1);
     let until = keys.json(&["rotate", &id, "--expires-at", "2098-01-31T00:00:00Z"]);
     assert!(ends(&until["application"]).contains(&Value::from("2098-01-31T00:00:00Z")));
-    let told = keys.json(&["audit", &id, "--most", "4"]);
+    let told = keys.json(&["audit", &id, "--limit", "4"]);
     let words: Vec<&str> =
-        told["records"].as_array().unwrap().iter().map(|record| record["what"].as_str().unwrap()).collect();
+        told["records"].as_array().unwrap().iter().map(|record| record["action"].as_str().unwrap()).collect();
     assert_eq!(words, ["rotate", "set_expiry", "set_expiry", "set_expiry"]);
     let before = told["next"].as_u64().unwrap().to_string();
     let older = keys.json(&["audit", &id, "--before", &before]);
-    let words: Vec<&str> =
-        older["records"].as_array().unwrap().iter().map(|record| record["what"].as_str().unwrap()).collect();
+    let words: Vec<&str> = older["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["action"].as_str().unwrap())
+        .collect();
     assert_eq!(words, ["describe", "describe", "set_limits", "set_limits", "set_tier", "rotate", "create"]);
-    assert!(older["next"].is_null() && older["records"][0]["who"].as_str().unwrap().starts_with("cli"));
+    assert!(older["next"].is_null() && older["records"][0]["actor"].as_str().unwrap().starts_with("cli"));
     let listed = keys.json(&["list"]);
     let listed = listed["applications"].as_array().unwrap();
     assert!(listed.iter().any(|one| one["id"] == id.as_str() && one["tier"] == "teams"));
@@ -78,7 +82,7 @@ fn every_command_in_words(keys: &Keys<'_>) {
     let list = keys.run(&["list"]).with(0).out;
     assert!(list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"), "{list}");
     assert!(keys.run(&["revoke", &id]).with(0).out.contains(&id));
-    let told = keys.run(&["audit", &id, "--most", "1"]).with(0);
+    let told = keys.run(&["audit", &id, "--limit", "1"]).with(0);
     assert!(told.out.starts_with("NUMBER") && told.out.contains("revoke_all"), "{}", told.out);
     assert!(told.err.contains("--before"));
 }
@@ -163,8 +167,8 @@ fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
         (&["set-expiry", &id, "--at", "soon"], "2027-01-31T00:00:00Z"),
         (&["set-expiry", &id, "--at", "2020-01-31T00:00:00Z"], "revoke it"),
         (&["set-expiry", &id, "--key", "sg_live_nope", "--at", "never"], "keys show"),
-        (&["describe", &id], "--name"),
-        (&["describe", &id, "--name", ""], "1 to 200"),
+        (&["update", &id], "--name"),
+        (&["update", &id, "--name", ""], "1 to 200"),
         (&["audit", "weather"], "app_"),
     ] {
         let refused = keys.run(arguments).with(1);
@@ -219,15 +223,15 @@ fn a_long_list_comes_in_pages() {
     let keys = Keys(directory.path());
     let mut made: Vec<String> = (0..3).map(|_| keys.create("free").0).collect();
     made.sort();
-    let page = keys.json(&["list", "--most", "2"]);
+    let page = keys.json(&["list", "--limit", "2"]);
     let next = page["next"].as_str().unwrap();
-    let rest = keys.json(&["list", "--most", "2", "--after", next]);
+    let rest = keys.json(&["list", "--limit", "2", "--after", next]);
     let ids = [&page, &rest].map(|page| page["applications"].as_array().unwrap().clone()).concat();
     let mut ids: Vec<String> = ids.iter().map(|one| one["id"].as_str().unwrap().into()).collect();
     ids.sort();
     assert_eq!(ids, made);
     assert!(rest["next"].is_null());
-    assert!(keys.run(&["list", "--most", "2"]).with(0).err.contains("--after"));
+    assert!(keys.run(&["list", "--limit", "2"]).with(0).err.contains("--after"));
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn an_import_refuses_while_a_server_runs_and_says_what_would_do() {
     place.store(&["import", text(&backup), "--replace"]).with(0);
     let trail = place.run(&["keys", "audit", "--json"]).with(0).json();
     let newest = &trail["records"][0];
-    assert_eq!(newest["what"], "import_store");
+    assert_eq!(newest["action"], "import_store");
     assert!(newest["detail"].as_str().unwrap().contains("backup.db"), "{newest}");
 }
 
@@ -220,7 +220,7 @@ fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
         let tomorrow = Day::from_number(today.number() + 1);
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let page = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-        let texts = [None, Some(page("README.md")), Some(page("deploy/prometheus/RUNBOOK.md"))];
+        let texts = [None, Some(page("docs/operate.md")), Some(page("deploy/prometheus/RUNBOOK.md"))];
         for text in texts {
             let place = Place::new();
             let key = place.create("pro");
@@ -245,7 +245,7 @@ fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
             let shown = place.run(&["keys", "list", "--json"]).with(0).json();
             assert_eq!(shown["applications"][0]["granted_today"], 9_003);
             let trail = place.run(&["keys", "audit", "--json"]).with(0).json();
-            assert_eq!(trail["records"][0]["what"], "close_future_days");
+            assert_eq!(trail["records"][0]["action"], "close_future_days");
             deliver(&place, &key, 1);
             let days = sqlite3(place.0.path(), "SELECT day, granted FROM ledger");
             assert_eq!(days, format!("{today}|9004\n"), "the gateway is back on today");

@@ -27,7 +27,7 @@ fn directory(place: &TempDir) -> &str {
 async fn without_a_terminal_it_prints_what_two_looks_say_and_ends() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
-    let told = run(&["top", "--every", "1", "--data-dir", directory(&place)]).with(0);
+    let told = run(&["top", "--interval", "1", "--data-dir", directory(&place)]).with(0);
     let line = |name: &str| {
         told.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", told.out))
     };

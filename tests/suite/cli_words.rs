@@ -26,7 +26,7 @@ const COMMANDS: [&[&str]; 34] = [
     &["keys", "set-tier"],
     &["keys", "set-limits"],
     &["keys", "set-expiry"],
-    &["keys", "describe"],
+    &["keys", "update"],
     &["keys", "audit"],
     &["keys", "import"],
     &["keys", "export"],
@@ -39,7 +39,7 @@ const COMMANDS: [&[&str]; 34] = [
     &["store", "backup"],
     &["store", "export"],
     &["store", "import"],
-    &["store", "new"],
+    &["store", "init"],
     &["store", "close-future-days"],
     &["top"],
 ];

@@ -80,7 +80,7 @@ impl<'d> Service<'d> {
 
     /// The names of all applications.
     fn names(&self) -> Vec<String> {
-        let listed = self.keys(&["list", "--most", "1000", "--json"]).with(0).json();
+        let listed = self.keys(&["list", "--limit", "1000", "--json"]).with(0).json();
         let word = |one: &serde_json::Value| one["name"].as_str().unwrap().to_owned();
         listed["applications"].as_array().unwrap().iter().map(word).collect()
     }

@@ -129,7 +129,7 @@ fn change(socket: &TcpListener, directory: &Path, first: Program, scale: &Scale,
         if number % 2 == 1 {
             settings(&file, &directory.join("data"), 100_000 + number);
             program.signal("HUP");
-            program.says("the settings were read again");
+            program.says("settings reloaded");
         } else {
             // The next one is there before this one goes, and waits for its data directory.
             let next = Program::start_on(socket, &arguments, &[]);

@@ -18,7 +18,7 @@ fn digest(text: &str) -> String {
 }
 
 fn counted(taken: usize, already_there: usize, refused: usize) -> String {
-    format!("{taken} taken, {already_there} already there, {refused} refused\n")
+    format!("{taken} imported, {already_there} already present, {refused} rejected\n")
 }
 
 fn file(directory: &Path, name: &str, text: &str) -> String {
@@ -55,7 +55,7 @@ fn in_and_out(keys: &Keys<'_>) {
     assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(0, 3, 0));
     assert_eq!(keys.run(&["export"]).with(0).out, exported, "to import it again changed something");
     let again = keys.json(&["import", &jsonl]);
-    assert_eq!((again["taken"].as_u64(), again["already_there"].as_u64()), (Some(0), Some(2)));
+    assert_eq!((again["imported"].as_u64(), again["existing"].as_u64()), (Some(0), Some(2)));
 
     let shown = keys.json(&["show", "app_0123456789a"]);
     assert_eq!((shown["minute_limit"].as_u64(), shown["note"].as_str()), (Some(7), Some("a, \"b\"")));

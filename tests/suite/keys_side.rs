@@ -144,7 +144,7 @@ async fn the_trail_tells_who_did_what_and_when_for_each_kind_of_change() {
     let records = told["records"].as_array().unwrap().clone();
     let words: Vec<(&str, &str)> = records
         .iter()
-        .map(|record| (record["what"].as_str().unwrap(), record["who"].as_str().unwrap()))
+        .map(|record| (record["action"].as_str().unwrap(), record["actor"].as_str().unwrap()))
         .collect();
     let site = "admin-api";
     assert_eq!(
@@ -178,11 +178,11 @@ async fn a_batch_answers_for_each_key_and_its_size_is_bounded() {
     let batch = json!({"keys": [line("a"), line("a"), {"sha256": "x"}, 7, line("b")]});
     let told = asked(&world, "POST", "/v1/applications/import", &batch).await.json();
     let outcomes: Vec<&str> =
-        told["answers"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
-    assert_eq!(outcomes, ["taken", "refused", "refused", "refused", "taken"]);
-    assert_eq!((told["taken"].as_u64(), told["refused"].as_u64()), (Some(2), Some(3)));
+        told["results"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["imported", "rejected", "rejected", "rejected", "imported"]);
+    assert_eq!((told["imported"].as_u64(), told["rejected"].as_u64()), (Some(2), Some(3)));
     assert_eq!(
-        (&told["answers"][1]["field"], &told["answers"][3]["field"]),
+        (&told["results"][1]["field"], &told["results"][3]["field"]),
         (&json!("sha256"), &json!("line"))
     );
     assert_eq!(world.running.gateway().roster.len(), 2);
@@ -192,7 +192,7 @@ async fn a_batch_answers_for_each_key_and_its_size_is_bounded() {
     let large = json!({"name": "x".repeat(70_000), "tier": "pro"});
     assert_eq!(asked(&world, "POST", "/v1/applications", &large).await.status, 413);
     let whole = json!({"keys": (0..500).map(|number| line(&number.to_string())).collect::<Vec<_>>()});
-    assert_eq!(asked(&world, "POST", "/v1/applications/import", &whole).await.json()["taken"], 500);
+    assert_eq!(asked(&world, "POST", "/v1/applications/import", &whole).await.json()["imported"], 500);
 }
 
 #[tokio::test]

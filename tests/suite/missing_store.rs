@@ -40,13 +40,13 @@ fn a_missing_store_is_refused_at_the_start_and_a_new_one_needs_a_command() {
     fs::remove_file(store(path)).unwrap();
     let refused = refused(path);
     assert!(refused.err.contains("the file is missing"), "{}", refused.err);
-    assert!(refused.err.contains("scoregate store new --data-dir"), "{}", refused.err);
+    assert!(refused.err.contains("scoregate store init --data-dir"), "{}", refused.err);
     assert!(!store(path).exists());
     // Neither does a command make one by the way.
     let created = Keys(path).run(&["create", "--name", "One", "--tier", "pro"]).with(2);
     assert!(created.err.contains("the file is missing"), "{}", created.err);
     assert!(!store(path).exists());
-    let new = || run(&[&["store", "new"][..], &place].concat());
+    let new = || run(&[&["store", "init"][..], &place].concat());
     new().with(0);
     assert!(new().with(1).err.contains("a new one is made only where it is missing"));
     let running = Program::serve(path, &BUILT_IN);
@@ -97,10 +97,10 @@ fn a_missing_store_is_refused_where_an_older_version_left_nothing_but_its_lock()
         for _ in 0..2 {
             let refused = refused(path);
             assert!(refused.err.contains("`scoregate.lock` shows that there was one"), "{}", refused.err);
-            assert!(refused.err.contains("scoregate store new --data-dir"), "{}", refused.err);
+            assert!(refused.err.contains("scoregate store init --data-dir"), "{}", refused.err);
         }
         assert!(!store(path).exists());
-        run(&["store", "new", "--data-dir", path.to_str().unwrap()]).with(0);
+        run(&["store", "init", "--data-dir", path.to_str().unwrap()]).with(0);
         let running = Program::serve(path, &BUILT_IN);
         running.public();
         running.stop().with(0);

@@ -114,7 +114,7 @@ fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing(
     assert_eq!(limit(), 10_000);
     assert_eq!(reload().with(0).out, "nothing differs; certificates were read again\n");
     // Each line is waited for, so that none of them is taken for one that comes later.
-    program.says("the settings were read again");
+    program.says("settings reloaded");
 
     settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");
     let told = reload().with(0).out;
@@ -122,7 +122,7 @@ fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing(
         told.contains("holds now: tiers.pro.day, ") && told.contains("next start: server.workers"),
         "{told}"
     );
-    program.says("the settings were read again");
+    program.says("settings reloaded");
     assert_eq!(limit(), 77);
 
     settings("server.worker = 3\nlog.format = \"xml\"\n[tiers.pro]\nminute = 60\nday = -1\npaid = true\n");
@@ -141,7 +141,7 @@ fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing(
 
     settings("[tiers.pro]\nminute = 60\nday = 88\npaid = true\n");
     program.signal("HUP");
-    program.says("the settings were read again");
+    program.says("settings reloaded");
     assert_eq!(limit(), 88);
     settings("listen");
     program.signal("HUP");

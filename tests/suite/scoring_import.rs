@@ -50,7 +50,7 @@ fn export(place: &TempDir) -> Vec<String> {
 }
 
 fn counted(taken: usize, already_there: usize, refused: usize) -> String {
-    format!("{taken} taken, {already_there} already there, {refused} refused\n")
+    format!("{taken} imported, {already_there} already present, {refused} rejected\n")
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn scoring_import_takes_plain_and_packed_files_once_and_export_gives_back_the_sa
     assert_eq!(import(&place, &[&plain, &gzip]).with(0).out, counted(of_both - of_first, of_first, 0));
     let archive = archive(place.path());
     let fed = run_fed(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
-    assert_eq!(fed.json(), serde_json::json!({"taken": 0, "already_there": of_both, "refused": 0}));
+    assert_eq!(fed.json(), serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0}));
     assert_eq!(fed.err, "", "no bar where there is no terminal");
 
     let mut expected: Vec<&str> = text.lines().collect();

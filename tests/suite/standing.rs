@@ -37,21 +37,21 @@ async fn told_is_where_the_backend_is_when_it_answered_well_and_when_its_refresh
     says(
         &begun,
         &json!({
-            "place": world.backend.url(), "health": "working", "rests_for_seconds": 0, "failures_in_a_row": 0,
-            "at_once": 2, "under_way": 0, "waiting": 0, "asked_again": 0, "last_failure": null, "last_good_at": null,
+            "address": world.backend.url(), "breaker": "closed", "retry_in_seconds": 0, "consecutive_failures": 0,
+            "max_concurrent_requests": 2, "in_flight": 0, "queued": 0, "retries": 0, "last_failure": null, "last_success_at": null,
             "next_refresh_at": null, "refresh_overdue_seconds": 0,
         }),
     );
     assert!(!begun.to_string().contains("service-secret"));
     world.asks(&customer, "/api/v1/index").await;
-    let next = json!({"last_good_at": NOON, "next_refresh_at": "2026-11-21T13:00:00Z"});
+    let next = json!({"last_success_at": NOON, "next_refresh_at": "2026-11-21T13:00:00Z"});
     says(&standing(&world).await, &next);
     world.pass(Duration::from_mins(90));
     says(&standing(&world).await, &next);
     says(&standing(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
     // That there is no such model is a good answer.
     assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
-    says(&standing(&world).await, &json!({"last_good_at": "2026-11-21T13:30:00Z", "last_failure": null}));
+    says(&standing(&world).await, &json!({"last_success_at": "2026-11-21T13:30:00Z", "last_failure": null}));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
     let customer = world.paid().await;
     for failed in 1..=5 {
         assert_eq!(world.asks(&customer, "/api/v1/models?period=7d&sortBy=price").await.status, 503);
-        says(&standing(&world).await, &json!({"failures_in_a_row": failed}));
+        says(&standing(&world).await, &json!({"consecutive_failures": failed}));
         if failed < 5 {
             world.pass(MOMENT);
         }
@@ -68,26 +68,23 @@ async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
     let failed = json!({
         "at": "2026-11-21T12:00:02Z",
         "document": "models period=7d sortBy=price",
-        "why": "the backend answered 503 instead of data",
+        "reason": "backend returned status 503",
     });
-    says(
-        &standing(&world).await,
-        &json!({"health": "resting", "rests_for_seconds": 1, "last_failure": failed}),
-    );
+    says(&standing(&world).await, &json!({"breaker": "open", "retry_in_seconds": 1, "last_failure": failed}));
     // What is not asked while it rests is no failure of its own.
     world.asks(&customer, "/api/v1/index").await;
-    says(&standing(&world).await, &json!({"failures_in_a_row": 5, "last_failure": failed}));
+    says(&standing(&world).await, &json!({"consecutive_failures": 5, "last_failure": failed}));
     world.pass(Duration::from_secs(1));
     says(
         &standing(&world).await,
-        &json!({"health": "on_trial", "rests_for_seconds": 0, "last_good_at": null}),
+        &json!({"breaker": "half_open", "retry_in_seconds": 0, "last_success_at": null}),
     );
     world.backend.answers(good);
     assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
     says(
         &standing(&world).await,
         &json!({
-            "health": "working", "failures_in_a_row": 0, "last_failure": failed, "last_good_at": "2026-11-21T12:00:03Z",
+            "breaker": "closed", "consecutive_failures": 0, "last_failure": failed, "last_success_at": "2026-11-21T12:00:03Z",
         }),
     );
 }
@@ -102,15 +99,15 @@ async fn told_is_how_many_questions_are_under_way_and_how_many_wait() {
     let (answers, ()) =
         tokio::join!(join_all(targets.iter().map(|target| world.asks(&customer, target))), async {
             world.backend.has_received(2).await;
-            while standing(&world).await["waiting"] != 3 {
+            while standing(&world).await["queued"] != 3 {
                 tokio::task::yield_now().await;
             }
-            says(&standing(&world).await, &json!({"under_way": 2, "waiting": 3}));
+            says(&standing(&world).await, &json!({"in_flight": 2, "queued": 3}));
             world.backend.open();
         });
     assert!(answers.iter().all(|answer| answer.status == 200));
     world.settled().await;
-    says(&standing(&world).await, &json!({"under_way": 0, "waiting": 0}));
+    says(&standing(&world).await, &json!({"in_flight": 0, "queued": 0}));
 }
 
 #[tokio::test]
@@ -150,5 +147,8 @@ async fn the_backend_inside_is_told_as_such() {
     let world = World::with(&format!("upstream = \"built-in\"\n{WITH_TOKEN}"), good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
-    says(&standing(&world).await, &json!({"place": "built-in", "health": "working", "last_good_at": NOON}));
+    says(
+        &standing(&world).await,
+        &json!({"place": "built-in", "breaker": "closed", "last_success_at": NOON}),
+    );
 }

@@ -49,7 +49,7 @@ async fn told_is_each_request_in_a_line_that_says_what_became_of_it() {
     assert_eq!(good["document"], "/api/v1/models?period=7d&sortBy=combined");
     assert_eq!((good["application"], good["client"]), (application.as_str(), "127.0.0.1"));
     assert_eq!((good["request_id"], good["trace_id"]), ("mine-12345", trace));
-    assert!(good["took_us"].parse::<u64>().unwrap() > 0 && good["at"].ends_with('Z'));
+    assert!(good["duration_us"].parse::<u64>().unwrap() > 0 && good["at"].ends_with('Z'));
     assert_eq!((bad["status"], bad["code"]), ("400", "invalid_model_id"));
     assert!(!bad.contains_key("document") && !bad.contains_key("trace_id"));
 }

@@ -98,7 +98,7 @@ async fn a_key_in_the_place_of_a_trace_does_not_reach_the_backend() {
     let key = id(7);
     let body = format!(r#"{{"keys":[{{"sha256":"{}","name":"imported","tier":"pro"}}]}}"#, Digest::of(&key));
     let headers = [("Authorization", &*format!("Bearer {token}"))];
-    assert_eq!(world.side("POST", "/v1/applications/import", &body, &headers).await.json()["taken"], 1);
+    assert_eq!(world.side("POST", "/v1/applications/import", &body, &headers).await.json()["imported"], 1);
     assert_eq!(traced(world.get(MODELS).key(&key), 7).send().await.status, 200);
     assert!(!format!("{:?}", world.backend.received()).contains(&key));
     assert_eq!(traced(world.get("/api/v1/index").key(&key), 8).send().await.status, 200);

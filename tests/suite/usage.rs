@@ -57,7 +57,7 @@ async fn what_an_application_used_is_told_by_how_its_requests_ended() {
     let counted = json!({
         "today": tally([5, 1, 1, 1, 1, 1, 0]), "last_minute": tally([3, 1, 1, 0, 0, 1, 0]), "missed": 0
     });
-    assert_eq!(one["counted"], counted);
+    assert_eq!(one["requests"], counted);
     let whole = asked(&world, &format!("/v1/usage/{}", customer.id)).await.json();
     assert_eq!(&whole, one);
     // What is left is what the caller is told himself.
@@ -69,7 +69,7 @@ async fn what_an_application_used_is_told_by_how_its_requests_ended() {
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
     // Who asked nothing is not among those who did, and can be asked about all the same.
     let none = asked(&world, &format!("/v1/usage/{}", idle.id)).await.json();
-    assert_eq!((&none["counted"], &none["limits"][1]["remaining"]), (&Value::Null, &json!(10_000)));
+    assert_eq!((&none["requests"], &none["limits"][1]["remaining"]), (&Value::Null, &json!(10_000)));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn what_failed_by_the_backend_is_not_counted_as_the_caller_s_fault() {
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 503);
     let told = usage(&world).await;
-    assert_eq!(told["applications"][0]["counted"]["today"], tally([1, 0, 0, 0, 0, 0, 1]));
+    assert_eq!(told["applications"][0]["requests"]["today"], tally([1, 0, 0, 0, 0, 0, 1]));
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn strangers_are_told_by_their_address_and_only_for_what_was_refused() {
     let told = usage(&world).await;
     let expected =
         json!({ "today": tally([3, 0, 0, 0, 0, 3, 0]), "last_minute": tally([0; 7]), "missed": 0 });
-    assert_eq!(told["strangers"], json!([{ "address": "127.0.0.1", "counted": expected }]));
+    assert_eq!(told["unauthenticated"], json!([{ "address": "127.0.0.1", "requests": expected }]));
     assert_eq!(told["applications"], json!([]));
 }
 
@@ -103,7 +103,7 @@ async fn the_last_whole_minute_is_that_and_a_new_day_begins_with_nobody() {
     let world = watched().await;
     let customer = world.customer("pro").await;
     world.asks(&customer, MODELS).await;
-    let last = |told: Value| told["applications"][0]["counted"]["last_minute"]["requests"].clone();
+    let last = |told: Value| told["applications"][0]["requests"]["last_minute"]["requests"].clone();
     assert_eq!(last(usage(&world).await), 0, "it is not over yet");
     world.pass(Duration::from_mins(1));
     assert_eq!(last(usage(&world).await), 1);
@@ -155,7 +155,7 @@ async fn keys_show_tells_what_an_application_uses_on_a_running_server_and_what_w
     assert_eq!(row("today")[1..], ["4", "3", "1", "0", "0", "1", "0"]);
     assert_eq!(row("day")[1..4], ["10000", "3", "9997"]);
     let json = keys.run(&["show", &application, "--usage", "--json"]).with(0).json();
-    assert_eq!(json["usage"]["counted"]["today"]["delivered"], 3);
+    assert_eq!(json["usage"]["requests"]["today"]["delivered"], 3);
     assert_eq!(json["id"], json["usage"]["application"]);
     program.stop().with(0);
     let gone = keys.run(&["show", &application, "--usage"]).with(1);

@@ -96,6 +96,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figures are the purpose of this test")]
 fn figures_of_the_tree_are_printed() {
     let root = std::env::var_os("SCOREGATE_TREE").map_or_else(crate::root, PathBuf::from);
     let report = report(&tree_of(&root));

@@ -14,7 +14,7 @@ use super::{PAGE, Registrar};
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// Applications are on a tier that would be gone.
-    #[error("applications are on {}: keep it, or move them first by `scoregate keys set-tier`", .0.join(", "))]
+    #[error("applications use the tier {}: keep it, or move them first with `scoregate keys set-tier`", .0.join(", "))]
     InUse(Vec<String>),
     /// The store could not say who is on which.
     #[error(transparent)]
@@ -35,7 +35,7 @@ impl Registrar {
             // Those that were read already go back. If the store fails again, a restart is what helps, and the log says
             // what failed.
             if let Err(again) = self.load().await {
-                tracing::error!(%again, "some applications keep terms that were not adopted");
+                tracing::error!(%again, "some applications keep their previous tier settings");
             }
             return Err(error.into());
         }

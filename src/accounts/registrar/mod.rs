@@ -87,7 +87,7 @@ pub struct IssuedKey {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrarError {
     /// There is no such tier.
-    #[error("there is no tier `{tier}`; there are {known}")]
+    #[error("unknown tier `{tier}`; the tiers are {known}")]
     UnknownTier {
         /// What was asked for.
         tier: String,
@@ -95,16 +95,18 @@ pub enum RegistrarError {
         known: String,
     },
     /// A text is empty, too long, or has characters that would disturb a terminal.
-    #[error("the {0} has to be 1 to {LONGEST_TEXT} printable characters")]
+    #[error("the {0} must be 1 to {LONGEST_TEXT} printable characters")]
     BadText(&'static str),
     /// A limit that would refuse everything.
-    #[error("a limit of an application's own has to be at least 1; to stop an application, revoke its keys")]
+    #[error("a limit must be at least 1; to block an application, revoke its keys")]
     BadLimit,
     /// An instant that has passed.
-    #[error("the expiry has to be in the future; to end a key now, revoke it")]
+    #[error("the expiry must be in the future; to disable a key now, revoke it")]
     BadExpiry,
     /// Every key of the application has ended.
-    #[error("every key of {0} has ended; name the one that is to go on, or `scoregate keys rotate {0}`")]
+    #[error(
+        "all keys of {0} have expired or are revoked; name the key to extend, or run `scoregate keys rotate {0}`"
+    )]
     NoneInForce(ApplicationId),
     /// Several keys of the application have not ended, and one of them would end later than it does.
     #[error(
@@ -128,7 +130,7 @@ pub enum RegistrarError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The operating system gave no randomness.
-    #[error("no key can be made: the operating system gave no randomness: {0}")]
+    #[error("no key can be created; the operating system returned no random bytes: {0}")]
     NoRandomness(#[from] getrandom::Error),
 }
 
@@ -167,13 +169,13 @@ impl Registrar {
             }
             for reason in &page.skipped {
                 skipped += 1;
-                tracing::error!(%reason, "a record of the store was passed over");
+                tracing::error!(%reason, "skipped an unreadable record of the store");
             }
             for application in &page.applications {
                 if !roster.apply(application, &terms, day) {
                     skipped += 1;
                     let (id, tier) = (application.id, &application.tier);
-                    tracing::error!(application = %id, ?tier, "its tier is not configured: its keys are refused");
+                    tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
                 }
             }
         }
@@ -285,7 +287,7 @@ impl Registrar {
             }
             (None, Some(_)) => {
                 self.misplaced_told.store(None);
-                tracing::info!("the store is in its place again");
+                tracing::info!("store file found again");
             }
             (Some(_) | None, _) => {}
         }
@@ -299,7 +301,7 @@ impl Registrar {
             let remembered = self.timed(StoreWork::Uses, self.store.used(some.to_vec())).await;
             if let Err(error) = remembered {
                 self.instruments.store_failed(StoreWork::Uses);
-                tracing::warn!(%error, "it cannot be remembered which keys were used");
+                tracing::warn!(%error, "last use of keys could not be recorded");
                 roster.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
                 return;
             }

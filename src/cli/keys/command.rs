@@ -13,143 +13,143 @@ pub(super) enum KeysCommand {
     #[command(
         after_help = "Examples:\n  scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
         scoregate keys create --name 'Weather site' --tier pro --day 50000 --data-dir DIR\n\n\
-        It works before the first start of the server: a store is created in a data directory that has none."
+        Works before the first start of the server: a missing store is created."
     )]
     Create {
-        /// Its name, for people.
+        /// Display name.
         #[arg(long)]
         name: String,
-        /// Its tier: free, pro, developer, teams or enterprise, or one of your own.
+        /// Tier: free, pro, developer, teams, enterprise, or a configured one.
         #[arg(long)]
         tier: String,
-        /// Requests a minute, in place of the tier's.
+        /// Requests per minute, instead of the tier's limit.
         #[arg(long, alias = "minute-limit", value_name = "N")]
         minute: Option<u32>,
-        /// Requests a day, in place of the tier's.
+        /// Requests per day, instead of the tier's quota.
         #[arg(long, alias = "day-limit", value_name = "N")]
         day: Option<u32>,
-        /// How to reach its owner.
+        /// Contact of the owner.
         #[arg(long)]
         contact: Option<String>,
-        /// A remark.
+        /// Free text.
         #[arg(long)]
         note: Option<String>,
-        /// When the key ends, such as 2027-01-31T00:00:00Z.
+        /// Expiry of the key, such as 2027-01-31T00:00:00Z.
         #[arg(long, value_name = "INSTANT")]
         expires_at: Option<String>,
     },
-    /// List applications, a page at a time.
+    /// List applications.
     #[command(after_help = "Example:\n  scoregate keys list --data-dir DIR --json")]
     List {
-        /// Go on after this one.
+        /// Continue after this application.
         #[arg(long, value_name = "APP")]
         after: Option<ApplicationId>,
-        /// At most so many.
+        /// Maximum number of rows.
         #[arg(long, default_value_t = 100, value_name = "N")]
-        most: usize,
+        limit: usize,
     },
     /// Show one application and its keys.
     #[command(after_help = "Examples:\n  scoregate keys show app_0123456789a --data-dir DIR\n  \
         scoregate keys show app_0123456789a --usage --data-dir DIR")]
     Show {
-        /// The application, such as `app_0123456789a`.
+        /// Application id, such as `app_0123456789a`.
         id: ApplicationId,
-        /// Tell what it uses, too, as the running server has counted it.
+        /// Show the usage of today as well; needs a running server.
         #[arg(long)]
         usage: bool,
     },
-    /// Give an application a new key. Its older ones end after the overlap; its quota stays.
+    /// Create a new key for an application. The older keys expire after the overlap; the quota is shared.
     #[command(
         after_help = "Example:\n  scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR"
     )]
     Rotate {
-        /// The application.
+        /// Application id.
         id: ApplicationId,
-        /// How long the older keys go on.
+        /// Hours for which the older keys stay valid.
         #[arg(long, default_value_t = 24, value_name = "HOURS")]
         overlap_hours: u64,
-        /// When the new key ends, such as 2027-01-31T00:00:00Z.
+        /// Expiry of the new key, such as 2027-01-31T00:00:00Z.
         #[arg(long, value_name = "INSTANT")]
         expires_at: Option<String>,
     },
-    /// Revoke an application's keys, at once.
+    /// Revoke the keys of an application at once.
     #[command(after_help = "Examples:\n  scoregate keys revoke app_0123456789a --data-dir DIR\n  \
         scoregate keys revoke app_0123456789a --key sg_live_abcd --data-dir DIR")]
     Revoke {
-        /// The application.
+        /// Application id.
         id: ApplicationId,
-        /// Only the key that begins like this, or has this SHA-256.
+        /// Only the key with this prefix or SHA-256.
         #[arg(long, value_name = "PREFIX")]
         key: Option<String>,
     },
-    /// Move an application to another tier, at once. What it used today stays used.
+    /// Move an application to another tier at once. Today's usage counts against the new quota.
     #[command(after_help = "Example:\n  scoregate keys set-tier app_0123456789a teams --data-dir DIR")]
     SetTier {
-        /// The application.
+        /// Application id.
         id: ApplicationId,
         /// The tier.
         tier: String,
     },
-    /// Give an application limits of its own, or its tier's back, at once. What it used today stays used.
+    /// Set or remove individual limits of an application at once. Today's usage counts against the new quota.
     #[command(after_help = "Examples:\n  \
         scoregate keys set-limits app_0123456789a --day 50000 --data-dir DIR\n  \
         scoregate keys set-limits app_0123456789a --minute none --day none --data-dir DIR")]
     SetLimits {
-        /// The application.
+        /// Application id.
         id: ApplicationId,
-        /// Requests a minute; `none` for the tier's. What is not said stays.
-        #[arg(long, alias = "minute-limit", value_name = "N|none", value_parser = limit, required_unless_present = "day")]
+        /// Requests per minute; `none` for the tier's limit. Unchanged if left out.
+        #[arg(long, alias = "minute-limit", value_name = "N|none", value_parser = limit_or_none, required_unless_present = "day")]
         minute: Option<FieldChange<u32>>,
-        /// Requests a day; `none` for the tier's.
-        #[arg(long, alias = "day-limit", value_name = "N|none", value_parser = limit)]
+        /// Requests per day; `none` for the tier's quota. Unchanged if left out.
+        #[arg(long, alias = "day-limit", value_name = "N|none", value_parser = limit_or_none)]
         day: Option<FieldChange<u32>>,
     },
-    /// Say when an application's keys end.
+    /// Set the expiry of an application's keys.
     #[command(after_help = "Examples:\n  \
         scoregate keys set-expiry app_0123456789a --at 2027-01-31T00:00:00Z --data-dir DIR\n  \
         scoregate keys set-expiry app_0123456789a --key sg_live_abcd --at never --data-dir DIR\n\n\
-        Without --key it holds for every key that has not ended; with several of those none is put off, since one\n\
-        may be ending after a rotation. One that has ended is brought back by --key only; one that was revoked, never.")]
+        Without --key it applies to all valid keys, and cannot extend one if there are several, since one may be expiring\n\
+        after a rotation. An expired key can be extended with --key only, a revoked key never.")]
     SetExpiry {
-        /// The application.
+        /// Application id.
         id: ApplicationId,
-        /// Only the key that begins like this, or has this SHA-256.
+        /// Only the key with this prefix or SHA-256.
         #[arg(long, value_name = "PREFIX")]
         key: Option<String>,
-        /// When, such as 2027-01-31T00:00:00Z; `never` for no end.
+        /// Expiry, such as 2027-01-31T00:00:00Z; `never` for none.
         #[arg(long, value_name = "INSTANT|never")]
         at: String,
     },
-    /// Change an application's name, its owner's contact or its note.
+    /// Change the name, contact or note of an application.
     #[command(after_help = "Examples:\n  \
-        scoregate keys describe app_0123456789a --contact ops@example.org --data-dir DIR\n  \
-        scoregate keys describe app_0123456789a --note '' --data-dir DIR\n\n\
-        An empty text removes a contact or a note. What is not said stays.")]
-    Describe {
-        /// The application.
+        scoregate keys update app_0123456789a --contact ops@example.org --data-dir DIR\n  \
+        scoregate keys update app_0123456789a --note '' --data-dir DIR\n\n\
+        An empty string removes a contact or a note. Fields that are left out stay unchanged.")]
+    Update {
+        /// Application id.
         id: ApplicationId,
-        /// Its name, for people.
+        /// Display name.
         #[arg(long, required_unless_present_any = ["contact", "note"])]
         name: Option<String>,
-        /// How to reach its owner.
+        /// Contact of the owner.
         #[arg(long)]
         contact: Option<String>,
-        /// A remark.
+        /// Free text.
         #[arg(long)]
         note: Option<String>,
     },
-    /// Tell who changed what and when, newest first.
+    /// Show the audit trail, newest change first.
     #[command(after_help = "Examples:\n  scoregate keys audit --data-dir DIR\n  \
-        scoregate keys audit app_0123456789a --most 20 --data-dir DIR")]
+        scoregate keys audit app_0123456789a --limit 20 --data-dir DIR")]
     Audit {
-        /// Only of this application.
+        /// Only changes to this application.
         id: Option<ApplicationId>,
-        /// Only changes before the one with this number.
+        /// Only changes before this number.
         #[arg(long, value_name = "N")]
         before: Option<u64>,
-        /// At most so many.
+        /// Maximum number of rows.
         #[arg(long, default_value_t = 100, value_name = "N")]
-        most: usize,
+        limit: usize,
     },
 }
 
@@ -174,7 +174,7 @@ impl KeysCommand {
                     expires_at,
                 })
             }
-            Self::List { after, most } => AdminCommand::List { after, most },
+            Self::List { after, limit } => AdminCommand::List { after, most: limit },
             Self::Show { id, usage: _ } => AdminCommand::Show(id),
             Self::Rotate { id, overlap_hours, expires_at } => {
                 AdminCommand::Rotate { id, overlap_seconds: overlap_hours.saturating_mul(3_600), expires_at }
@@ -190,20 +190,20 @@ impl KeysCommand {
                 let expires_at = if at == "never" { FieldChange::Remove } else { FieldChange::Set(at) };
                 AdminCommand::SetExpiry { id, key, expires_at }
             }
-            Self::Describe { id, name, contact, note } => {
+            Self::Update { id, name, contact, note } => {
                 AdminCommand::Describe { id, name, contact: words(contact), note: words(note) }
             }
-            Self::Audit { id, before, most } => {
-                AdminCommand::Audit(AuditQuery { application: id, before, most })
+            Self::Audit { id, before, limit } => {
+                AdminCommand::Audit(AuditQuery { application: id, before, most: limit })
             }
         }
     }
 }
 
-fn limit(text: &str) -> Result<FieldChange<u32>, String> {
+fn limit_or_none(text: &str) -> Result<FieldChange<u32>, String> {
     match text {
         "none" => Ok(FieldChange::Remove),
-        number => number.parse().map(FieldChange::Set).map_err(|_| "a whole number, or `none`".into()),
+        number => number.parse().map(FieldChange::Set).map_err(|_| "write an integer, or `none`".into()),
     }
 }
 

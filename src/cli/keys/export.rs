@@ -23,20 +23,20 @@ use super::import::Format;
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys export keys.csv --data-dir DIR\n  \
 scoregate keys export --format jsonl --data-dir DIR | gzip > keys.jsonl.gz\n\n\
-No key is in it, only their SHA-256; but whoever has the file can test guesses at keys, so it is made for its owner\n\
-alone. It holds what `scoregate keys import` reads: not how much was used, nor the audit trail.";
+The file contains SHA-256 hashes, not keys. It is readable by its owner only, since guessed keys can be checked against\n\
+it. Usage and the audit trail are not exported.";
 
 /// How many applications are asked for at a time.
 const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The file, which must not be there yet; standard output if none is named.
+    /// Output file, which must not exist; default: standard output.
     file: Option<PathBuf>,
-    /// What the lines are: by the end of the file's name, or csv, if it is not said.
+    /// Output format; default: by the file name's extension, else csv.
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Replace the file if it is there.
+    /// Overwrite an existing file.
     #[arg(long, requires = "file")]
     force: bool,
 }

@@ -27,19 +27,18 @@ use super::csv::Columns;
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate keys import keys.csv --data-dir DIR\n  \
 scoregate keys import - --format jsonl --data-dir DIR < keys.jsonl\n\n\
-A line is one key. Fields: sha256 (64 hexadecimal digits of the key's SHA-256), name and tier are needed;\n\
-application, prefix, minute_limit, day_limit, contact, note, created_at, expires_at and revoked_at may be there.\n\
-CSV begins with a line that names its columns, in any order. A key with an application's id is added to it, if name,\n\
-tier and whatever else is said of it agree, or creates it with that id; without one it gets an application of its own.\n\
-A line that cannot be taken is told on standard error and the others are taken; then the exit code is 1. A key that\n\
-is there is left as it is, so the same file can be imported again. Keys of another form than ours are accepted only\n\
-where keys.accept_imported is on.";
+One key per line. Required fields: sha256 (64 hexadecimal digits), name and tier. Optional fields: application,\n\
+prefix, minute_limit, day_limit, contact, note, created_at, expires_at and revoked_at. A CSV file begins with a line of\n\
+column names, in any order. A key with an application id is added to that application if the other fields agree, or\n\
+creates it; without one it gets an application of its own. Invalid lines are reported on standard error and the others\n\
+are imported; the exit code is then 1. Existing keys are left unchanged, so a file can be imported again. Keys of other\n\
+formats are accepted only if keys.accept_imported is set.";
 
 #[derive(Debug, Args)]
 pub(super) struct KeysImportArgs {
-    /// The file; `-` is standard input.
+    /// Input file; `-` for standard input.
     file: PathBuf,
-    /// What the lines are, if the file's name does not end in .csv or .jsonl.
+    /// Input format; default: by the file name's extension.
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
@@ -47,12 +46,12 @@ pub(super) struct KeysImportArgs {
 /// The longest line: a key with the longest texts needs a tenth of it.
 const LONGEST_LINE: usize = 65_536;
 
-/// What the lines of a file are.
+/// File formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// Comma-separated values below a line with their names.
+    /// Comma-separated values with a header line.
     Csv,
-    /// A JSON object in each line.
+    /// One JSON object per line.
     Jsonl,
 }
 
@@ -84,9 +83,9 @@ enum KeyChunk {
 
 #[derive(Default)]
 struct KeyImportCounts {
-    taken: usize,
-    already_there: usize,
-    refused: usize,
+    imported: usize,
+    existing: usize,
+    rejected: usize,
     last_line: u64,
     /// Whether a key was taken that may have another form than ours, where such keys are not accepted.
     waits_for_setting: bool,
@@ -123,11 +122,11 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Re
                 ));
             }
             Some(KeyChunk::Header(line, wrong)) => {
-                tally.refused += wrong.len();
+                tally.rejected += wrong.len();
                 for bad in &wrong {
                     printer::say(&format!("{name}:{line}: {bad}"));
                 }
-                break Err(CommandError::Input("nothing was taken: mend the header line first".into()));
+                break Err(CommandError::Input("nothing was imported; correct the header line first".into()));
             }
             Some(KeyChunk::Lines(lines, bytes)) => {
                 if let Err(undone) = tally
@@ -168,21 +167,21 @@ impl KeyImportCounts {
         let answer = place.carry_out(AdminCommand::Import(readable)).await?;
         let told: ImportView =
             serde_json::from_value(answer).context("the server's answer cannot be read")?;
-        let mut answers = told.answers.into_iter();
+        let mut answers = told.results.into_iter();
         for (number, read) in numbered {
             self.last_line = number;
             let became = match read {
                 Ok(is_ours) => answers.next().map(|answer| (answer, is_ours)),
-                Err(BadField { field, reason }) => Some((LineView::Refused { field, error: reason }, true)),
+                Err(BadField { field, reason }) => Some((LineView::Rejected { field, error: reason }, true)),
             };
             match became {
-                Some((LineView::Taken { .. }, is_ours)) => {
-                    self.taken += 1;
+                Some((LineView::Imported { .. }, is_ours)) => {
+                    self.imported += 1;
                     self.waits_for_setting |= !is_ours && !told.accept_imported;
                 }
-                Some((LineView::AlreadyThere, _)) => self.already_there += 1,
-                Some((LineView::Refused { field, error }, _)) => {
-                    self.refused += 1;
+                Some((LineView::Existing, _)) => self.existing += 1,
+                Some((LineView::Rejected { field, error }, _)) => {
+                    self.rejected += 1;
                     refuse(number, &BadField { field, reason: error });
                 }
                 None => {
@@ -194,16 +193,16 @@ impl KeyImportCounts {
     }
 
     fn words(&self) -> String {
-        let Self { taken, already_there, refused, .. } = self;
-        format!("{taken} taken, {already_there} already there, {refused} refused")
+        let Self { imported, existing, rejected, .. } = self;
+        format!("{imported} imported, {existing} already present, {rejected} rejected")
     }
 
     /// Tells what was counted, whatever became of the rest.
     fn told(self, json: bool, ended: Result<(), CommandError>) -> Result<Exit, CommandError> {
-        let Self { taken, already_there, refused, .. } = self;
+        let Self { imported, existing, rejected, .. } = self;
         let counts = if json {
             let counts = serde_json::json!({
-                "taken": taken, "already_there": already_there, "refused": refused
+                "imported": imported, "existing": existing, "rejected": rejected
             });
             format!("{counts:#}\n")
         } else {
@@ -211,12 +210,10 @@ impl KeyImportCounts {
         };
         let exit = printer::data(&counts);
         if self.waits_for_setting {
-            printer::say(
-                "keys of another form than those made here are refused until keys.accept_imported is on",
-            );
+            printer::say("keys of other formats are refused until keys.accept_imported is set");
         }
         ended?;
-        Ok(if exit == Exit::Done && refused > 0 { Exit::Input } else { exit })
+        Ok(if exit == Exit::Done && rejected > 0 { Exit::Input } else { exit })
     }
 }
 

@@ -21,8 +21,9 @@ scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
 scoregate keys list --data-dir DIR --json\n  \
 scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR\n  \
 scoregate keys import keys.csv --data-dir DIR\n\n\
-DIR is the server's data directory; --config FILE finds it there. With a running server changes hold at once.\n\
-A key is printed once, when it is made: only its SHA-256 is kept.";
+DIR is the data directory of the server; --config FILE reads it from the configuration. On a running server changes\n\
+take effect at once.\n\
+A key is printed once, when it is created: only its SHA-256 is stored.";
 
 #[derive(Debug, Args)]
 pub(super) struct KeysArgs {
@@ -30,7 +31,7 @@ pub(super) struct KeysArgs {
     what: KeysAction,
     #[command(flatten)]
     server: ServerArgs,
-    /// Print JSON in place of a table.
+    /// Print JSON instead of a table.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -39,10 +40,10 @@ pub(super) struct KeysArgs {
 enum KeysAction {
     #[command(flatten)]
     One(command::KeysCommand),
-    /// Take in keys that were made elsewhere, by their SHA-256, from a file of lines.
+    /// Import keys from another system by their SHA-256.
     #[command(after_help = import::AFTER_HELP)]
     Import(import::KeysImportArgs),
-    /// Write all keys out as lines that `import` reads.
+    /// Export all keys in the format that `import` reads.
     #[command(after_help = export::AFTER_HELP)]
     Export(export::ExportArgs),
 }

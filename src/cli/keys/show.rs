@@ -97,11 +97,11 @@ fn one(application: &ApplicationView) -> Exit {
 
 fn audit(told: &AuditView) -> Exit {
     let row = |change: &ChangeView| {
-        let ChangeView { number, at, who, what, application, detail } = change.clone();
-        vec![number.to_string(), at, who, what, application, detail]
+        let ChangeView { number, at, actor, action, application, detail } = change.clone();
+        vec![number.to_string(), at, actor, action, application, detail]
     };
     let rows: Vec<Vec<String>> = told.records.iter().map(row).collect();
-    let exit = printer::table(&["number", "when", "who", "what", "application", "detail"], &rows);
+    let exit = printer::table(&["number", "when", "actor", "action", "application", "detail"], &rows);
     if let Some(next) = told.next {
         printer::say(&format!("there are older ones: --before {next}"));
     }

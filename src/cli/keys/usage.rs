@@ -43,7 +43,7 @@ pub(super) fn show(used: Value) -> Exit {
     let rows: Vec<Vec<String>> = used.limits.iter().map(row).collect();
     let blank = printer::data("\n");
     let limits = printer::table(&["limit", "allows", "used", "left", "whole at"], &rows);
-    let counted = match &used.counted {
+    let counted = match &used.requests {
         Some(counted) => tallies(counted),
         None => printer::data("\ntoo few requests of it came today for it to be counted\n"),
     };

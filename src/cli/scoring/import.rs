@@ -31,18 +31,18 @@ pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring import monday.jsonl.gz tuesday.jsonl.gz --archive runs.db
   my-benchmark | scoregate scoring import - --archive runs.db
 
-A line is one run, as a JSON object:
+One run per line, as a JSON object:
   {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
    "suite":"coding","time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,
    "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
 Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) are required in every trial
 that has scores. Prices are US dollars for a million tokens and may be left out. A trial that failed
-has {"failure":{"reason":"timeout"}} in place of scores; a run that failed has that in place of trials.
+has {"failure":{"reason":"timeout"}} instead of scores; a failed run has it instead of trials.
 Suites are coding, reasoning and tooling; reasons are timeout, throttled, unreachable and unusable, and a run's may have
-a "detail" in words.
+a "detail" text.
 
-A line that cannot be taken is told on standard error and the others are taken; then the exit code is 1. A run that is
-there is known by its id, so the same file can be imported again, also after an import that was broken off."#;
+Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
+by their id, so a file can be imported again, also after an interrupted import."#;
 
 /// A server that is told needs no longer to show the new scores; an import does not wait for one that hangs.
 const LONGEST_REFRESH: Duration = Duration::from_mins(2);
@@ -52,7 +52,7 @@ const READ_AT_ONCE: usize = 1 << 16;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoringImportArgs {
-    /// The files, gzip or not; `-` is standard input.
+    /// Input files, plain or gzip; `-` for standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Print JSON.
@@ -70,9 +70,9 @@ enum RunChunk {
 
 #[derive(Default)]
 struct RunImportCounts {
-    taken: u64,
-    already_there: u64,
-    refused: u64,
+    imported: u64,
+    existing: u64,
+    rejected: u64,
 }
 
 pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportArgs) -> Exit {
@@ -146,7 +146,7 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
     let told = tally.tell(args.json);
     Ok(match ended {
         Err(why) => printer::input(&why),
-        Ok(()) if told == Exit::Done && tally.refused > 0 => Exit::Input,
+        Ok(()) if told == Exit::Done && tally.rejected > 0 => Exit::Input,
         Ok(()) => told,
     })
 }
@@ -182,54 +182,54 @@ impl RunImportCounts {
         refuse: &dyn Fn(u64, &BadRun),
     ) -> anyhow::Result<()> {
         let (mut numbers, mut records) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
-        let mut refused = Vec::new();
+        let mut rejected = Vec::new();
         for (number, line) in lines {
             match line {
                 Ok(record) => {
                     numbers.push(number);
                     records.push(record);
                 }
-                Err(bad) => refused.push((number, bad)),
+                Err(bad) => rejected.push((number, bad)),
             }
         }
         for ((number, record), taken) in numbers.iter().zip(&records).zip(archive.take(&records)?) {
             match taken {
-                RunInsertion::New => self.taken += 1,
-                RunInsertion::AlreadyThere => self.already_there += 1,
+                RunInsertion::New => self.imported += 1,
+                RunInsertion::AlreadyThere => self.existing += 1,
                 RunInsertion::OtherContent => {
                     let problem = format!(
                         "{} is there with other content; a run does not change: give another an id of its own",
                         record.id
                     );
-                    refused.push((*number, BadRun { field: "id".into(), problem }));
+                    rejected.push((*number, BadRun { field: "id".into(), problem }));
                 }
             }
         }
-        refused.sort_by_key(|(number, _)| *number);
-        for (number, bad) in &refused {
-            self.refused += 1;
+        rejected.sort_by_key(|(number, _)| *number);
+        for (number, bad) in &rejected {
+            self.rejected += 1;
             refuse(*number, bad);
         }
         Ok(())
     }
 
     fn words(&self) -> String {
-        let Self { taken, already_there, refused } = self;
-        format!("{taken} taken, {already_there} already there, {refused} refused")
+        let Self { imported, existing, rejected } = self;
+        format!("{imported} imported, {existing} already present, {rejected} rejected")
     }
 
     fn with_rate(&self, began: Mono, now: Mono) -> String {
         let milliseconds = u64::try_from(now.since(began).as_millis()).unwrap_or(u64::MAX).max(1);
-        let runs = self.taken + self.already_there + self.refused;
+        let runs = self.imported + self.existing + self.rejected;
         format!("{}, {} a second", self.words(), runs.saturating_mul(1_000) / milliseconds)
     }
 
     /// Tells what was counted.
     fn tell(&self, json: bool) -> Exit {
-        let Self { taken, already_there, refused } = self;
+        let Self { imported, existing, rejected } = self;
         if json {
             let counts = serde_json::json!({
-                "taken": taken, "already_there": already_there, "refused": refused
+                "imported": imported, "existing": existing, "rejected": rejected
             });
             return printer::data(&format!("{counts:#}\n"));
         }

@@ -18,13 +18,13 @@ pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate scoring import runs.jsonl.gz --data-dir DIR\n  \
 scoregate scoring export --archive runs.db > runs.jsonl\n  \
 scoregate scoring serve --archive runs.db\n\n\
-The archive is the file --archive names, else the one of --config FILE, else runs.db in --data-dir DIR.";
+The archive is --archive FILE, else the one set in --config FILE, else runs.db in --data-dir DIR.";
 
 #[derive(Debug, Args)]
 pub(super) struct ScoringArgs {
     #[command(subcommand)]
     verb: ScoringCommand,
-    /// The archive of runs.
+    /// Archive of runs.
     #[arg(long, value_name = "FILE", global = true)]
     archive: Option<PathBuf>,
     #[command(flatten)]
@@ -33,13 +33,13 @@ pub(super) struct ScoringArgs {
 
 #[derive(Debug, Subcommand)]
 enum ScoringCommand {
-    /// Bring benchmark runs in; a running server shows them at once.
+    /// Import benchmark runs; a running server publishes them at once.
     #[command(after_help = import::AFTER_HELP)]
     Import(import::ScoringImportArgs),
-    /// Write every run as a line of JSON, as they can be imported elsewhere.
+    /// Export all runs as JSON lines.
     #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
     Export,
-    /// Serve what the runs come to over HTTP, for gateways elsewhere.
+    /// Serve the scores over HTTP, for gateways on other machines.
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::ServeArgs),
 }

@@ -24,9 +24,8 @@ use crate::telemetry::log::{self, LogConfig};
 
 pub(super) const AFTER_HELP: &str = "Example:\n  \
 scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\
-A gateway asks it with `upstream.url = \"http://127.0.0.1:8090/api/v1\"`. It knows no keys and no limits: keep its port\n\
-private. Runs that are imported meanwhile are shown within a minute. Stops on SIGTERM or Ctrl-C, after the answers that\n\
-are under way.";
+Gateways use it with `upstream.url = \"http://127.0.0.1:8090/api/v1\"`. It has no authentication and no limits: keep\n\
+its port private. Imported runs are published within a minute. SIGTERM and Ctrl-C stop it after the open requests.";
 
 const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to the service is required wherever the \
     data is displayed.";
@@ -36,16 +35,16 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Where it listens.
+    /// Address to listen on.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
-    /// The most connections at once; further ones wait until one is closed.
+    /// Maximum connections; further ones wait until one is closed.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..))]
     most_connections: u32,
-    /// The attribution notice in its answers. A gateway puts its own in its place.
+    /// Attribution notice in responses; a gateway replaces it by its own.
     #[arg(long, value_name = "TEXT", default_value = LICENSE)]
     license: String,
-    /// How much the log says: `error`, `warn`, `info`, `debug` or `trace`.
+    /// Log level: `error`, `warn`, `info`, `debug` or `trace`.
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log_level: String,
 }
@@ -71,7 +70,7 @@ fn source(archive: &Path, now: Wall) -> Result<RunSource, ArchiveError> {
     let archive = Archive::open(archive, now)?;
     if archive.is_empty()? {
         let path = archive.path().display().to_string();
-        tracing::warn!(path, "the archive has no runs yet: `scoregate scoring import` brings them in");
+        tracing::warn!(path, "the archive has no runs; add some with `scoregate scoring import`");
     }
     Ok(RunSource::Archive(archive))
 }

@@ -76,7 +76,7 @@ impl<'s> UsageRates<'s> {
     pub(super) fn applications(&self) -> Vec<(&'s ApplicationUseView, RequestDelta)> {
         let counted = |sample: &'s ServerSample| {
             let all = sample.usage.applications.iter();
-            all.filter_map(|used| Some((used.application.as_str(), used, used.counted?)))
+            all.filter_map(|used| Some((used.application.as_str(), used, used.requests?)))
         };
         self.changes(counted(self.before), counted(self.after))
     }
@@ -84,7 +84,7 @@ impl<'s> UsageRates<'s> {
     /// The strangers, whoever has most refused at the moment first.
     pub(super) fn strangers(&self) -> Vec<(&'s StrangerUseView, RequestDelta)> {
         let counted = |sample: &'s ServerSample| {
-            sample.usage.strangers.iter().map(|used| (used.address.as_str(), used, used.counted))
+            sample.usage.unauthenticated.iter().map(|used| (used.address.as_str(), used, used.requests))
         };
         self.changes(counted(self.before), counted(self.after))
     }
@@ -140,10 +140,10 @@ mod tests {
         let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) };
         let view = |(address, counted): &(&str, CountedRequests)| StrangerUseView {
             address: (*address).into(),
-            counted: *counted,
+            requests: *counted,
         };
         let strangers = strangers.iter().map(view).collect();
-        let usage = UsageView { since: String::new(), applications: Vec::new(), strangers };
+        let usage = UsageView { since: String::new(), applications: Vec::new(), unauthenticated: strangers };
         ServerSample { at, metrics: ScrapedMetrics::read(metrics), usage }
     }
 

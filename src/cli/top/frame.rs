@@ -192,7 +192,7 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
     );
     let row = |(used, change): &(&ApplicationUseView, RequestDelta)| {
         let rates = |of| rate(change.rate(of));
-        let today = used.counted.map_or(0, |counted| counted.today.requests);
+        let today = used.requests.map_or(0, |counted| counted.today.requests);
         let left = |limit: &&AllowanceView| limit.name == "day";
         let left = used.limits.iter().find(left).map_or(0, |limit| limit.remaining);
         format!(
@@ -216,7 +216,7 @@ fn strangers(figures: &UsageRates<'_>) -> Vec<FrameLine> {
     let head = format!("{:<40} {:>10} {:>10} {:>11}", "STRANGER", "REFUSED/S", "LIMITED/S", "TODAY");
     let rows = figures.strangers().into_iter().map(|(used, change)| {
         let rates = |of| rate(change.rate(of));
-        let today = count(real(used.counted.today.requests));
+        let today = count(real(used.requests.today.requests));
         let (asks, limited) = (rates(|tally| tally.requests), rates(|tally| tally.limited));
         format!("{:<40} {asks:>10} {limited:>10} {today:>11}", used.address)
     });
@@ -264,16 +264,16 @@ mod tests {
                 remaining: 9_000,
                 reset_at: String::new(),
             }],
-            counted: Some(counted(*requests)),
+            requests: Some(counted(*requests)),
         };
         let strangers = (1..=9).map(|last| StrangerUseView {
             address: format!("192.0.2.{last}"),
-            counted: counted(seconds * last),
+            requests: counted(seconds * last),
         });
         let usage = UsageView {
             since: String::new(),
             applications: applications.iter().map(application).collect(),
-            strangers: strangers.collect(),
+            unauthenticated: strangers.collect(),
         };
         let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) };
         ServerSample { at, metrics: ScrapedMetrics::read(metrics), usage }

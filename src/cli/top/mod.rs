@@ -32,8 +32,9 @@ use sample::{ScrapedMetrics, ServerSample};
 use screen::Screen;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
-DIR is the running server's data directory; --config FILE finds it there. q or Ctrl-C ends it. Rates are those between\n\
-two looks; TODAY counts from midnight UTC, or from the start of the server. A server that stops is waited for.";
+DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or Ctrl-C. Rates\n\
+are averages over the interval; TODAY counts from midnight UTC or from the start of the server. If the server stops,\n\
+top waits until it is back.";
 
 /// How many applications, and strangers, are looked at: whoever is not among them asks little.
 const WATCHED: usize = 256;
@@ -44,10 +45,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) struct TopArgs {
     #[command(flatten)]
     server: ServerArgs,
-    /// Seconds between two looks.
+    /// Refresh interval in seconds.
     #[arg(long, default_value_t = 2, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    every: u64,
-    /// Look twice, print what that says, and end. So it is, too, where standard output is no terminal.
+    interval: u64,
+    /// Print one page and exit; the default if standard output is not a terminal.
     #[arg(long)]
     once: bool,
 }
@@ -65,7 +66,7 @@ pub(super) fn run(args: &TopArgs) -> Exit {
         Ok(config) => config,
         Err(problems) => return printer::input(&problems.to_string()),
     };
-    let (socket, every) = (config.data_dir.join(SOCKET), Duration::from_secs(args.every));
+    let (socket, every) = (config.data_dir.join(SOCKET), Duration::from_secs(args.interval));
     let server = PolledServer { socket, clock: Clock::system(), every };
     let looking = async {
         let first = server.look().await?;

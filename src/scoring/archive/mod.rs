@@ -58,13 +58,13 @@ pub enum ArchiveError {
         error: rusqlite::Error,
     },
     /// The file is something else.
-    #[error("{} is a database, but no archive of runs: name another file", .path.display())]
+    #[error("{} is a database but not an archive of runs; use another file", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// The file was made by a newer version.
-    #[error("the archive {} has format {found}, and this version knows {known}: use a newer one", .path.display())]
+    #[error("the archive {} has format {found}, but this version supports {known}; use a newer version", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -74,13 +74,13 @@ pub enum ArchiveError {
         known: i32,
     },
     /// The file lies where it cannot be used.
-    #[error("the archive {} lies on a file system without shared memory: put it on a local disk", .path.display())]
+    #[error("the archive {} is on a file system without shared memory; move it to a local disk", .path.display())]
     Place {
         /// The file.
         path: PathBuf,
     },
     /// The file is damaged.
-    #[error("the archive {} is damaged: {what}: bring back a copy, or import its runs into a new one", .path.display())]
+    #[error("the archive {} is damaged ({what}); restore a copy, or import its runs into a new archive", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -88,7 +88,7 @@ pub enum ArchiveError {
         what: String,
     },
     /// Another version has summed the days up.
-    #[error("the archive {} was summed up by another version: start this program again", .path.display())]
+    #[error("the archive {} was aggregated by another version; restart this program", .path.display())]
     OtherMethod {
         /// The file.
         path: PathBuf,

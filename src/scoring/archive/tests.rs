@@ -245,14 +245,14 @@ fn a_file_that_is_none_of_ours_or_damaged_is_refused_with_what_would_do_and_left
         assert_eq!(std::fs::read(&path).unwrap(), before, "{what}");
     };
     std::fs::write(&path, "some text that somebody needs, and more of it").unwrap();
-    refused("no archive of runs");
+    refused("not an archive of runs");
     std::fs::remove_file(&path).unwrap();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
-    refused("no archive of runs");
+    refused("not an archive of runs");
     std::fs::remove_file(&path).unwrap();
     drop(Archive::open(&path, now()).unwrap());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    refused("use a newer one");
+    refused("use a newer version");
     let nowhere = place.path().join("no/such/file");
     assert!(Archive::open(&nowhere, now()).unwrap_err().to_string().contains("directory exist"));
 }
@@ -267,7 +267,7 @@ fn a_damaged_sum_stops_a_refresh_and_the_snapshot_before_stays() {
     archive.inside().connection.execute_batch("UPDATE day SET sum = x'0102'").unwrap();
     let later = now().plus(Duration::from_hours(1));
     let told = scoring.refresh(later).unwrap_err().to_string();
-    assert!(told.contains("is damaged: the sum of a day"), "{told}");
+    assert!(told.contains("is damaged (the sum of a day"), "{told}");
     assert_eq!(scoring.model_ids().len(), 2);
     assert!(!scoring.refresh(later.plus(Duration::from_secs(29))).unwrap(), "it is left alone for a while");
     assert!(scoring.refresh(later.plus(Duration::from_secs(31))).is_err());

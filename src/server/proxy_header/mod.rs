@@ -46,7 +46,7 @@ pub(super) enum NoHeader {
     #[error("the connection ended before its PROXY header")]
     Ended,
     /// The connection broke.
-    #[error("the connection broke before its PROXY header")]
+    #[error("the connection failed before its PROXY header")]
     Broken(#[source] io::Error),
 }
 

@@ -124,7 +124,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Removes a file that is worth nothing.
 pub(super) fn discard(path: &Path) {
     if let Err(error) = remove(path) {
-        tracing::warn!(%error, path = %path.display(), "a file of the stored documents cannot be removed");
+        tracing::warn!(%error, path = %path.display(), "file of the disk mirror cannot be removed");
     }
 }
 

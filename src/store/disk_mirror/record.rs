@@ -48,16 +48,16 @@ pub enum RecordFlaw {
     #[error("{0} bytes are not its size")]
     Size(u64),
     /// A checksum does not fit.
-    #[error("its checksum does not fit")]
+    #[error("checksum mismatch")]
     Torn,
     /// Another version of the program wrote it.
-    #[error("it has format {0}, which this program does not know")]
+    #[error("unknown format {0}")]
     Version(u8),
     /// It lies under the name of another.
-    #[error("it lies in the place of another")]
+    #[error("it is stored under the name of another record")]
     Misplaced,
     /// A file of it is not there.
-    #[error("a file of it is missing")]
+    #[error("a file is missing")]
     Missing,
 }
 
@@ -75,7 +75,7 @@ impl RecordFlaw {
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
     /// It is more than a quarter of the shelf, or its name and label are too long.
-    #[error("{name} takes {bytes} bytes of the shelf, and {most} are the most")]
+    #[error("{name} needs {bytes} bytes of the disk mirror, and the limit is {most}")]
     TooLarge {
         /// The jar's name.
         name: String,

@@ -217,7 +217,7 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
         lines.push(format!("  scoregate store import {} --data-dir {here}", quoted(newest)));
     }
     lines.push("To begin with a new store, without any key and with the whole quota of today:".into());
-    lines.push(format!("  scoregate store new --data-dir {here}"));
+    lines.push(format!("  scoregate store init --data-dir {here}"));
     lines
 }
 

@@ -30,7 +30,7 @@ impl DeferredCheck {
         let Some(file) = self.file.as_ref().filter(|_| self.watch.get().is_none()) else { return };
         match IntegrityCheck::begin(file) {
             Ok(watch) => drop(self.watch.set(watch)),
-            Err(error) => tracing::warn!(%error, "the store is not checked whole"),
+            Err(error) => tracing::warn!(%error, "full store check skipped"),
         }
     }
 }

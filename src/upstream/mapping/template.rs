@@ -23,16 +23,16 @@ enum TemplatePart {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
     /// It does not begin with a slash.
-    #[error("begin it with `/`: it stands below upstream.url")]
+    #[error("begin the path with `/`; it is relative to upstream.url")]
     NoSlash,
     /// It has a character that no path or query can carry as it is.
-    #[error("write the character {0:?} in another way: a path is visible ASCII, all else as %XX")]
+    #[error("encode the character {0:?}: a path is visible ASCII, with %XX for other bytes")]
     Character(char),
     /// It has a percent sign that begins no escape.
     #[error("write two hexadecimal digits after each `%`")]
     Percent,
     /// It has a brace that belongs to no placeholder.
-    #[error("write placeholders as {{name}}, and no other braces")]
+    #[error("write placeholders as {{name}}; other braces are not allowed")]
     Brace,
     /// It has a placeholder that the endpoint has no value for.
     #[error("this endpoint has no placeholder {{{name}}}; it has {has}")]
@@ -43,15 +43,15 @@ pub enum BadTemplate {
         has: String,
     },
     /// It has no place for the model.
-    #[error("put {{id}} into it: without, every model would be asked for in the same way")]
+    #[error("add {{id}} to the path; without it all models have the same path")]
     NoId,
     /// It has no place for a parameter that callers can say.
     #[error(
-        "put {{{0}}} into it, or, if the backend has no such parameter, write unsupported = [\"{0}\"]: every value then gets the same data"
+        "add {{{0}}} to the path, or, if the backend has no such parameter, write unsupported = [\"{0}\"]: every value then gets the same data"
     )]
     NoParameter(&'static str),
     /// It has a place for a parameter that the backend is said not to have.
-    #[error("take {{{0}}} out of it, or out of `unsupported`")]
+    #[error("remove {{{0}}} from the path or from `unsupported`")]
     Without(&'static str),
 }
 

@@ -198,7 +198,7 @@ fn a_jar_larger_than_a_quarter_is_refused_and_what_stood_there_stays() {
     let old = put(&shelf, "a", "old");
     let refused = shelf.put(&jar("a", &"x".repeat(1_000))).unwrap_err();
     assert!(matches!(&refused, MirrorError::TooLarge { name, most: 1_000, .. } if name == "a"), "{refused}");
-    assert!(refused.to_string().contains("1000 are the most"), "{refused}");
+    assert!(refused.to_string().contains("the limit is 1000"), "{refused}");
     let shelf = open(&directory);
     assert!(matches!(
         relabel(&shelf, "a", &"x".repeat(70_000)),

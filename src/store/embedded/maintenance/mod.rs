@@ -37,20 +37,20 @@ pub use inspect::{InspectionReport, check};
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {
     /// There is no store.
-    #[error("there is no store at {}: name the server's data directory by --data-dir or --config", .0.display())]
+    #[error("there is no store at {}; set the server's data directory with --data-dir or --config", .0.display())]
     NoStore(PathBuf),
     /// There is a store.
     #[error(
-        "there is a store at {}: a new one is made only where it is missing. To replace it, move it away first",
+        "there is a store at {}; to replace it with a new one, move it away first",
         .0.display()
     )]
     IsThere(PathBuf),
     /// A file with that name is already there.
-    #[error("{} is already there: take another name, or --force to overwrite it", .0.display())]
+    #[error("{} exists; use another name, or --force to overwrite it", .0.display())]
     Exists(PathBuf),
     /// There is a store which would be replaced.
     #[error(
-        "the store at {} holds {applications} applications: --replace puts it aside for the new one", path.display()
+        "the store at {} holds {applications} applications; use --replace to move it aside", path.display()
     )]
     InUse {
         /// Where it lies.
@@ -68,7 +68,7 @@ pub enum MaintenanceError {
     },
     /// Another date was said than the machine's clock shows.
     #[error(
-        "today is {} by this machine's clock ({}) and not {said}: correct the clock, or say the other date",
+        "today is {} by this machine's clock ({}) and not {said}: correct the clock, or pass the other date",
         clock.day(), clock.rfc3339()
     )]
     OtherDay {

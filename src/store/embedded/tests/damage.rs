@@ -151,7 +151,7 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
         let refused = refusal(directory.path());
         let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
         assert!(reason.contains(named), "{reason}");
-        assert!(maintenance::way_back(&refused).unwrap().contains("scoregate store new --data-dir"));
+        assert!(maintenance::way_back(&refused).unwrap().contains("scoregate store init --data-dir"));
         assert!(!file(&directory).exists());
         maintenance::begin_anew(directory.path(), NOW).unwrap();
         drop(Embedded::open(directory.path()).unwrap());

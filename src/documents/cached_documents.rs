@@ -182,7 +182,7 @@ impl Documents {
             ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
             self.changed.note(key);
         } else {
-            tracing::warn!(document = %key, bytes = document.bytes(), "a document is too large to be cached");
+            tracing::warn!(document = %key, bytes = document.bytes(), "document too large to be cached");
         }
         let was_current = |before: &&StoredDocument| before.confirmed >= self.schedule.seen_at();
         let has_changed =
