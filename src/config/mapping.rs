@@ -264,7 +264,7 @@ mod tests {
             ("mapping.me.path", "/me", "one of models, model, history"),
             ("mapping.model.path", "m odel", "begin the path with `/`"),
             ("mapping.model.path", "m odel", "no placeholder {name}; it has {id}"),
-            ("mapping.model.path", "m odel", "put {id} into it"),
+            ("mapping.model.path", "m odel", "add {id} to the path"),
             ("mapping.model.path", "m odel", "the character ' '"),
             ("mapping.model.complete", "true", "only the list of `models`"),
             ("mapping.model.unsupported", "period", "no parameters"),
