@@ -40,7 +40,7 @@ fn change(level: &str, who: &str) -> Result<(), CommandProblem> {
     let Some(before) = log::level() else {
         return Err(CommandProblem::bad("nobody listens to the events of this program"));
     };
-    let tell = || tracing::info!(who, before, level, "log level changed");
+    let tell = || tracing::info!(actor = who, before, level, "log level changed");
     // Before, if it is heard then: the new level may be one that leaves it out.
     let was_heard = tracing::enabled!(tracing::Level::INFO);
     if was_heard {

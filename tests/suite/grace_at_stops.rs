@@ -18,7 +18,7 @@ const GRACE: u32 = QUOTA / 100;
 /// How often the program is stopped while its disk fails.
 const STOPS: u32 = 3;
 /// Delivered without a lease, and not charged if the disk refuses everything.
-const NOT_KEPT: &str = "units delivered on grace cannot be kept";
+const NOT_KEPT: &str = "units delivered on grace cannot be saved";
 
 /// A paid application on one data directory, through one day.
 struct Day {

@@ -48,7 +48,7 @@ fn a_missing_store_is_refused_at_the_start_and_a_new_one_needs_a_command() {
     assert!(!store(path).exists());
     let new = || run(&[&["store", "init"][..], &place].concat());
     new().with(0);
-    assert!(new().with(1).err.contains("a new one is made only where it is missing"));
+    assert!(new().with(1).err.contains("move it away first"));
     let running = Program::serve(path, &BUILT_IN);
     running.public();
     running.stop().with(0);

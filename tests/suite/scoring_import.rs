@@ -127,12 +127,12 @@ fn scoring_import_that_cannot_read_or_write_says_so_and_keeps_what_it_had() {
     let cut = file(&place, "cut.gz", &whole[..whole.len() - 20]);
     let broken = import(&place, &[&good, &cut]).with(1);
     assert!(broken.err.contains("cut.gz cannot be read"), "{}", broken.err);
-    assert!(broken.out.starts_with(&format!("{} taken", text.lines().count())), "{}", broken.out);
+    assert!(broken.out.starts_with(&format!("{} imported", text.lines().count())), "{}", broken.out);
     assert_eq!(export(&place).len(), text.lines().count());
 
     let theirs = file(&place, "theirs.db", "not an archive of anything at all");
     let refused = run(&["scoring", "import", &good, "--archive", &theirs]).with(2);
-    assert!(refused.err.contains("no archive of runs: name another file"), "{}", refused.err);
+    assert!(refused.err.contains("not an archive of runs; use another file"), "{}", refused.err);
     assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "not an archive of anything at all");
     let nothing = run(&["scoring", "export", "--archive", "/no/such/archive"]).with(1);
     assert!(nothing.err.contains("there is no archive"), "{}", nothing.err);

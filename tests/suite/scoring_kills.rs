@@ -53,7 +53,7 @@ fn import(place: &Path, file: &str, disk: &Disk) -> Program {
 fn finish(place: &Path, file: &str, before: u64, undisturbed: &(u64, u64, String)) {
     let (runs, numbers, expected) = undisturbed;
     let ended = run(&["scoring", "import", file, "--archive", &archive(place)]).with(0);
-    let words = format!("{} taken, {before} already there, 0 refused\n", runs - before);
+    let words = format!("{} imported, {before} already present, 0 rejected\n", runs - before);
     assert_eq!(ended.out, words);
     assert_eq!(stored(place), (*runs, *numbers));
     assert_eq!(&scores(place), expected);

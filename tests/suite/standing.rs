@@ -149,6 +149,6 @@ async fn the_backend_inside_is_told_as_such() {
     assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
     says(
         &standing(&world).await,
-        &json!({"place": "built-in", "breaker": "closed", "last_success_at": NOON}),
+        &json!({"address": "built-in", "breaker": "closed", "last_success_at": NOON}),
     );
 }

@@ -115,7 +115,7 @@ async fn told_is_a_client_that_left_before_it_was_answered() {
     // The request has come as far as the backend.
     let _question = backend.accept().await.unwrap();
     drop(stream);
-    let line = program.prints("left=true");
+    let line = program.prints("client_disconnected=true");
     let told = fields(line.trim_end());
     assert_eq!((told["endpoint"], told["application"]), ("index", application.as_str()));
     assert!(!told.contains_key("status") && !told.contains_key("code"), "{line}");

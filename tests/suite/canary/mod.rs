@@ -50,7 +50,7 @@ fn foreign(directory: &Path) -> String {
     let line =
         format!(r#"{{"sha256":"{}","name":"Foreign","tier":"pro","minute_limit":100000}}"#, Digest::of(&key));
     let told = Keys(directory).fed(&["import", "-", "--format", "jsonl"], line.as_bytes());
-    assert_eq!(told.with(0).out, "1 taken, 0 already there, 0 refused\n");
+    assert_eq!(told.with(0).out, "1 imported, 0 already present, 0 rejected\n");
     key
 }
 
