@@ -1,9 +1,10 @@
 //! An application as requests meet it: its terms, which an operator changes, and its books, which every request
 //! changes. Not for: finding it (`key_directory`) nor for leasing units (`leases`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::clock::{Day, Now};
@@ -101,7 +102,7 @@ impl Account {
         #[cfg(test)]
         super::preemption::switch_here();
         // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books.lock()
     }
 
     /// Units of today that were used, as far as this machine knows.

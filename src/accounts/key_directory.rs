@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dashmap::DashMap;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::{Day, Now, Wall};
 use crate::keys::Digest;
@@ -218,7 +219,7 @@ impl UseHour {
 
 /// A list is whole at every step, so one that a panic left locked is as good as any.
 fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
+    list.lock()
 }
 
 #[cfg(test)]

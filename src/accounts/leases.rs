@@ -5,9 +5,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
@@ -293,6 +294,6 @@ impl Leases {
 
     fn owing(&self) -> MutexGuard<'_, Vec<Arc<Account>>> {
         // A list of accounts is whole at every step.
-        self.owing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.owing.lock()
     }
 }

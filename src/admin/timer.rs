@@ -4,11 +4,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer};
+use parking_lot::Mutex;
 
 use crate::clock::{Alarm, Clock, Mono};
 
@@ -56,7 +56,7 @@ impl Future for TimerWait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.get_mut().0.get_mut().unwrap_or_else(PoisonError::into_inner).poll(cx)
+        self.get_mut().0.get_mut().poll(cx)
     }
 }
 

@@ -8,9 +8,11 @@
 //! goes back means to quotas (`limits`).
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::instants::{Boot, ClockReading, NANOS};
 use super::{Now, Wall};
@@ -180,7 +182,7 @@ const fn apart(now: Now) -> u64 {
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // Each is one value, replaced as a whole.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.lock()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! Not for: the same over time (`instruments`).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Wall;
 use crate::routes::DocumentKey;
@@ -63,6 +64,6 @@ impl LastFetches {
 
     /// Each change is one assignment, so a panic elsewhere does no harm.
     fn lock(&self) -> MutexGuard<'_, (Option<Wall>, Option<FetchFailure>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -3,8 +3,8 @@
 //! It is bounded by the number of documents, however long the disk takes.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::routes::DocumentKey;
@@ -45,5 +45,5 @@ impl ChangedKeys {
 
 /// Each step is one call, so a panic elsewhere does no harm.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

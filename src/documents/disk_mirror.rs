@@ -3,9 +3,10 @@
 //! Every change in the cache is written in the background. Not for: the format of a record (`mirror_record`), nor for files
 //! (`store::Shelf`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::RefreshInterval;
@@ -72,7 +73,7 @@ impl DiskMirror {
     fn write_changes(&self) {
         let Some(disk) = &self.disk else { return };
         // One writer at a time, so that an older document is not written over a newer one.
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failing = self.failing.lock();
         let mut failed = None;
         for key in self.changed.take() {
             if let Err(error) = self.write(disk, &key) {

@@ -3,8 +3,9 @@
 //! Made-up model ids thereby cost the backend next to nothing, and one caller cannot use up the right of the others.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::clock::Mono;
 use crate::keys::ApplicationId;
@@ -33,7 +34,7 @@ struct CallerTurns {
 impl ProbeTurns {
     /// Takes the turn for a caller, if one is free and no other caller waits longer.
     pub(super) fn take(&self, caller: Option<ApplicationId>, now: Mono) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(caller, now)
+        self.0.lock().take(caller, now)
     }
 }
 
@@ -104,9 +105,9 @@ mod tests {
         for _ in 0..10_000 {
             assert!(!probes.take(caller(), at(500)));
         }
-        assert_eq!(probes.0.lock().unwrap().waiting.len(), MAX_WAITING);
+        assert_eq!(probes.0.lock().waiting.len(), MAX_WAITING);
         assert!(!probes.take(one, at(2_500)), "others are first");
         assert!(probes.take(one, at(2_501)), "they did not come back");
-        assert!(probes.0.lock().unwrap().waiting.is_empty());
+        assert!(probes.0.lock().waiting.is_empty());
     }
 }

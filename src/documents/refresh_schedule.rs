@@ -2,9 +2,10 @@
 //!
 //! Not for: asking the backend (`refresher`), nor for the dates of a document (`cache::freshness`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::cache::{RefreshInterval, StoredDocument};
@@ -126,5 +127,5 @@ impl RefreshSchedule {
 
 /// Values are replaced as a whole, so a panic elsewhere does no harm.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use data_encoding::HEXLOWER;
 use http::{HeaderName, HeaderValue};
 
 use crate::clock::Now;
@@ -90,11 +91,7 @@ fn number(now: Now) -> u64 {
 }
 
 fn fresh(now: Now) -> [u8; 16] {
-    let number = number(now);
     let mut text = [0u8; 16];
-    for (place, digit) in text.iter_mut().enumerate() {
-        let nibble = (number >> (60 - 4 * place)) & 15;
-        *digit = b"0123456789abcdef".get(usize::try_from(nibble).unwrap_or(0)).copied().unwrap_or(b'0');
-    }
+    HEXLOWER.encode_mut(&number(now).to_be_bytes(), &mut text);
     text
 }

@@ -31,11 +31,12 @@ mod student;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::clock::Wall;
 use crate::routes::{Limit, ModelId, Period, SortBy};
@@ -155,7 +156,7 @@ impl Scoring {
         is_wanted: impl Fn(&SnapshotAnswers) -> Result<bool, ArchiveError>,
     ) -> Result<bool, ArchiveError> {
         // What the lock guards is whole at any time: a panic under it leaves nothing behind that could be wrong.
-        let mut again = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut again = self.refreshing.lock();
         if again.is_some_and(|again| now < again && again.since(now) <= RETRY_AFTER) {
             return Ok(false);
         }

@@ -6,10 +6,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::clock::{Clock, Mono};
@@ -71,7 +72,7 @@ impl ConnectionSlots {
 
     fn crowd(&self) -> MutexGuard<'_, SlotHolders> {
         // Nothing in here panics while it holds the lock.
-        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+        self.crowd.lock()
     }
 
     /// Waits until there is a place for a new connection. Closes the one of the lowest rank if there is none. While none has

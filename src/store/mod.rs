@@ -13,10 +13,7 @@ mod ledger;
 mod owed;
 
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::pin::Pin;
 
 use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
@@ -129,23 +126,4 @@ pub trait Store: Send + Sync + 'static {
     /// that is not there. Never repeat it after an error: it may have been done, and units given back twice could be
     /// granted twice; units that are lost only cost their caller a little.
     fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()>;
-}
-
-/// Waits for an answer, or for several, where there is no runtime: in the command line and in tests. Blocks this
-/// thread, so never call it from a task.
-pub fn wait<F: Future>(answer: F) -> F::Output {
-    struct Waiting(Thread);
-    impl Wake for Waiting {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Waiting(std::thread::current())));
-    let mut answer = pin!(answer);
-    loop {
-        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(told) => return told,
-            Poll::Pending => std::thread::park(),
-        }
-    }
 }

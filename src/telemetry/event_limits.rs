@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -185,7 +186,7 @@ impl EventLimits {
 
     fn windows(&self) -> MutexGuard<'_, EventWindows> {
         // Counts are whole at every step.
-        self.0.windows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.windows.lock()
     }
 }
 
@@ -269,7 +270,7 @@ mod tests {
 
     impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
@@ -279,7 +280,7 @@ mod tests {
     impl Written {
         /// The lines since the last call.
         fn lines(&self) -> Vec<String> {
-            let text = std::mem::take(&mut *self.0.lock().unwrap());
+            let text = std::mem::take(&mut *self.0.lock());
             String::from_utf8(text).unwrap().lines().map(|line| line.trim().to_owned()).collect()
         }
     }

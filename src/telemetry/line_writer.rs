@@ -5,10 +5,11 @@
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics::Counter;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Target size of one write when many lines are queued.
 const BATCH: usize = 1 << 16;
@@ -61,7 +62,7 @@ impl LostLines {
 
     fn before(&self) -> MutexGuard<'_, u64> {
         // A number is whole at every step.
-        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+        self.before.lock()
     }
 }
 

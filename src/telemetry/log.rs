@@ -6,9 +6,10 @@
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -162,7 +163,7 @@ pub fn level() -> Option<String> {
 
 /// It is replaced as a whole, so a panic elsewhere does no harm.
 fn lock() -> MutexGuard<'static, String> {
-    LEVEL.lock().unwrap_or_else(PoisonError::into_inner)
+    LEVEL.lock()
 }
 
 /// What the codec says below its warnings quotes what strangers sent, a malformed head with a key in it too: that is

@@ -6,9 +6,9 @@
 //! sets, nor for who is counted and why.
 
 use std::hash::{BuildHasher as _, Hash};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::RandomState;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Parts with a lock of their own each, so that threads seldom meet.
 const SHARDS: usize = 16;
@@ -153,7 +153,7 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
 
 /// Every step leaves the places whole but for one count, so a panic elsewhere does no harm.
 fn lock<K, T>(shard: &Shard<K, T>) -> MutexGuard<'_, ShardEntries<K, T>> {
-    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
+    shard.0.lock()
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::http::{Extensions, Request, Response};
@@ -19,6 +18,7 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::{Mutex, MutexGuard};
 
 /// How many connections are known to have answered. More are not open at once, and an older one that is taken for a
 /// fresh one is no harm: its question is not asked again.
@@ -98,7 +98,7 @@ impl Connections {
 
     /// Each change is one call, so a panic elsewhere does no harm.
     fn answered(&self) -> MutexGuard<'_, VecDeque<SocketAddr>> {
-        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answered.lock()
     }
 }
 

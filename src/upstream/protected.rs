@@ -4,8 +4,10 @@
 //! have effects at such backends. (`connections` makes one, where a connection was closed that had answered before.)
 //! Not for: what is done about a failure (`documents`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 
@@ -125,7 +127,7 @@ impl ProtectedUpstream {
 
     /// A step of the breaker is one assignment, so a panic elsewhere does no harm.
     fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        self.breaker.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 //! The most urgent first, and among equals whoever came first. How urgent work is may rise while it waits: a paid caller
 //! who boards the flight of a free one takes it along. Not for: deadlines; whoever waits gives up by leaving.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// How many may wait. Behind so many nobody's turn would come in time.
@@ -156,7 +157,7 @@ impl Drop for QueueSlot {
 
 /// Every step leaves the line whole, so a panic elsewhere does no harm.
 fn lock(state: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! A client that says exactly what a test tells it to, and holds every answer against what is true of all answers:
 //! no header that is not on the list, every header the documents promise, a body that fits `/openapi.json`.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use scoregate::routes::headers::{HEADERS, HeaderValueKind};
 use serde_json::Value as Json;
@@ -357,7 +358,7 @@ impl Rules {
     /// The rules of the description in this answer. Schemas take a while to compile, so each is made once for all tests.
     pub fn of(description: &[u8], sends: Sends) -> Arc<Self> {
         static MADE: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = MADE.lock();
         let is_of = |(body, rules): &&(Vec<u8>, Arc<Rules>)| *body == description && rules.sends == sends;
         if let Some((_, rules)) = made.iter().find(is_of) {
             return Arc::clone(rules);

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use pollster::block_on as wait;
 use scoregate::clock::Clock;
 use scoregate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
-use scoregate::store::{ChangeKind, Embedded, OwnLimits, Store as _, StoreChange, StoredKey, wait};
+use scoregate::store::{ChangeKind, Embedded, OwnLimits, Store as _, StoreChange, StoredKey};
 
 /// What is asked for: small, and every tier may have it.
 pub const TARGET: &str = "/api/v1/index";

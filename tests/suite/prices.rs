@@ -176,7 +176,7 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let (head, ()) = request.body(()).unwrap().into_parts();
     let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
     let handled = std::thread::spawn(move || {
-        scoregate::store::wait(gateway.handle(&head, false, peer, &Authenticated::default())).status()
+        pollster::block_on(gateway.handle(&head, false, peer, &Authenticated::default())).status()
     });
     handled.join().unwrap().as_u16()
 }

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::thread::{Scope, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ impl Upstream for Keeping {
             self.gate.acquire().await.unwrap().forget();
             self.kept.send(std::thread::current().id()).unwrap();
             // Blocks the thread, which no code in a task may do: so it is held, whatever else there is to do on it.
-            drop(self.door.read().unwrap_or_else(PoisonError::into_inner));
+            drop(self.door.read());
             let (data, generated_at) =
                 (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
             let content = DocumentContent { data, count: 1, generated_at, source: Validators::default() };

@@ -119,7 +119,10 @@ async fn the_log_says_more_when_it_is_told_to_until_the_settings_are_read_again(
     let err = program.stop().with(0).err;
     assert!(err.contains("heard-1234") && !err.contains("not-heard"), "{err}");
     let told: Vec<&str> = err.lines().filter(|line| line.contains("log level changed")).collect();
-    assert!(told.len() == 3 && told.iter().all(|line| line.contains("actor=\"admin-api:anna\"")), "{told:#?}");
+    assert!(
+        told.len() == 3 && told.iter().all(|line| line.contains("actor=\"admin-api:anna\"")),
+        "{told:#?}"
+    );
     for (line, words) in told.iter().zip(["level=\"debug\"", "level=\"error\"", "before=\"error\""]) {
         assert!(line.contains(words), "{line}");
     }

@@ -14,8 +14,8 @@ mod tests;
 mod writing;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 
 use crate::clock::Wall;
@@ -136,7 +136,7 @@ impl Archive {
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
         // A transaction that a panic left open was rolled back with its guard.
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock()
     }
 
     fn told(&self, trouble: Trouble) -> ArchiveError {

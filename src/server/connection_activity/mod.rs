@@ -5,9 +5,10 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 
@@ -123,7 +124,7 @@ impl ConnectionActivity {
 
     fn state(&self) -> MutexGuard<'_, ActivityState> {
         // Nothing in here panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// HTTP/2 begins.

@@ -118,7 +118,7 @@ pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
     let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
     let held = TestRunner::new(config).run(&schedules, |rounds| {
         let first = next.fetch_add(10, Relaxed); // the days of earlier schedules are closed
-        wait(schedule_holds(store, first, rounds));
+        pollster::block_on(schedule_holds(store, first, rounds));
         Ok(())
     });
     held.unwrap();

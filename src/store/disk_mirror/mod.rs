@@ -17,9 +17,9 @@ mod tests;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use directory::{MirrorDirectory, MirrorFileKind, discard, is_there, remove};
 use names::{FileStem, Sha256Sum};
@@ -205,7 +205,7 @@ impl Mirror {
     }
 
     fn lock(&self) -> MutexGuard<'_, MirrorState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::super::process::{self, ProcessMetrics};
 use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets, UpDownCounter};
@@ -92,7 +93,7 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
 
 fn lock(counted: &Mutex<RegisteredCounters>) -> MutexGuard<'_, RegisteredCounters> {
     // Each step leaves it whole.
-    counted.lock().unwrap_or_else(PoisonError::into_inner)
+    counted.lock()
 }
 
 impl Default for MetricsRegistry {

@@ -4,13 +4,14 @@ use std::backtrace::Backtrace;
 use std::io::Write;
 use std::net::Ipv4Addr;
 use std::panic::{set_hook, take_hook};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
+use pollster::block_on as wait;
 use scoregate::gateway::{AccessLog, Authenticated, LogSampling, Peer};
-use scoregate::store::wait;
 use scoregate::telemetry::access_log_writer::AccessLogWriter;
 use scoregate::telemetry::metrics::Counter;
 use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
@@ -31,13 +32,13 @@ struct Heard(Arc<Mutex<Vec<u8>>>);
 
 impl Heard {
     fn all(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
 impl Write for Heard {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Not for: opening the store to work with it (`file`).
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -86,12 +87,8 @@ fn still(path: &Path) -> String {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
             address.push(char::from(*byte));
         } else {
-            address.extend(['%', hex(byte >> 4), hex(byte & 15)]);
+            let _ = write!(address, "%{byte:02x}"); // a String takes everything
         }
     }
     address + "?immutable=1"
-}
-
-fn hex(digit: u8) -> char {
-    char::from_digit(u32::from(digit), 16).unwrap_or('0')
 }

@@ -9,12 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 use futures_util::future::join_all;
+use pollster::block_on as wait;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
+use crate::store::ChangeKind;
 use crate::store::conformance::{self, a_key, an_id, asking, changing, created, creating};
-use crate::store::{ChangeKind, wait};
 
 const TODAY: Day = Day::from_number(20_413);
 
