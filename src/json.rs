@@ -1,19 +1,19 @@
-//! JSON that somebody else wrote: read whole, or refused in a sentence that names the field and says what would do.
+//! Parses JSON from operators and importers: errors name the field and what is expected.
 //!
-//! The sentence never repeats a value: it may be a secret in the wrong place. Not for: bodies of the backend, which are
-//! passed through unread.
+//! Errors never repeat a value, which may be a secret in the wrong place. Bodies of the backend are passed through
+//! unparsed.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::error::Category;
 
-/// What is wrong with a text that should be JSON of some shape.
+/// Why a JSON text was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadJson {
-    /// The field, such as `trials[0].cost`; none if the text as a whole is meant.
+    /// The field, such as `trials[0].cost`; `None` if the text as a whole is wrong.
     pub field: Option<String>,
-    /// What is wrong and what would do.
+    /// What is wrong and what is expected.
     pub problem: String,
 }
 
@@ -28,19 +28,19 @@ impl fmt::Display for BadJson {
 
 impl std::error::Error for BadJson {}
 
-/// Reads a text.
+/// Parses a text.
 pub fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, BadJson> {
     serde_json::from_slice(text).map_err(|_| explain::<T>(text))
 }
 
-/// What is wrong with a text that could not be read. It is read once more: following the path costs twice as much.
+/// Explains why a text was rejected, by parsing it again: tracking the path costs twice as much.
 pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
     let mut reader = serde_json::Deserializer::from_slice(text);
     match serde_path_to_error::deserialize::<_, T>(&mut reader) {
         Ok(_) => BadJson { field: None, problem: "something follows the end of the JSON; remove it".into() },
         Err(error) => {
             let path = error.path().to_string();
-            // A text that breaks off leaves the path open.
+            // A truncated text leaves the path incomplete.
             let field = (path != "." && !path.ends_with('?')).then_some(path);
             BadJson { field, problem: sentence(error.inner()) }
         }
@@ -66,7 +66,7 @@ fn sentence(error: &serde_json::Error) -> String {
     }
 }
 
-/// The parser's words for what it met, in those of somebody who writes JSON.
+/// Rewords the parser's syntax error for people who write JSON.
 fn syntax(message: &str) -> &str {
     match message {
         "expected ident" | "expected value" => {
@@ -82,7 +82,7 @@ fn syntax(message: &str) -> &str {
     }
 }
 
-/// What is wrong with JSON that is well formed.
+/// Rewords the error about well-formed JSON of the wrong shape.
 fn shape(message: &str) -> String {
     if let Some(name) = message.strip_prefix("missing field ") {
         return format!("the field {name} is missing");
@@ -104,12 +104,12 @@ fn shape(message: &str) -> String {
     }
 }
 
-/// Names without the words before them.
+/// The list of names alone.
 fn list(known: &str) -> &str {
     known.trim_start_matches("expected ").trim_start_matches("one of ")
 }
 
-/// A type by its name in the program, in the words of JSON.
+/// The JSON term for a type of the program.
 fn kind(wanted: &str) -> &str {
     match wanted.split(' ').next().unwrap_or_default() {
         "struct" | "map" | "internally" | "adjacently" => "a JSON object",

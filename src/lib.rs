@@ -1,9 +1,9 @@
-//! scoregate: the front door of a public data API for AI-model benchmarks.
+//! scoregate: a read-through caching API gateway for AI-model benchmark data.
 //!
-//! A request is data that grows: each stage takes values, returns a value and writes one field of one `Exchange`; the
-//! stages are called in order by one function in `gateway`. What decides is pure and takes `now`; what waits sits
-//! behind a narrow door. Modules stand in layer order, lowest first, and name only lower ones: `tests/tidy.rs` holds
-//! that. `ARCHITECTURE.md` is the map.
+//! Each stage of a request takes values, returns a value and sets one field of one `Exchange`; one function in
+//! `gateway` calls the stages in order. Decisions are pure and take `now`; everything that waits is behind a narrow
+//! trait. Modules are declared in layer order, lowest first, and name only lower ones: `tests/tidy.rs` checks that.
+//! `ARCHITECTURE.md` is the map.
 
 pub mod clock;
 pub mod json;

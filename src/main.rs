@@ -3,8 +3,8 @@
 use scoregate::cli::{self, Exit};
 use tikv_jemallocator::Jemalloc;
 
-/// Its background thread returns unused memory to the system within seconds. glibc keeps memory that was freed in small
-/// blocks: 43 MB after an attack by 800 connections.
+/// Its background thread returns unused memory to the system within seconds. With glibc, 43 MB stayed allocated after
+/// an attack by 800 connections.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

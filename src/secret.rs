@@ -1,22 +1,22 @@
-//! A value that never prints itself and leaves memory when it is dropped.
+//! A value that is never printed and is erased from memory when dropped.
 //!
-//! For keys, tokens and credentials. Not for digests: those are meant to be stored.
+//! For keys, tokens and credentials. Digests are meant to be stored and need no such protection.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// Text that only [`Secret::expose`] shows.
+/// Text that only [`Secret::expose`] returns.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes the text in.
+    /// Wraps the text.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// The text itself. Whoever calls this answers for where it goes.
+    /// The text itself. The caller is responsible for where it goes.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! An application as requests meet it: its terms, which an operator changes, and its books, which every request
-//! changes. Not for: finding it (`key_directory`) nor for leasing units (`leases`).
+//! An application: its terms, changed by operators, and its balances, changed by every request. Lookup by key is in
+//! `key_directory`, leasing in `leases`.
 
 use std::sync::Arc;
 
@@ -14,42 +14,40 @@ use crate::store::StoredApplication;
 
 use super::terms::Terms;
 
-/// An application, as far as requests are concerned.
+/// An application, as requests use it.
 #[derive(Debug)]
 pub struct Account {
-    /// Its identifier.
+    /// Its id.
     pub id: ApplicationId,
     terms: ArcSwap<Terms>,
     books: Mutex<AccountState>,
 }
 
-/// What changes with every request.
+/// The state that requests change.
 #[derive(Debug)]
 pub(crate) struct AccountState {
-    /// Its name, for people.
+    /// Its display name.
     name: Box<str>,
-    /// The balances.
     pub(crate) balance: AccountBalance,
-    /// The ledger call under way for it, if any.
-    /// Apart: of a million applications hardly any has one.
+    /// The ledger call in flight, if any. Boxed: of a million applications hardly any has one.
     pub(super) leasing: Option<Box<LeaseCall>>,
-    /// Whether it is on the list of those that delivered on grace.
+    /// Whether it is listed among the accounts that delivered units on grace.
     pub(super) is_owing: bool,
 }
 
-/// A ledger call under way: `true` once it succeeded, `false` once it failed, nothing before.
+/// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
 #[derive(Clone, Debug)]
 pub(super) struct LeaseCall(pub(super) watch::Receiver<Option<bool>>);
 
 impl LeaseCall {
-    /// Whether somebody still works on it: a call whose task is gone is over, however it went.
+    /// Whether the call still runs: a call whose task is gone has ended.
     pub(super) fn is_under_way(&self) -> bool {
         self.0.has_changed().is_ok()
     }
 }
 
 impl Account {
-    /// An application as stored, of which this process knows nothing yet but what the ledger granted of `day`.
+    /// An application as stored. Of its use only the units granted for `day` are known.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
         let balance = AccountBalance::opened(&terms.limits, day, stored.granted);
         Self {
@@ -64,12 +62,12 @@ impl Account {
         }
     }
 
-    /// Its name.
+    /// Its display name.
     pub(crate) fn name(&self) -> Box<str> {
         self.books().name.clone()
     }
 
-    /// Another name, from now on.
+    /// Changes the display name.
     pub(super) fn set_name(&self, name: &str) {
         let mut books = self.books();
         if *books.name != *name {
@@ -77,45 +75,46 @@ impl Account {
         }
     }
 
-    /// The terms in force.
+    /// The current terms.
     pub fn terms(&self) -> arc_swap::Guard<Arc<Terms>> {
         self.terms.load()
     }
 
-    /// Other terms, from now on.
+    /// Changes the terms.
     pub(super) fn set_terms(&self, terms: Arc<Terms>) {
         self.terms.store(terms);
     }
 
-    /// Whether forgetting it loses nothing: its balance is what a fresh start would give, and no unit is on its way.
+    /// Whether it can be dropped without loss: its balance equals that of a new account, and no ledger call is in
+    /// flight.
     pub(super) fn is_at_rest(&self, now: Now) -> bool {
         !self.is_leasing() && self.books().balance.is_at_rest(now)
     }
 
-    /// Whether a ledger call is under way for it.
+    /// Whether a ledger call is in flight for it.
     pub fn is_leasing(&self) -> bool {
         self.books().leasing.as_ref().is_some_and(|call| call.is_under_way())
     }
 
-    /// The books, for one step without waiting.
+    /// Locks the state for one step that does not wait.
     pub(crate) fn books(&self) -> MutexGuard<'_, AccountState> {
         #[cfg(test)]
         super::preemption::switch_here();
-        // A step is pure arithmetic; a panic elsewhere leaves the books as they were before or after one.
+        // A step is pure arithmetic, so a panic cannot leave the state half changed.
         self.books.lock()
     }
 
-    /// Units of today that were used, as far as this machine knows.
+    /// Units of today used through this process.
     pub(super) fn used(&self, today: Day) -> u32 {
         self.books().balance.day.on(today).used()
     }
 
-    /// What is left under a rule.
+    /// Status of one rule.
     pub fn standing(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         self.books().balance.standing(rule, limits, now)
     }
 
-    /// What is left of the minute and of the day, and under `rule`: one step for all headers of an answer.
+    /// Status of the minute, the day and `rule`, read in one step for all headers of a response.
     pub(crate) fn standings(&self, rule: LimitRule, limits: &Limits, now: Now) -> [LimitStatus; 3] {
         let balance = self.books().balance;
         let [minute, day] =
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_idle_application_is_small() {
-        // With the two counts of an `Arc` and the allocator's own word this is a piece of 128 bytes, and not of 144.
+        // With the two counters of an `Arc` and the allocator's header this fits into 128 bytes instead of 144.
         assert!(size_of::<Account>() <= 104, "{}", size_of::<Account>());
     }
 }

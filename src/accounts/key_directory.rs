@@ -1,7 +1,7 @@
-//! Who may come in: every known key, its application, and that application's terms and balances.
+//! The directory of known keys: key digest to application, terms and balances.
 //!
-//! One lookup by digest finds all of it, and costs the same with ten keys or a million. Nothing is ever added for a
-//! key that is not known. Not for: what is durable (`store`), nor for making changes (`accounts::registrar`).
+//! One lookup by digest, at the same cost for ten keys or a million. Unknown keys are never added. Durability is the
+//! job of `store`, changes that of `accounts::registrar`.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -20,14 +20,14 @@ use crate::store::{KeyUse, LeaseReturn, StoredApplication, StoredKey};
 use super::account::Account;
 use super::terms::TermsByTier;
 
-/// What is known of a key.
+/// A known key.
 #[derive(Clone, Debug)]
 pub struct KeyLookup {
     /// Its application.
     pub account: Arc<Account>,
-    /// From when on it is refused; `None` if it does not end.
+    /// When it expires; `None` for never.
     pub ends: Option<Wall>,
-    /// The hour in which it was last used.
+    /// The hour of its last use.
     used: UseHour,
 }
 
@@ -38,29 +38,28 @@ struct DirectoryEntry {
     used: AtomicU32,
 }
 
-/// When a key ends: [`NEVER`], if it does not. As one number, since there may be a million of them.
+/// Expiry of a key; [`NEVER`] for none. A single number, since there may be a million of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KeyExpiry(Wall);
 
 const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
 
-/// Hours since 1970: fine enough to find keys that nobody uses, and coarse enough to cost nothing. 0 is never.
+/// Hours since 1970, 0 for never: fine enough to find unused keys, coarse enough to be cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct UseHour(u32);
 
-/// All entries, by digest.
+/// All known keys, by digest.
 #[derive(Debug, Default)]
 pub struct KeyDirectory {
     entries: DashMap<Digest, DirectoryEntry, BuildHasherDefault<DigestHasher>>,
-    /// Keys that were used in another hour than before: at most one mention for each key and hour.
+    /// Keys whose hour of last use changed: at most one entry per key and hour.
     used: Mutex<Vec<KeyUse>>,
-    /// Keys that end some day, by when they do, so that a sweep looks at no others. One that was given another end since
-    /// stands here twice.
+    /// Keys that expire, by expiry, so that a sweep visits no others. A key whose expiry changed is listed twice.
     ending: Mutex<BTreeSet<(Wall, Digest)>>,
 }
 
-/// A digest is uniform already: its first bytes are its hash. Only digests of issued keys are ever stored, so nobody
-/// can choose where entries fall.
+/// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so nobody can choose
+/// their slots.
 #[derive(Default)]
 pub(super) struct DigestHasher(u64);
 
@@ -79,7 +78,7 @@ impl Hasher for DigestHasher {
 }
 
 impl KeyDirectory {
-    /// What is known of a key.
+    /// Looks up a key.
     pub fn find(&self, digest: &Digest) -> Option<KeyLookup> {
         self.entries.get(digest).map(|entry| KeyLookup {
             account: Arc::clone(&entry.account),
@@ -88,7 +87,7 @@ impl KeyDirectory {
         })
     }
 
-    /// Remembers that a key that was found is used now. Costs something once an hour.
+    /// Records the use of a key. Does work once per key and hour only.
     pub(crate) fn mark_used(&self, digest: &Digest, found: &KeyLookup, now: Wall) {
         let hour = UseHour::of(now);
         if hour <= found.used {
@@ -100,28 +99,28 @@ impl KeyDirectory {
         }
     }
 
-    /// The uses to be remembered, which are handed over.
+    /// Takes the recorded uses.
     pub(super) fn take_used(&self) -> Vec<KeyUse> {
         std::mem::take(&mut *lock(&self.used))
     }
 
-    /// Uses that could not be remembered, for another time.
+    /// Puts back uses that could not be stored, to be tried again.
     pub(super) fn put_used_back(&self, mut uses: Vec<KeyUse>) {
         lock(&self.used).append(&mut uses);
     }
 
-    /// How many keys are known.
+    /// Number of known keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is.
+    /// Whether no key is known.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Takes in an application as the store has it: its keys come and go, its terms change, its balances stay.
-    /// `false` if its tier is not configured: then its keys are unknown.
+    /// Applies an application as stored: adds and removes its keys, changes its terms, keeps its balances. Returns
+    /// `false` if its tier is not configured; then its keys are unknown.
     pub fn apply(&self, stored: &StoredApplication, terms: &TermsByTier, day: Day) -> bool {
         let Some(terms) = terms.of(&stored.tier, stored.own) else {
             for key in &stored.keys {
@@ -145,13 +144,13 @@ impl KeyDirectory {
     }
 
     fn enter(&self, key: &StoredKey, account: Arc<Account>) {
-        // What is revoked stays so, wherever the wall clock is stepped to.
+        // A revoked key stays revoked whatever the wall clock is set to.
         let ends = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
         let used = key.last_used_at.map_or(UseHour(0), UseHour::of);
         let entry =
             DirectoryEntry { account, ends: ends.map_or(NEVER, KeyExpiry), used: AtomicU32::new(used.0) };
         let before = self.entries.insert(key.digest, entry);
-        // The store is told of uses late: what was known here wins.
+        // The store learns of uses late, so the value in memory wins.
         if let Some(before) = before
             && let Some(entry) = self.entries.get(&key.digest)
         {
@@ -162,8 +161,8 @@ impl KeyDirectory {
         }
     }
 
-    /// Forgets keys that have ended, once that loses nothing: one stays until the balance of its application is what a
-    /// fresh start would give.
+    /// Removes expired keys once that loses nothing: a key stays until the balance of its application equals that of
+    /// a new one.
     pub fn sweep(&self, now: Now) {
         let has_ended = |entry: &DirectoryEntry| entry.ends.told().is_some_and(|ends| ends <= now.wall);
         let may_go = |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.is_at_rest(now);
@@ -181,7 +180,7 @@ impl KeyDirectory {
         lock(&self.ending).append(&mut waiting);
     }
 
-    /// Takes every leased and unspent unit out of the books, to be given back to the ledger.
+    /// Takes all leased and unspent units out of the accounts, to be returned to the ledger.
     pub fn drain(&self, node: u64) -> Vec<LeaseReturn> {
         let drained = self.entries.iter().filter_map(|entry| {
             let account = &entry.value().account;
@@ -217,7 +216,7 @@ impl UseHour {
     }
 }
 
-/// A list is whole at every step, so one that a panic left locked is as good as any.
+/// Both lists are consistent after every step, so a panic cannot leave one half changed.
 fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock()
 }
@@ -295,7 +294,7 @@ mod tests {
             key.expires_at = Some(Wall::from_seconds(seconds));
         }
         roster.apply(&ending, &terms, Day::default());
-        // Given another end, it is not looked at for the one it had.
+        // With a new expiry, it is not visited at the old one.
         ending.keys[1].expires_at = Some(Wall::from_seconds(30));
         roster.apply(&ending, &terms, Day::default());
         for (now, left, looked_at_later) in [(9, 3, 3), (10, 2, 2), (29, 2, 1), (30, 1, 0)] {
@@ -316,7 +315,7 @@ mod tests {
         let mut books = account.books();
         books.balance.day = books.balance.day.grant(DAY, 5, 0, 5);
         drop(books);
-        // With a request under way the account is held once more: that makes no difference.
+        // A request in flight holds one more reference to the account: that makes no difference.
         roster.sweep(now);
         assert_eq!(roster.len(), 1);
         assert_eq!(roster.drain(7).first().map(|back| back.units), Some(5));

@@ -1,7 +1,7 @@
-//! Leases from the ledger: at most one call under way for an application, made by a task that belongs to no request;
-//! whoever must wait shares it, with a deadline of its own.
+//! Leases units from the ledger: at most one call in flight per application, in a task that belongs to no request.
+//! Requests that must wait share the call, each with its own deadline.
 //!
-//! Not for: how much to lease (`limits::DayBalance`), nor what the ledger promises (`store`).
+//! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,39 +19,39 @@ use super::account::{Account, LeaseCall};
 use super::key_directory::KeyDirectory;
 use super::ledger_health::LedgerHealth;
 
-/// How long a request waits for a lease before the ledger counts as away.
+/// How long a request waits for a lease before the ledger counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The ledger could not be asked in time, or could not write.
+/// The ledger did not answer in time or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no lease from the ledger")]
 pub(crate) struct LeaseUnavailable;
 
-/// A ledger call on its way, to be run to its end by somebody.
+/// A ledger call, to be run to its end in the background.
 pub type LedgerWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs work in the background: it goes on whatever becomes of the request that began it.
+/// Runs a ledger call in the background, independently of the request that started it.
 pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
 
-/// The way to the ledger.
+/// Leases units from the ledger.
 pub struct Leases {
     store: Arc<dyn Store>,
-    /// This life of this gateway.
+    /// Identifies this process in the ledger.
     node: u64,
     spawn: SpawnLedgerWork,
     clock: Clock,
     instruments: Arc<Instruments>,
     reach: LedgerHealth,
-    /// Accounts that delivered on grace what the ledger is still owed.
+    /// Accounts that delivered units on grace and have not been charged.
     owing: Mutex<Vec<Arc<Account>>>,
-    /// Where units that are still owed at a stop are kept for the next start.
+    /// Where uncharged units are saved at shutdown.
     owed_file: Option<OwedFile>,
-    /// What earlier processes delivered on grace and did not charge. Nothing is leased before it is charged.
+    /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
     carried: tokio::sync::Mutex<Vec<OwedUnits>>,
 }
 
 impl Leases {
-    /// Leases from `store` in the name of `node`; calls are run by `spawn`.
+    /// Leases from `store` in the name of `node`; `spawn` runs the calls.
     pub fn new(
         store: Arc<dyn Store>,
         node: u64,
@@ -64,7 +64,7 @@ impl Leases {
         Self { store, node, spawn, clock, instruments, reach, owing, owed_file: None, carried }
     }
 
-    /// Takes over what an earlier process left in `file`, and keeps there what is owed at the stop.
+    /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
     pub async fn carrying(mut self, file: OwedFile) -> Self {
         let read = file.clone();
         match tokio::task::spawn_blocking(move || read.read()).await {
@@ -78,7 +78,7 @@ impl Leases {
         self
     }
 
-    /// Charges what earlier processes delivered on grace. What fails is repeated before the next lease.
+    /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub async fn charge_carried(&self) -> Result<(), StoreError> {
         let mut carried = self.carried.lock().await;
         if carried.is_empty() {
@@ -97,7 +97,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Keeps what is owed for the next start: what this process could not charge, and what it took over.
+    /// Saves uncharged units for the next start: those of this process and those of earlier ones.
     async fn keep_owed(&self) {
         let entry = |account: &Arc<Account>| {
             let day = account.books().balance.day;
@@ -110,7 +110,7 @@ impl Leases {
             return;
         };
         if units == 0 {
-            return; // what was taken over is in the file already
+            return; // the earlier ones are in the file already
         }
         let all = [self.carried.lock().await.clone(), new].concat();
         match tokio::task::spawn_blocking(move || file.write(&all)).await {
@@ -122,8 +122,8 @@ impl Leases {
         }
     }
 
-    /// Waits until a ledger call for the account has succeeded: the one under way, or a new one. While the ledger is
-    /// away there is no waiting.
+    /// Waits until a ledger call for the account has succeeded, the one in flight or a new one. Does not wait while
+    /// the ledger is unreachable.
     pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), LeaseUnavailable> {
         let LeaseCall(mut call) = self.call(account).ok_or(LeaseUnavailable)?;
         self.instruments.lease_waited();
@@ -137,12 +137,12 @@ impl Leases {
         }
     }
 
-    /// Starts a ledger call for the account, unless one is under way. Nobody waits for it.
+    /// Starts a ledger call for the account unless one is in flight, without waiting for it.
     pub(crate) fn lease_ahead(self: &Arc<Self>, account: &Arc<Account>) {
         drop(self.call(account));
     }
 
-    /// Remembers that the account delivers what the ledger will be owed for.
+    /// Records that the account delivers units on grace.
     pub(crate) fn owes(&self, account: &Arc<Account>) {
         self.instruments.while_away(UnreachableDecision::Grace);
         if !std::mem::replace(&mut account.books().is_owing, true) {
@@ -150,18 +150,18 @@ impl Leases {
         }
     }
 
-    /// A request found no unit, no ledger and no grace.
+    /// Counts a request that found no unit, no ledger and no grace.
     pub(crate) fn refused(&self) {
         self.instruments.while_away(UnreachableDecision::Refused);
     }
 
-    /// Charges what was delivered on grace, once the ledger is back. Called every few seconds.
+    /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
     pub fn collect(self: &Arc<Self>) {
         let today = self.clock.now().wall.day();
         let owing = std::mem::take(&mut *self.owing());
         for account in owing {
             let mut books = account.books();
-            // What is owed for a day that is over can no longer be charged: the ledger has closed it.
+            // Units of a past day can no longer be charged: the ledger has closed that day.
             books.is_owing = books.balance.day.on(today).owed() > 0;
             let is_owing = books.is_owing;
             drop(books);
@@ -172,7 +172,8 @@ impl Leases {
         }
     }
 
-    /// The call for the account: the one under way, or a new one. `None` if the ledger is away and is not to be asked.
+    /// The call in flight for the account, or a new one. `None` while the ledger is unreachable and the next attempt
+    /// is not due.
     fn call(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
         let limits = account.terms().limits;
         let mut books = account.books();
@@ -200,7 +201,7 @@ impl Leases {
         let (leases, account) = (Arc::clone(self), Arc::clone(account));
         (self.spawn)(Box::pin(async move {
             let granted = leases.ask(&account, ask).await;
-            // The call is over before anybody is woken, so that whoever is can make the next one.
+            // Cleared before waiters wake up, so that they can start the next call.
             account.books().leasing = None;
             ended.send_replace(Some(granted));
         }));
@@ -223,7 +224,7 @@ impl Leases {
                 }
                 true
             }
-            // An application that is not in the store has no units; the ledger is well.
+            // An application that is not in the store has no units; the ledger itself works.
             Err(StoreError::UnknownApplication(id)) => {
                 tracing::error!(application = %id, "application with a key is missing in the ledger");
                 false
@@ -248,7 +249,7 @@ impl Leases {
                     self.instruments.units(UnitUse::Lost, units);
                 }
             }
-            // The wall clock went backwards; the day that was opened last goes on.
+            // The wall clock was set back; the day opened last remains in force.
             LeaseReply::Closed { newest } => books.balance.day = books.balance.day.on(newest),
         }
     }
@@ -266,8 +267,8 @@ impl Leases {
         }
     }
 
-    /// Gives every leased and unspent unit back, and keeps what is owed for the next start. What cannot be given back is
-    /// lost to its caller until midnight.
+    /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
+    /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, roster: &KeyDirectory) {
         self.give_back(roster).await;
         self.keep_owed().await;
@@ -293,7 +294,7 @@ impl Leases {
     }
 
     fn owing(&self) -> MutexGuard<'_, Vec<Arc<Account>>> {
-        // A list of accounts is whole at every step.
+        // The list is consistent after every step.
         self.owing.lock()
     }
 }

@@ -1,22 +1,22 @@
-//! Whether the ledger can be reached, as far as the last call tells: so that while it is away nobody waits for it, and
-//! one call a second asks whether it is back.
+//! Whether the ledger is reachable, by the result of the last call. While it is not, no request waits for it, and one
+//! call a second tries again.
 //!
-//! Not for: what is decided while it is away (`limits`).
+//! Decisions while it is unreachable are in `limits`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::Mono;
 
-/// How long a ledger that failed is left alone.
+/// Minimum interval between attempts while it is unreachable.
 const RETRY: Duration = Duration::from_secs(1);
-/// In place of an instant: it is near. The running time begins above it.
+/// Marks a reachable ledger. Monotonic time starts above it.
 const NEAR: u64 = 0;
 
-/// What is known of the ledger.
+/// Reachability of the ledger.
 #[derive(Debug, Default)]
 pub(super) struct LedgerHealth {
-    /// When it may be asked again, in nanoseconds of the running time.
+    /// When the next attempt is due, in nanoseconds of monotonic time.
     retry_at: AtomicU64,
 }
 
@@ -26,7 +26,7 @@ impl LedgerHealth {
         self.retry_at.load(Ordering::Acquire) != NEAR
     }
 
-    /// Whether a call may be made now. While it is away this is true for one caller a second.
+    /// Whether a call may be made now. While the ledger is unreachable this is true for one caller a second.
     pub(super) fn may_ask(&self, now: Mono) -> bool {
         let retry_at = self.retry_at.load(Ordering::Acquire);
         if retry_at == NEAR {
@@ -37,12 +37,12 @@ impl LedgerHealth {
             && self.retry_at.compare_exchange(retry_at, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// A call failed, or took too long. `true` if that is news.
+    /// Records a failed or late call. Returns `true` if the ledger was reachable before.
     pub(super) fn failed(&self, now: Mono) -> bool {
         self.retry_at.swap(now.plus(RETRY).nanos(), Ordering::AcqRel) == NEAR
     }
 
-    /// A call succeeded. `true` if that is news.
+    /// Records a successful call. Returns `true` if the ledger was unreachable before.
     pub(super) fn answered(&self) -> bool {
         self.is_away() && self.retry_at.swap(NEAR, Ordering::AcqRel) != NEAR
     }

@@ -1,6 +1,6 @@
-//! Which keys exist, and what their applications may do: directory, terms, balances, leases, and changes to them.
+//! Known keys and their applications: directory, terms, balances, leases, and changes to them.
 //!
-//! Not for: what is durable (`store`), nor for the arithmetic of limits (`limits`).
+//! Durability is the job of `store`; the arithmetic of limits is in `limits`.
 
 mod account;
 mod key_directory;

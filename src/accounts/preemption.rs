@@ -1,13 +1,13 @@
-//! Where a thread may be preempted in a test of random schedules.
+//! Marks points where a thread may be preempted in tests of random schedules.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// Whether a schedule is being tried on this thread.
+    /// Whether this thread runs under a test scheduler.
     pub(crate) static SCHEDULED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A point at which another thread may run, where a schedule is being tried.
+/// Lets another thread run if a test scheduler is active.
 pub(crate) fn switch_here() {
     if SCHEDULED.get() {
         shuttle::thread::yield_now();

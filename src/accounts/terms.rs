@@ -1,4 +1,5 @@
-//! What an application may ask, made ready once for each configured tier. Not for: what it has left (`account`).
+//! The terms of an application: rights, limits and prepared headers, built once per configured tier. Remaining
+//! allowances are in `account`.
 
 use std::sync::Arc;
 
@@ -8,29 +9,29 @@ use crate::keys::{Rights, Tier, TierIndex};
 use crate::limits::{LimitRule, Limits};
 use crate::store::OwnLimits;
 
-/// What an application may ask: shared by all applications of a tier that have no limits of their own.
+/// The terms of an application, shared by all applications of a tier without limits of their own.
 #[derive(Debug)]
 pub struct Terms {
-    /// The place of its tier among the configured ones.
+    /// Index of its tier.
     pub tier: TierIndex,
-    /// The tier's name.
+    /// Name of its tier.
     pub tier_name: String,
     /// What it may see.
     pub rights: Rights,
-    /// How much of it.
+    /// How many requests it may make.
     pub limits: Limits,
     /// The `RateLimit-Policy` header.
     pub policy: HeaderValue,
 }
 
-/// The terms of each configured tier.
+/// The terms of every configured tier.
 #[derive(Debug)]
 pub struct TermsByTier {
     each: Vec<Arc<Terms>>,
 }
 
 impl TermsByTier {
-    /// The terms of these tiers, under this guard.
+    /// The terms of these tiers with this guard limit.
     pub fn new(tiers: &[Tier], guard: u32) -> Self {
         let make = |(index, tier): (usize, &Tier)| {
             let limits = Limits {
@@ -44,7 +45,7 @@ impl TermsByTier {
         Self { each: tiers.iter().enumerate().map(make).collect() }
     }
 
-    /// The terms of an application: its tier's own, unless it has limits of its own. `None` if there is no such tier.
+    /// The terms of an application: those of its tier, unless it has its own limits. `None` if the tier is unknown.
     pub fn of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
         let common = self.each.iter().find(|terms| terms.tier_name == tier)?;
         if own == OwnLimits::default() {
@@ -66,8 +67,8 @@ impl TermsByTier {
     }
 }
 
-/// What may be delivered before it is leased while the ledger is away: a hundredth of a day that is paid for. With
-/// several gateways on one ledger each would get its part of that.
+/// Units that may be delivered without a lease while the ledger is unreachable: one hundredth of the daily quota of a
+/// paid tier. With several gateways on one ledger, each would get its share.
 fn grace(rights: Rights, day: u32) -> u32 {
     if rights.is_paid() { day / 100 } else { 0 }
 }

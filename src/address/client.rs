@@ -1,7 +1,6 @@
-//! Who the client is, where a request comes through proxies: the socket's peer, or whom the listed ones speak for.
+//! The client's address behind trusted proxies.
 //!
-//! One header is believed, and only as far as listed proxies have written it. Not for: how an entry of it is spelled
-//! (`hops`), nor for what a proxy says before the request (`server::proxy_header`).
+//! One header is read, and only as far as trusted proxies wrote it. Entries are parsed in `forwarded`.
 
 use std::net::IpAddr;
 
@@ -11,37 +10,37 @@ use http::header::{FORWARDED, HeaderName};
 use super::forwarded::{in_forwarded, in_x_forwarded_for, split_last};
 use super::networks::Networks;
 
-/// So many entries are looked at, and no more.
+/// Maximum number of entries read.
 const MOST_HOPS: usize = 32;
 
-/// Which proxies are listed, and what they write.
+/// Trusted proxies and the header they write.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
-    /// Whose word on their clients is believed. Nobody's, if nothing is said.
+    /// Networks of proxies that may name their client; empty by default.
     pub trusted: Networks,
-    /// Where they write it.
+    /// The header they write.
     pub header: ClientHeader,
 }
 
-/// The header that is believed. A proxy writes one of them and passes the other on as the client sent it: if both were
-/// believed, clients could say who they are.
+/// The header that is read. A proxy writes one of them and passes the other on as the client sent it: reading both
+/// would let clients choose their address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientHeader {
-    /// The usual one.
+    /// `X-Forwarded-For`.
     #[default]
     XForwardedFor,
-    /// That of RFC 7239.
+    /// `Forwarded` (RFC 7239).
     Forwarded,
-    /// None: the proxies speak before the request, or not at all.
+    /// None: proxies use the PROXY protocol, or there are none.
     Nothing,
 }
 
 impl Proxies {
-    /// The address of the client. For a peer that is not listed no header is looked at.
+    /// The client's address. For an untrusted peer no header is read.
     ///
-    /// From the nearest hop to the farthest: what a listed one says is so; the first that is not listed is the client,
-    /// and what he says of others is his own affair. If all are listed it is the farthest. Where an entry cannot be
-    /// read, the hop that sent it is as far as anybody knows.
+    /// Reads from the nearest hop to the farthest: an entry written by a trusted hop is true; the first untrusted hop
+    /// is the client. If all are trusted, the farthest is the client. If an entry cannot be parsed, the hop that
+    /// wrote it is the client.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut known = peer.to_canonical();
         if !self.trusted.contains(known) {
@@ -59,7 +58,7 @@ impl Proxies {
 }
 
 impl ClientHeader {
-    /// What each hop says of the one before it, the nearest first. `None` where it says nothing that can be read.
+    /// The address that each hop states for the hop before it, nearest first; `None` if it cannot be parsed.
     fn hops(self, headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
         let name = self.name();
         let lines = name.into_iter().flat_map(|name| headers.get_all(name).iter().rev());
@@ -100,7 +99,7 @@ mod tests {
         Proxies { trusted: listed.into_iter().collect(), header }
     }
 
-    /// Who the client is, whose request comes from this peer with these lines.
+    /// The client of a request from this peer with these header lines.
     fn client(header: ClientHeader, peer: &str, lines: &[(&'static str, &str)]) -> String {
         let mut headers = HeaderMap::new();
         for (name, line) in lines {

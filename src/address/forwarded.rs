@@ -1,13 +1,13 @@
-//! How an entry of `X-Forwarded-For` or `Forwarded` is spelled, and which address it says.
+//! Parses entries of `X-Forwarded-For` and `Forwarded`.
 //!
-//! Read from its end, because that end was written by the nearest proxy: what a client has put before it, a quote that
-//! never closes for instance, cannot change how it is read. Not for: whether it is believed (`client`).
+//! Parsing starts at the end, which the nearest proxy wrote: whatever a client put before it, such as an unclosed
+//! quote, cannot change the result. Trust is decided in `client`.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What stands behind the last `separator`, and what stands before it, if there is one. Where texts may be quoted, a
-/// separator inside one is none.
+/// Splits at the last `separator`: the text behind it, and the text before it if there is one. With `may_quote`,
+/// separators inside quotes do not count.
 pub(super) fn split_last(text: &[u8], separator: u8, may_quote: bool) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     let mut before = text;
@@ -22,19 +22,19 @@ pub(super) fn split_last(text: &[u8], separator: u8, may_quote: bool) -> (Option
     (None, text)
 }
 
-/// Whether a backslash, which does not itself belong to another, stands at the end of what is before a character.
+/// Whether a character is escaped: the text before it ends in an odd number of backslashes.
 fn is_escaped(before: &[u8]) -> bool {
     before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// An address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+/// Parses an address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
 pub(super) fn in_x_forwarded_for(entry: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(entry.trim_ascii()).ok()?;
     let bare = || text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     with_port(text, is_port).or_else(bare).map(|address| address.to_canonical())
 }
 
-/// The address behind `for`, which every proxy that speaks for somebody writes once: `for=192.0.2.60;proto=http`.
+/// Parses the address of the only `for` parameter: `for=192.0.2.60;proto=http`.
 pub(super) fn in_forwarded(entry: &[u8]) -> Option<IpAddr> {
     let (mut left, mut found) = (Some(entry), None);
     while let Some(text) = left {
@@ -59,7 +59,7 @@ pub(super) fn in_forwarded(entry: &[u8]) -> Option<IpAddr> {
         .map(|address| address.to_canonical())
 }
 
-/// A token as it is, a quoted text without its quotes and escapes.
+/// A token as it is; a quoted string without quotes and escapes.
 fn value_of(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if is_token(text) {
         return Some(Cow::Borrowed(text));
@@ -84,7 +84,7 @@ fn is_token(text: &[u8]) -> bool {
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
-/// An address and perhaps a port, where IPv6 has its brackets. Names such as `unknown` are no address.
+/// Parses an address with an optional port; IPv6 in brackets. Names such as `unknown` are not addresses.
 fn with_port(text: &str, is_port: impl Fn(&str) -> bool) -> Option<IpAddr> {
     let (address, behind): (IpAddr, &str) = if let Some(bracketed) = text.strip_prefix('[') {
         let (six, behind) = bracketed.split_once(']')?;
@@ -102,7 +102,7 @@ fn is_port(text: &str) -> bool {
     (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A port that a proxy would not tell.
+/// An obfuscated port.
 fn is_hidden(text: &str) -> bool {
     let told = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     text.strip_prefix('_').is_some_and(|name| !name.is_empty() && told(name))

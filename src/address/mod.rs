@@ -1,6 +1,4 @@
-//! The client's address behind proxies.
-//!
-//! Not for: the PROXY protocol header of a connection (`server::proxy_header`).
+//! The client's address behind proxies. The PROXY protocol is in `server::proxy_header`.
 
 mod client;
 mod forwarded;

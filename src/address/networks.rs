@@ -1,36 +1,36 @@
-//! Networks: a list of addresses that an operator has written, and whether one is among them.
+//! A list of configured networks, and membership tests.
 //!
-//! An IPv4 address is the same in its own form and mapped into IPv6. Not for: what follows from being listed (`client`).
+//! IPv4 addresses and IPv4-mapped IPv6 addresses are equal.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// The bits before an IPv4 address that is mapped into IPv6.
+/// Length of the prefix of IPv4-mapped IPv6 addresses.
 const MAPPED_BITS: u8 = 96;
 
-/// One network. An address alone is a network of one.
+/// One network; a single address is a network of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 
-/// Why a text is no network.
+/// Why a text is not a valid network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadNetwork {
-    /// It is spelled otherwise.
+    /// Neither an address nor a network.
     #[error(
         "write an address, such as \"192.0.2.1\", or a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\""
     )]
     Spelling,
-    /// It names an address inside a network, and leaves open which of the two is meant.
+    /// The address has bits set beyond the prefix, so it is ambiguous.
     #[error("the address is inside a network; write \"{network}\" for the network, or the address alone")]
     Inside {
-        /// The network that it lies in.
+        /// The network of that prefix.
         network: IpNet,
     },
 }
 
-/// Any number of networks. Nobody is in none.
+/// A list of networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks(Vec<IpNet>);
 
@@ -52,7 +52,7 @@ impl FromStr for Network {
     }
 }
 
-/// In the form in which addresses are compared.
+/// The canonical form, in which networks are compared.
 fn unmapped(network: IpNet) -> IpNet {
     let IpNet::V6(six) = network else { return network };
     let four = six.addr().to_ipv4_mapped().zip(six.prefix_len().checked_sub(MAPPED_BITS));
@@ -72,7 +72,7 @@ impl Networks {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Whether every IPv4 address or every IPv6 address is in them, be it by halves.
+    /// Whether they cover all IPv4 or all IPv6 addresses, even in several parts.
     pub fn hold_everybody(&self) -> bool {
         IpNet::aggregate(&self.0).iter().any(|network| network.prefix_len() == 0)
     }

@@ -1,11 +1,9 @@
-//! Copies of an answer that clients have: which of them `If-None-Match` names, and whether one is current.
-//!
-//! Not for: what a 304 costs or says (`gateway`, `backend`).
+//! Evaluates `If-None-Match`.
 
 use http::header::IF_NONE_MATCH;
 use http::{HeaderMap, HeaderValue};
 
-/// Whether `If-None-Match` names this representation (weak comparison), or anything at all by nothing but `*`.
+/// Whether `If-None-Match` matches this representation (weak comparison), or is exactly `*`.
 pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     let named = |line: &HeaderValue| {
         let is_ours = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag) == etag.as_bytes();
@@ -14,7 +12,7 @@ pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     headers.get_all(IF_NONE_MATCH).iter().any(named)
 }
 
-/// The elements of a list of tags. A tag may hold commas.
+/// The elements of a list of tags. A tag may contain commas.
 fn tags(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut is_quoted = false;
     let ends = move |byte: &u8| {

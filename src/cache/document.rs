@@ -1,8 +1,8 @@
-//! A document: built once, off the request path, from one answer of the backend; served many times.
+//! A document: built once, off the request path, from one response of the backend; served many times.
 //!
-//! It has two forms: the full one, and the one a Free key may see, without `latestScore`. Where they are equal they
-//! share their bytes. The form is chosen by the caller's rights, by type: the full one cannot be had without a
-//! [`PaidRights`]. Items are spliced in as raw bytes: no field is lost, reordered or rounded.
+//! It has two forms: the full one, and the Free form without `latestScore`. If they are equal they share their bytes.
+//! The form is chosen by the caller's rights, by type: the full one requires a [`PaidRights`]. Items are spliced in
+//! as raw bytes: no field is lost, reordered or rounded.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use super::encode::{ContentCoding, EncodedBodies, Representation};
 use super::listing::ModelListing;
 use super::paid_field::{BadContent, without_paid_field};
 
-/// What the backend sent, checked and cut free of its envelope.
+/// A validated response of the backend, without its envelope.
 #[derive(Clone, Debug)]
 pub struct DocumentContent {
     /// A JSON array, exactly as the backend wrote it.
     pub data: Bytes,
-    /// How many items it has.
+    /// Its number of items.
     pub count: usize,
-    /// The data's instant.
+    /// The time of the data.
     pub generated_at: Wall,
-    /// What the backend knows it by.
+    /// Its validators.
     pub source: Validators,
 }
 
-/// What the backend knows an answer by: sent back to ask whether it changed.
+/// Validators of the backend, sent back in conditional requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
     /// Its entity tag.
@@ -40,23 +40,23 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Whether the backend can be asked if it has changed.
+    /// Whether a conditional request is possible.
     pub fn can_be_asked_about(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 }
 
-/// What the envelope says besides the data.
+/// The fields of the envelope besides the data.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvelopeFields<'a> {
-    /// Which document it is.
+    /// The document.
     pub key: &'a DocumentKey,
     /// The attribution notice.
     pub license: &'a str,
 }
 
 impl EnvelopeFields<'_> {
-    /// The envelope up to its data, which a `}` follows.
+    /// The envelope up to its data; a `}` follows.
     pub fn opening(&self, count: usize, generated_at: Wall) -> String {
         let word =
             |word: Option<&'static str>| word.map_or_else(|| "null".into(), |word| format!("\"{word}\""));
@@ -70,7 +70,7 @@ impl EnvelopeFields<'_> {
     }
 }
 
-/// A stored answer in both forms. A copy of it shares them.
+/// A stored document in both forms. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Document {
     full: Arc<DocumentForm>,
@@ -78,11 +78,11 @@ pub struct Document {
     source: Validators,
     generated_at: Wall,
     items: usize,
-    /// Of a list of models.
+    /// For a list of models.
     listing: Option<ModelListing>,
 }
 
-/// One form of a document, with all that can be ready before anybody asks.
+/// One form of a document, with everything that can be prepared in advance.
 #[derive(Debug)]
 pub struct DocumentForm {
     data: Bytes,
@@ -91,8 +91,8 @@ pub struct DocumentForm {
 }
 
 impl Document {
-    /// Builds a document. A form whose data is the same as in `before` is kept from there whole, date and all, so
-    /// that equal data has equal bytes and tags, and what only paid callers may see moves nothing of the Free form.
+    /// Builds a document. A form whose data equals that in `before` is reused as a whole, date included, so that
+    /// equal data has equal bytes and tags, and changes that only paid callers may see do not change the Free form.
     pub fn build(
         content: DocumentContent,
         label: &EnvelopeFields<'_>,
@@ -109,7 +109,7 @@ impl Document {
         Ok(Self::of(full, free, content, label))
     }
 
-    /// Builds a document again whose forms had these dates: the full one and the Free one.
+    /// Rebuilds a document whose forms had these dates: the full one and the Free one.
     pub fn again(
         content: DocumentContent,
         label: &EnvelopeFields<'_>,
@@ -132,7 +132,7 @@ impl Document {
         content: DocumentContent,
         label: &EnvelopeFields<'_>,
     ) -> Self {
-        // Where there are two forms, a date that only the full one moved would show in what Free callers are told of the
+        // With two forms, a date that only the full form changed would be visible to Free callers in the time of the
         // next refresh.
         let two_forms = label.key.route == Route::Model;
         let generated_at = if two_forms { free.generated_at } else { content.generated_at };
@@ -140,7 +140,7 @@ impl Document {
         Self { full, free, source: content.source, generated_at, items: content.count, listing }
     }
 
-    /// The form that these rights may see.
+    /// The form for these rights.
     pub fn form(&self, rights: Rights) -> &DocumentForm {
         match rights {
             Rights::Free => &self.free,
@@ -152,13 +152,13 @@ impl Document {
         &self.full
     }
 
-    /// What the backend knows it by.
+    /// The backend's validators.
     pub fn source(&self) -> &Validators {
         &self.source
     }
 
-    /// The data's instant, from which the next refresh is reckoned: as the backend last stated it; of a document in two
-    /// forms, as the Free form has it.
+    /// The time of the data, from which the next refresh is computed: as stated last by the backend; for a document
+    /// with two forms, that of the Free form.
     pub fn generated_at(&self) -> Wall {
         self.generated_at
     }
@@ -168,17 +168,17 @@ impl Document {
         self.full.data == other.full.data && self.free.data == other.free.data
     }
 
-    /// Whether it names a model, if it is a list of models.
+    /// Whether it lists a model; `None` unless it is a list of models.
     pub fn lists(&self, id: &ModelId) -> Option<bool> {
         self.listing.as_ref().map(|listing| listing.names(id))
     }
 
-    /// How many items its data has.
+    /// Its number of items.
     pub fn items(&self) -> usize {
         self.items
     }
 
-    /// Bytes of all bodies, for the bound of the cache.
+    /// Bytes of all bodies, for the capacity of the cache.
     pub fn bytes(&self) -> usize {
         let shared = Arc::ptr_eq(&self.full, &self.free);
         self.full.bytes() + if shared { 0 } else { self.free.bytes() }
@@ -189,7 +189,7 @@ impl DocumentForm {
     fn new(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Self {
         let body = envelope(data, count, generated_at, label);
         let encoded = EncodedBodies::new(&body, generated_at);
-        // The data is kept as a part of the body, not beside it.
+        // The data is a slice of the body, not a copy.
         let from = body.len() - data.len() - 1;
         Self { data: encoded.plain().slice(from..body.len() - 1), encoded, generated_at }
     }
@@ -199,12 +199,12 @@ impl DocumentForm {
         &self.data
     }
 
-    /// The date it carries.
+    /// Its date.
     pub fn generated_at(&self) -> Wall {
         self.generated_at
     }
 
-    /// The representation to send to a client that prefers `encoding`.
+    /// The representation for a client that prefers `encoding`.
     pub fn choose(&self, encoding: ContentCoding) -> &Representation {
         self.encoded.choose(encoding)
     }
@@ -214,7 +214,7 @@ impl DocumentForm {
     }
 }
 
-/// The data of the Free form, if it is another.
+/// The data of the Free form, if it differs.
 fn free_data(data: &Bytes, label: &EnvelopeFields<'_>) -> Result<Option<Bytes>, BadContent> {
     match label.key.route {
         Route::Model => without_paid_field(data),

@@ -1,4 +1,4 @@
-//! The encodings of a body: made once when a document is stored, chosen by `Accept-Encoding` when it is served.
+//! Encoded bodies: built once when a document is stored, chosen by `Accept-Encoding` when it is served.
 
 use std::io::Write as _;
 
@@ -8,19 +8,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Wall;
 
-/// Bodies smaller than this gain nothing.
+/// Minimum size of a body worth encoding.
 const WORTH_ENCODING: usize = 512;
 /// Quality 5: a few hundred microseconds for a page of rankings. Higher ones cost milliseconds for a few per cent.
 const BROTLI_QUALITY: i32 = 5;
 const GZIP_LEVEL: u32 = 6;
 
-/// Browsers name five. To read a thousand would cost more than the answer.
+/// Maximum number of encodings read. Browsers send five; parsing a thousand would cost more than the response.
 const MOST_WISHES: usize = 32;
 
-/// How a body is encoded.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContentCoding {
-    /// As it is.
+    /// Not encoded.
     Identity,
     /// gzip.
     Gzip,
@@ -28,23 +28,23 @@ pub enum ContentCoding {
     Brotli,
 }
 
-/// A body in one encoding, with the headers that belong to it, ready to be sent. All of it lies in one piece of memory: where
-/// there are many documents, each place that has to be looked up costs more than a hit does otherwise.
+/// A body in one encoding, with its headers, ready to send. All in one allocation: with many documents every further
+/// cache miss of the CPU costs more than the rest of a hit.
 #[derive(Clone, Debug)]
 pub struct Representation {
     /// The bytes.
     pub body: Bytes,
-    /// The strong entity tag of these bytes.
+    /// The strong entity tag.
     pub etag: HeaderValue,
-    /// Their number.
+    /// `Content-Length`.
     pub length: HeaderValue,
-    /// The `Last-Modified` header.
+    /// `Last-Modified`.
     pub last_modified: HeaderValue,
     /// `Content-Encoding`, unless identity.
     pub encoding: Option<HeaderValue>,
 }
 
-/// A body in all its encodings. One that would not be smaller is left out.
+/// A body in all its encodings. Encodings that would not be smaller are left out.
 #[derive(Debug)]
 pub(super) struct EncodedBodies {
     identity: Representation,
@@ -53,7 +53,7 @@ pub(super) struct EncodedBodies {
 }
 
 impl EncodedBodies {
-    /// Makes all encodings. Costs CPU: not for the request path.
+    /// Encodes a body. Expensive: not for the request path.
     pub(super) fn new(body: &[u8], modified_at: Wall) -> Self {
         let (tag, date) = (tag(body), modified_at.http_date());
         let smaller = |encoded: &Vec<u8>| encoded.len() < body.len();
@@ -67,12 +67,12 @@ impl EncodedBodies {
         }
     }
 
-    /// The body as it is.
+    /// The body without encoding.
     pub(super) fn plain(&self) -> &Bytes {
         &self.identity.body
     }
 
-    /// The representation to send to a client that prefers `encoding`.
+    /// The representation for a client that prefers `encoding`.
     pub(super) fn choose(&self, encoding: ContentCoding) -> &Representation {
         let encoded = match encoding {
             ContentCoding::Identity => None,
@@ -107,7 +107,7 @@ impl Representation {
 }
 
 fn tag(body: &[u8]) -> String {
-    // 96 bits: no two bodies of one document will ever share a tag by chance.
+    // 96 bits: no two bodies of one document share a tag by chance.
     Sha256::digest(body)
         .iter()
         .take(12)
@@ -121,8 +121,8 @@ fn gzip(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn brotli(body: &[u8]) -> Option<Vec<u8>> {
-    // The usual window of 4 MiB is filled with zeros each time, which costs four times what a page of rankings does. Below
-    // 17 bits the encoder takes another way, slower than both.
+    // The default window of 4 MiB is zeroed every time, which costs four times as much as encoding a page of
+    // rankings. Below 17 bits the encoder uses another algorithm, slower than both.
     let window = i32::try_from(body.len().next_power_of_two().ilog2()).unwrap_or(22).clamp(18, 22);
     let params = brotli::enc::BrotliEncoderParams {
         quality: BROTLI_QUALITY,
@@ -135,9 +135,9 @@ fn brotli(body: &[u8]) -> Option<Vec<u8>> {
     Some(encoded)
 }
 
-/// The encoding a client likes best of those we have: the highest q-value, brotli before gzip before identity where
-/// they are equal. What is malformed is passed over. Identity is always a possible answer, even where a client says
-/// it is not: an answer it can read beats none; so it is for those who wish for more than anybody needs to say.
+/// The client's preferred encoding: the highest q-value, on equality brotli before gzip before identity. Malformed
+/// elements are ignored. Identity is always possible, even if the client excludes it or sends too many elements: a
+/// readable response is better than none.
 pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCoding {
     let mut wishes = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));
@@ -150,7 +150,7 @@ pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCo
     wishes.best()
 }
 
-/// Thousandths of q for each encoding; `None` where the client said nothing.
+/// q-values in thousandths; `None` where the client sent none.
 #[derive(Default)]
 struct AcceptedCodings {
     gzip: Option<u16>,
@@ -182,7 +182,7 @@ impl AcceptedCodings {
     fn best(&self) -> ContentCoding {
         let brotli = self.brotli.or(self.any).unwrap_or(0);
         let gzip = self.gzip.or(self.any).unwrap_or(0);
-        // Unsaid, identity is acceptable, and less wished for than anything that was said.
+        // By default identity is acceptable and less preferred than anything named.
         let identity = self.identity.unwrap_or(0);
         if brotli > 0 && brotli >= gzip && brotli >= identity {
             ContentCoding::Brotli
@@ -194,7 +194,7 @@ impl AcceptedCodings {
     }
 }
 
-/// `q=0.5` as thousandths, by the grammar of RFC 9110: at most three decimals, from 0 to 1.
+/// Parses `q=0.5` as thousandths, by the grammar of RFC 9110: at most three decimals, from 0 to 1.
 fn quality(parameter: &str) -> Option<u16> {
     let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))?;
     let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));

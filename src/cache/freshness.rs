@@ -1,7 +1,7 @@
-//! What a stored document is good for at a moment, and how long a client may keep it.
+//! The verdict on a stored document at a moment, and how long a client may cache it.
 //!
-//! Pure. An entry does not live for a fixed time from when it happened to be fetched: it is fresh until the backend's
-//! next expected refresh, and usable, marked stale, for a good while after.
+//! Pure. A document has no fixed lifetime: it is fresh until the backend's next expected refresh, and usable, marked
+//! stale, for a while after.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::clock::{Mono, Wall};
 /// How long a document is usable after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleWindows {
-    /// So long it is served at once while it is refreshed.
+    /// How long it is served while it is refreshed in the background.
     pub while_refreshed: Duration,
-    /// So long it is served if the backend fails.
+    /// How long it is served if the backend fails.
     pub on_error: Duration,
 }
 
-/// What a stored document is good for.
+/// How a stored document may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// Serve it.
     Fresh,
-    /// Serve it, marked stale, and refresh it meanwhile.
+    /// Serve it, marked stale, and refresh it in the background.
     UsableWhileRefreshed,
-    /// Ask the backend first; serve it, marked stale, if that fails.
+    /// Fetch first; serve it, marked stale, if that fails.
     UsableOnError,
-    /// It is too old for anything.
+    /// Too old to be served.
     Gone,
 }
 
@@ -43,33 +43,33 @@ pub fn verdict(due: Mono, windows: &StaleWindows, now: Mono) -> Freshness {
     }
 }
 
-/// So soon is a backend asked again about a document whose refresh is overdue.
+/// Interval between requests for a document whose refresh is overdue.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
-/// The dates of a document that was confirmed just now.
+/// The dates of a document that was just confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreshnessDates {
-    /// Its next expected refresh: until then it is fresh.
+    /// Its next expected refresh; until then it is fresh.
     pub due: Wall,
-    /// From when on the backend is asked about it.
+    /// When the backend may be asked about it again.
     pub ask_again: Wall,
 }
 
-/// What is known of the next refresh when a document is confirmed.
+/// What is known about the next refresh when a document is confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownRefresh {
-    /// The backend's own word about this document.
+    /// The backend's statement for this document.
     pub stated: Option<Wall>,
-    /// When the backend as a whole is expected to refresh next, after the last refresh that was seen.
+    /// The next expected refresh of the backend as a whole, after the last one detected.
     pub of_the_backend: Option<Wall>,
 }
 
-/// The dates of a document that was confirmed at `now`: by the backend's own word, else one `cadence` after the data's
-/// instant, else by its next refresh as a whole. If all that has passed its refresh is overdue: it is served, marked
-/// stale, and asked about soon.
+/// The dates of a document confirmed at `now`: by the backend's statement, else one `cadence` after the time of the
+/// data, else by the next refresh of the backend. If all of these have passed, its refresh is overdue: it is served,
+/// marked stale, and requested again soon.
 pub fn dates(known: KnownRefresh, generated_at: Wall, cadence: Duration, now: Wall) -> FreshnessDates {
     let by_cadence = generated_at.plus(cadence);
-    // Data dated in the future would be kept for too long.
+    // Data dated in the future would be kept too long.
     let sensible = (by_cadence <= now.plus(cadence)).then_some(by_cadence);
     let due = [known.stated, sensible, known.of_the_backend].into_iter().flatten().find(|due| *due > now);
     match due {
@@ -78,16 +78,16 @@ pub fn dates(known: KnownRefresh, generated_at: Wall, cadence: Duration, now: Wa
     }
 }
 
-/// The most that is added to `max-age` so that clients do not all return in the same second.
+/// Maximum jitter of `max-age`, so that clients do not all return in the same second.
 const JITTER_SECONDS: u64 = 120;
-/// How long a client may keep a document whose refresh is overdue, and the jitter on that.
+/// `max-age` of a document whose refresh is overdue, and its jitter.
 const OVERDUE_SECONDS: u64 = 30;
 
-/// Seconds for which a client may keep a document: to the next expected refresh, plus a jitter that is fixed for a
-/// key (`spread`), so that a client's rhythm is steady.
+/// `max-age` in seconds: until the next expected refresh, plus jitter that is fixed per key (`spread`), so that a
+/// client polls at a steady interval.
 pub fn max_age(due: Mono, spread: u64, now: Mono) -> u64 {
     if now < due {
-        // Rounded up: a client that returns a moment early would only have to return again.
+        // Rounded up: a client that returns too early would have to return again.
         let left = due.since(now);
         left.as_secs() + u64::from(left.subsec_nanos() > 0) + spread % (JITTER_SECONDS + 1)
     } else {
@@ -95,7 +95,7 @@ pub fn max_age(due: Mono, spread: u64, now: Mono) -> u64 {
     }
 }
 
-/// The remaining lifetime for `Cache-Status`: negative once the refresh is overdue.
+/// The remaining lifetime for `Cache-Status`; negative once the refresh is overdue.
 pub fn ttl(due: Mono, now: Mono) -> i64 {
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     if now < due { seconds(due.since(now)) } else { -seconds(now.since(due)) }

@@ -1,6 +1,4 @@
-//! Which models a list names.
-//!
-//! Not for: whether that is all there are (the backend's mapping says so), nor what follows for a request.
+//! The model ids in a list of models. Whether the list is complete is configured in the mapping of the backend.
 
 use std::sync::Arc;
 
@@ -9,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::routes::ModelId;
 
-/// The identifiers in a list of models, in order.
+/// The ids, sorted.
 #[derive(Clone, Debug)]
 pub(super) struct ModelListing(Arc<[Box<str>]>);
 
@@ -20,8 +18,8 @@ struct ListedModel<'d> {
 }
 
 impl ModelListing {
-    /// Reads them. `None` if an item has none that can be read, or there is no item: such a list says nothing of who is not
-    /// in it.
+    /// Reads the ids. `None` if the list is empty or an item has no readable id: then nothing follows about models
+    /// that are not listed.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let items: Vec<ListedModel<'_>> = serde_json::from_slice(data).ok()?;
         let mut ids: Vec<Box<str>> = items.iter().map(|item| identifier(item.id)).collect::<Option<_>>()?;
@@ -29,13 +27,13 @@ impl ModelListing {
         (!ids.is_empty()).then(|| Self(ids.into()))
     }
 
-    /// Whether it names a model.
+    /// Whether the list contains a model.
     pub(super) fn names(&self, id: &ModelId) -> bool {
         self.0.binary_search_by(|named| named.as_ref().cmp(id.as_str())).is_ok()
     }
 }
 
-/// A text, or a number as it is written.
+/// A string, or a number as written.
 fn identifier(raw: &RawValue) -> Option<Box<str>> {
     let text = raw.get();
     match text.as_bytes().first() {

@@ -1,7 +1,7 @@
 //! The members of a JSON object in their order, each as the bytes it was written in.
 //!
-//! Nothing is parsed beyond the names, so no number is rounded and no field lost. Whether a name may stand twice is
-//! decided by who asks. Not for: what follows from a member.
+//! Only names are parsed, so no number is rounded and no field lost. Callers decide whether duplicate names are
+//! allowed.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,34 +13,34 @@ use serde_json::value::RawValue;
 /// The members of an object.
 pub struct Members<'b>(pub Vec<Member<'b>>);
 
-/// One of them.
+/// A member.
 pub struct Member<'b> {
     /// Its name, decoded.
     pub name: Cow<'b, str>,
-    /// Its name as written, with its quotes.
+    /// Its name as written, with quotes.
     pub written: &'b str,
-    /// What it holds, as written.
+    /// Its value, as written.
     pub value: &'b RawValue,
 }
 
-/// A member stands there twice: readers would disagree about which of the two counts.
+/// The name occurs twice: parsers would disagree about which value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateMember;
 
 impl<'b> Members<'b> {
-    /// The members of an object's text.
+    /// Parses the members of an object.
     pub fn of(text: &'b str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// The member of this name.
+    /// The value of this name.
     pub fn get(&self, name: &str) -> Result<Option<&'b RawValue>, DuplicateMember> {
         let mut called = self.0.iter().filter(|member| member.name == name);
         let first = called.next().map(|member| member.value);
         if called.next().is_some() { Err(DuplicateMember) } else { Ok(first) }
     }
 
-    /// The first member whose name stands there before.
+    /// The first member whose name occurs before it.
     pub fn twice(&self) -> Option<&Member<'b>> {
         let mut seen = BTreeSet::new();
         self.0.iter().find(|member| !seen.insert(&member.name))
@@ -73,7 +73,7 @@ impl<'b> Visitor<'b> for OrderedMembers {
     }
 }
 
-/// A member's name, decoded, borrowed where it can be.
+/// A member's name, decoded, borrowed where possible.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
 struct MemberName<'b>(#[serde(borrow)] Cow<'b, str>);

@@ -1,9 +1,7 @@
-//! Stored documents: what they are, how long they serve, who fetches them when they are missing.
+//! Stored documents: their content, their freshness, and single flights for missing ones.
 //!
-//! They lie in a plain concurrent map, where a hit has one short look. What may stay in it moka decides, which is
-//! used for what it is good at: it knows each document's weight and hears how often it is used, in samples while there is
-//! room for all. When an entry is good is decided by [`freshness`] against our own clock; who fills it by [`SingleFlight`]. Not
-//! for: upstream calls (`documents` makes them) nor for anything about callers.
+//! Documents are stored in a moka cache, bounded by bytes. Freshness is computed by [`freshness`] with our own clock.
+//! [`SingleFlight`] merges concurrent fetches; the fetches themselves are made in `documents`.
 
 mod copies;
 mod document;
@@ -37,10 +35,10 @@ pub use refresh_interval::RefreshInterval;
 pub use single_flight::{FlightCompletion, FlightLeader, FlightRole, SingleFlight};
 pub use stored::StoredDocument;
 
-/// Under a keyed hash: clients choose the names of models.
+/// With a keyed hash: clients choose the names of models.
 type DocumentMap = Moka<DocumentKey, Arc<StoredDocument>, RandomState>;
 
-/// The stored documents, bounded by the bytes of their bodies.
+/// Stored documents, bounded by the bytes of their bodies.
 #[derive(Debug)]
 pub struct Cache {
     documents: DocumentMap,
@@ -48,7 +46,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache of at most `most_bytes` of bodies. `evicted` is called with each document that was evicted or not admitted.
+    /// A cache of at most `most_bytes` of bodies. `evicted` is called with every document that is evicted or not
+    /// admitted.
     pub fn new(most_bytes: u64, evicted: impl Fn(&DocumentKey) + Send + Sync + 'static) -> Self {
         let documents = Moka::builder()
             .max_capacity(most_bytes)
@@ -62,17 +61,17 @@ impl Cache {
         Self { documents, most_bytes }
     }
 
-    /// The stored document of that name.
+    /// Returns a stored document.
     pub fn get(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
         self.documents.get(key)
     }
 
-    /// Whether a document may be stored: it has at most a quarter of the capacity.
+    /// Whether a document may be stored: it may use at most a quarter of the capacity.
     pub fn has_room_for(&self, document: &Document) -> bool {
         document.bytes() as u64 <= self.most_bytes / 4
     }
 
-    /// Stores a document, if the table of endpoints says that such documents are stored.
+    /// Stores a document, if the table of endpoints allows that.
     pub fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         if key.route.endpoint().stored {
             self.documents.insert(key, stored);
@@ -97,7 +96,7 @@ impl Cache {
         self.documents.invalidate(key);
     }
 
-    /// Removes all documents for which `is_gone` is true, and returns their keys. Looks at every document.
+    /// Removes all documents for which `is_gone` is true, and returns their keys. Visits every document.
     pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &StoredDocument) -> bool) -> Vec<DocumentKey> {
         let mut gone: Vec<DocumentKey> =
             self.all().into_iter().filter(|(key, stored)| is_gone(key, stored)).map(|(key, _)| key).collect();
@@ -113,8 +112,8 @@ impl Cache {
         matches!(result, CompResult::Removed(_))
     }
 
-    /// Evicts documents above the capacity, and returns the number of stored documents and the bytes of their bodies. To be
-    /// called every few seconds.
+    /// Evicts documents above the capacity, and returns the number of stored documents and the bytes of their bodies.
+    /// Called every few seconds.
     pub fn keep_house(&self) -> (u64, u64) {
         self.documents.run_pending_tasks();
         (self.documents.entry_count(), self.documents.weighted_size())

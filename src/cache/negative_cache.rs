@@ -1,16 +1,15 @@
-//! What is known not to be had, for a while: models that do not exist, documents whose fetch has just failed.
-//!
-//! Bounded, so that a flood of made-up names costs no memory. Not for: what is to be done about it.
+//! Remembers for a while what cannot be fetched: models that do not exist, documents whose fetch just failed.
+//! Bounded, so that a flood of invented names costs no memory.
 
 use moka::sync::Cache as Moka;
 
 use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
-/// How many are remembered. A flood pushes out what is asked for least.
+/// Maximum number of entries. A flood evicts the least used ones.
 const MOST: u64 = 10_000;
 
-/// Documents that cannot be had, each with the reason and until when that holds.
+/// Documents that cannot be fetched, each with a reason and an expiry.
 #[derive(Debug)]
 pub struct NegativeCache<W: Clone + Send + Sync + 'static> {
     known: Moka<DocumentKey, (Mono, W)>,
@@ -23,18 +22,18 @@ impl<W: Clone + Send + Sync + 'static> Default for NegativeCache<W> {
 }
 
 impl<W: Clone + Send + Sync + 'static> NegativeCache<W> {
-    /// Why a document cannot be had, if that is known.
+    /// Why a document cannot be fetched, if that is known.
     pub fn get(&self, key: &DocumentKey, now: Mono) -> Option<W> {
         let (until, why) = self.known.get(key)?;
         (now < until).then_some(why)
     }
 
-    /// Remembers that a document cannot be had.
+    /// Records that a document cannot be fetched.
     pub fn remember(&self, key: DocumentKey, why: W, until: Mono) {
         self.known.insert(key, (until, why));
     }
 
-    /// Forgets that these documents could not be had.
+    /// Removes the entries of these documents.
     pub fn forget(&self, fits: impl Fn(&DocumentKey) -> bool) {
         for (key, _) in &self.known {
             if fits(&key) {
@@ -43,7 +42,7 @@ impl<W: Clone + Send + Sync + 'static> NegativeCache<W> {
         }
     }
 
-    /// Forgets what holds no longer by `now`.
+    /// Removes expired entries.
     pub fn sweep(&self, now: Mono) {
         for (key, (until, _)) in &self.known {
             if until <= now {

@@ -1,6 +1,4 @@
-//! Cutting the field that only paid callers may see out of the backend's data, so that nothing tells that it was there.
-//!
-//! Not for: whose form of a document is without it (`document.rs`), nor for anything else in an item.
+//! Removes the field that only paid callers may see from the backend's data, without a trace.
 
 use std::ops::Range;
 
@@ -9,12 +7,12 @@ use serde_json::value::RawValue;
 
 use super::members::{Member, Members};
 
-/// The field that only paid callers see.
+/// The field for paid callers only.
 pub(super) const PAID_FIELD: &str = "latestScore";
-/// Deeper nesting is no benchmark data.
+/// Maximum nesting of the data.
 pub(super) const DEEPEST: u8 = 64;
 
-/// The backend's data cannot be made into a document.
+/// The backend's data cannot become a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
 pub struct BadContent;

@@ -1,8 +1,8 @@
-//! One fetch a document, that no client owns.
+//! One fetch per document, independent of any client.
 //!
-//! Whoever finds a document missing takes a seat: the first one is handed a [`FlightLeader`] and must have the fetch made by
-//! a task of its own; all, the first one too, wait as passengers, each as long as it likes. However the fetch ends,
-//! by an answer, a failure or a panic, its flight is over then: passengers are woken and the table is empty again.
+//! Callers that miss a document join its flight: the first becomes its [`FlightLeader`] and must have the fetch made
+//! by a task of its own; all of them wait, each as long as it likes. When the fetch ends, by a result, a failure or a
+//! panic, the flight is removed and its waiters wake up.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -13,33 +13,33 @@ use tokio::sync::Notify;
 
 use crate::routes::DocumentKey;
 
-/// Flights by document. One is told from a later one by its end: it clears only itself away.
+/// Flights by document. The `Arc` identifies a flight, so that it removes only itself.
 type FlightTable<T, N> = DashMap<DocumentKey, (Arc<FlightEnd<T>>, N)>;
 
-/// The end of a flight. Read without a lock: ten thousand may be woken by it at once.
+/// The end of a flight. Read without a lock: ten thousand waiters may wake up at once.
 #[derive(Debug)]
 struct FlightEnd<T> {
-    /// Nothing inside once it ended without a result.
+    /// `None` inside if it ended without a result.
     result: OnceLock<Option<T>>,
     wake: Notify,
 }
 
-/// The fetches under way. Each carries a note for whoever boards later.
+/// Fetches in flight. Each carries a note for callers that join later.
 #[derive(Debug)]
 pub struct SingleFlight<T, N> {
     table: Arc<FlightTable<T, N>>,
 }
 
-/// A place in a flight.
+/// The role of a caller in a flight.
 #[derive(Debug)]
 pub enum FlightRole<T, N> {
-    /// Nobody was fetching it: the ticket is for whoever makes the fetch.
+    /// No fetch was in flight: the caller must start one.
     First(FlightLeader<T, N>, FlightCompletion<T>),
-    /// It is being fetched, with this note.
+    /// A fetch is in flight, with this note.
     Shared(FlightCompletion<T>, N),
 }
 
-/// The right and the duty to bring a flight to its end. Dropping it ends the flight without a result.
+/// The right and the duty to complete a flight. Dropping it completes the flight without a result.
 #[derive(Debug)]
 pub struct FlightLeader<T, N> {
     table: Arc<FlightTable<T, N>>,
@@ -48,7 +48,7 @@ pub struct FlightLeader<T, N> {
     end: Arc<FlightEnd<T>>,
 }
 
-/// What a passenger waits on.
+/// Completion of a flight, to wait for.
 #[derive(Debug)]
 pub struct FlightCompletion<T>(Arc<FlightEnd<T>>);
 
@@ -59,7 +59,7 @@ impl<T, N> Default for SingleFlight<T, N> {
 }
 
 impl<T: Clone, N: Clone> SingleFlight<T, N> {
-    /// Takes a seat in the flight of a document. The note is for a flight that begins by that.
+    /// Joins the flight of a document, or starts one with this note.
     pub fn board(&self, key: &DocumentKey, note: N) -> FlightRole<T, N> {
         match self.table.entry(key.clone()) {
             Entry::Occupied(flight) => {
@@ -76,13 +76,13 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
         }
     }
 
-    /// What flights of these documents bring is not current when they land: whoever boards from now on has it fetched
-    /// anew.
+    /// Invalidates the flights of these documents: their results are not current, and callers that join from now on
+    /// start new ones.
     pub fn forget(&self, fits: impl Fn(&DocumentKey) -> bool) {
         self.table.retain(|key, _| !fits(key));
     }
 
-    /// How many flights are under way.
+    /// Number of flights.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -94,29 +94,30 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
 }
 
 impl<T, N> FlightLeader<T, N> {
-    /// Which document.
+    /// Its document.
     pub fn key(&self) -> &DocumentKey {
         &self.key
     }
 
-    /// The flight's note.
+    /// Its note.
     pub fn note(&self) -> &N {
         &self.note
     }
 
-    /// Does this with what the flight has brought, unless it was forgotten meanwhile; it is not, until that is done.
+    /// Runs `work` with the flight's result unless the flight was invalidated; invalidation waits until `work` is
+    /// done.
     pub fn while_current<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         let flight = self.table.get(&self.key)?;
         Arc::ptr_eq(&flight.0, &self.end).then(work)
     }
 
-    /// How many wait.
+    /// Number of waiters.
     pub fn passengers(&self) -> usize {
         let table_and_ticket = 1 + usize::from(self.while_current(|| ()).is_some());
         Arc::strong_count(&self.end).saturating_sub(table_and_ticket)
     }
 
-    /// Ends the flight with a result. The table is cleared first, so that whoever is woken can board anew.
+    /// Completes the flight. It is removed first, so that waiters that wake up can start a new one.
     pub fn land(self, result: T) {
         self.end_with(Some(result));
     }
@@ -140,13 +141,13 @@ impl<T, N> Drop for FlightLeader<T, N> {
 }
 
 impl<T: Clone> FlightCompletion<T> {
-    /// Waits for the end of the flight. `None` if it ended without a result: whoever made the fetch is gone.
+    /// Waits for the result. `None` if the flight ended without one.
     pub async fn result(self) -> Option<T> {
         if let Some(result) = self.0.result.get() {
             return result.clone();
         }
         let mut woken = pin!(self.0.wake.notified());
-        // In line first: what lands between the look and the wait would not wake it.
+        // Register before checking: a completion between check and wait would not wake it.
         woken.as_mut().enable();
         if self.0.result.get().is_none() {
             woken.await;

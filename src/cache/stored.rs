@@ -1,5 +1,4 @@
-//! A document as it is stored: with its dates, and how often it was asked for. Not for: how long it serves by these
-//! (`freshness`).
+//! A stored document with its dates and use count. What the dates mean is in `freshness`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,27 +6,27 @@ use crate::clock::Mono;
 
 use super::document::{Document, DocumentContent};
 
-/// A document with its dates. Replaced as a whole; only its uses are counted on.
+/// A document with its dates. Replaced as a whole; only the use count changes in place.
 #[derive(Debug)]
 pub struct StoredDocument {
     /// The document.
     pub document: Document,
-    /// The next expected refresh, in running time: until then it is fresh, as far as was known when it was stored.
+    /// The next expected refresh in monotonic time, as known when it was stored.
     pub due: Mono,
-    /// From when on the backend is asked about it.
+    /// When the backend may be asked about it again.
     pub ask_again: Mono,
-    /// When the backend was asked about it that confirmed it last: it is at least as new as that.
+    /// When the last confirming request was sent: the document is at least as new as that.
     pub confirmed: Mono,
     /// Whether the cache had room for it.
     pub kept: bool,
-    /// Whether the backend has said since that there is nothing, once.
+    /// Whether the backend has since sent an empty list once.
     pub doubted: bool,
-    /// How often it was asked for of late.
+    /// Recent use count.
     uses: AtomicU32,
 }
 
 impl StoredDocument {
-    /// A document that the backend has confirmed, asked at `asked`, after what was stored `before`.
+    /// A document confirmed by the response to a request sent at `asked`, replacing `before`.
     pub fn confirmed(
         document: Document,
         [due, ask_again]: [Mono; 2],
@@ -38,7 +37,7 @@ impl StoredDocument {
         Self { document, due, ask_again, confirmed: asked, kept: true, doubted: false, uses }
     }
 
-    /// A document that was stored with these dates, by a former process it may be.
+    /// A document stored with these dates, possibly by an earlier process.
     pub fn again(document: Document, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
         let uses = AtomicU32::new(uses);
         Self { document, due, ask_again, confirmed, kept: true, doubted: false, uses }
@@ -49,36 +48,36 @@ impl StoredDocument {
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often it was asked for of late.
+    /// Recent use count.
     pub fn uses(&self) -> u32 {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// Old uses count for less and less: what nobody asks for any more is refreshed no more. To be said at each refresh.
+    /// Halves the use count, so that documents nobody requests any more are no longer refreshed. Called at each
+    /// refresh.
     pub fn fade(&self) {
-        // A use that comes in between may be lost, which does no harm.
+        // A concurrent use may be lost, which is harmless.
         self.uses.store(self.uses() / 2, Ordering::Relaxed);
     }
 
-    /// Whether what the backend sends now is more likely its mistake than the truth: nothing at all, where there was
-    /// something. Said for the second time in a row it is believed.
+    /// Whether the new content is suspect: an empty list where there were items. The second one in a row is accepted.
     pub fn is_doubtfully_followed_by(&self, content: &DocumentContent) -> bool {
         content.count == 0 && self.document.items() > 0 && !self.doubted
     }
 
-    /// The same, with its refresh due by `now` at the latest.
+    /// The same document, with its refresh due by `now` at the latest.
     #[must_use]
     pub fn overdue(&self, now: Mono) -> Self {
         Self { due: self.due.min(now), ask_again: self.ask_again.min(now), ..self.clone() }
     }
 
-    /// The same, as current at `now` as the backend is, and until its next refresh is due.
+    /// The same document, current at `now`, with its next refresh at `due`.
     #[must_use]
     pub fn current(&self, now: Mono, due: Mono) -> Self {
         Self { confirmed: now, due, ask_again: due, ..self.clone() }
     }
 
-    /// The same, after such a doubtful answer.
+    /// The same document, after suspect content.
     #[must_use]
     pub fn doubted(&self) -> Self {
         Self { doubted: true, ..self.clone() }

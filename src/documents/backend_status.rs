@@ -1,6 +1,5 @@
-//! The backend's status for the operator: address, circuit breaker, last failure, next refresh.
-//!
-//! Not for: the same over time (`instruments`).
+//! The backend's status for operators: address, circuit breaker, last failure, next refresh. Its history is in the
+//! metrics.
 
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ pub struct BackendStatus {
     pub last_failure: Option<FetchFailure>,
     /// The last fetch that succeeded.
     pub last_success: Option<Wall>,
-    /// When its next refresh is expected, or was.
+    /// The next expected refresh, possibly in the past.
     pub next_refresh: Option<Wall>,
     /// How long that refresh is overdue.
     pub overdue: Duration,
@@ -62,7 +61,7 @@ impl LastFetches {
         self.lock().clone()
     }
 
-    /// Each change is one assignment, so a panic elsewhere does no harm.
+    /// Each change is one assignment, so a panic leaves nothing half changed.
     fn lock(&self) -> MutexGuard<'_, (Option<Wall>, Option<FetchFailure>)> {
         self.0.lock()
     }

@@ -1,7 +1,7 @@
-//! The cached documents: found, dated, stored, purged and listed. Nothing here waits, and nothing fetches.
+//! The cached documents: lookup, dates, storing, purging, listing. Nothing here waits or fetches.
 //!
-//! What is stored, replaced or removed is noted in [`ChangedKeys`] for the copies on disk. Not for: what a request makes of a
-//! document (`gateway::fetch`).
+//! Stored, replaced and removed documents are noted in [`ChangedKeys`] for the disk mirror. How a request uses a
+//! document is decided in `gateway::fetch`.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use super::changed_keys::ChangedKeys;
 use super::refresh_schedule::{RefreshSchedule, RefreshSeen};
 use super::retention::Retention;
 
-/// Documents past their last window are served to nobody. Removing them means looking at every document.
+/// Interval between removals of expired documents. They are never served; removing them visits every document.
 const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);
 
-/// A stored document and its verdict for a request.
+/// A stored document and the verdict for a request.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundDocument {
     /// The document with its dates.
     pub(crate) stored: Arc<StoredDocument>,
-    /// When its refresh is due, as far as is known now.
+    /// When its refresh is due, as far as known.
     pub(crate) due: Mono,
     /// Whether it may be served.
     pub(crate) verdict: Freshness,
@@ -45,11 +45,11 @@ impl FoundDocument {
 
 /// A response of the backend that confirms a document.
 pub(super) struct Confirmation {
-    /// What was stored when the backend was asked.
+    /// The document stored when the request was sent.
     pub(super) before: Option<Arc<StoredDocument>>,
-    /// When the backend was asked.
+    /// When the request was sent.
     pub(super) asked: Mono,
-    /// When it answered.
+    /// When the response arrived.
     pub(super) answered: Now,
     /// The next refresh that the response states.
     pub(super) next_refresh: Option<Wall>,
@@ -66,7 +66,7 @@ pub struct CachedDocument {
     pub items: usize,
     /// Time since the backend confirmed it.
     pub confirmed: Duration,
-    /// Seconds until its refresh is due; negative once it is overdue.
+    /// Seconds until its refresh is due; negative when overdue.
     pub due_in: i64,
 }
 
@@ -76,13 +76,13 @@ pub struct Documents {
     retention: ArcSwap<Retention>,
     schedule: RefreshSchedule,
     changed: Arc<ChangedKeys>,
-    /// When expired documents were removed last, in nanoseconds of running time.
+    /// When expired documents were removed last, in nanoseconds of monotonic time.
     expired_removed_at: AtomicU64,
     clock: Clock,
 }
 
 impl Documents {
-    /// An empty cache of at most `cache_bytes` of bodies. Every change is noted in `changed`.
+    /// An empty cache of at most `cache_bytes` of bodies. Changes are noted in `changed`.
     pub(super) fn new(
         cache_bytes: u64,
         retention: Retention,
@@ -131,20 +131,20 @@ impl Documents {
         self.retention.load().lifetime(key.route).due(stored, self.schedule.seen_at())
     }
 
-    /// Whether the backend may be asked about a document: not if it answered a moment ago and nothing has changed since.
+    /// Whether to ask the backend about a document: not if it answered a moment ago and nothing has changed since.
     pub(super) fn may_revalidate(&self, key: &DocumentKey, stored: &StoredDocument, now: Mono) -> bool {
         now >= stored.ask_again
             || self.retention.load().lifetime(key.route).is_outdated(stored, self.schedule.seen_at())
     }
 
-    /// When the backend is next expected to change its data, by its newest response.
+    /// The backend's next expected refresh, by its newest response.
     pub fn next_refresh(&self, now: Wall) -> Option<Wall> {
         self.schedule.stated_after(now)
     }
 
-    /// When the next refresh is expected, or was, if anything is known of that.
+    /// The next expected refresh, possibly in the past; `None` if nothing is known.
     pub(super) fn expected_refresh(&self, now: Now) -> Option<Wall> {
-        // Without a refresher the schedule is not kept up: the newest response is all there is.
+        // Without a refresher the schedule is not updated: the newest response is all that is known.
         if self.retention.load().probing {
             self.schedule.expected().map(|at| now.wall_at(at))
         } else {
@@ -152,7 +152,7 @@ impl Documents {
         }
     }
 
-    /// Stores a document that the backend has confirmed, unless it was purged since the backend was asked.
+    /// Stores a confirmed document, unless it was purged after the request was sent.
     pub(super) fn confirm<T, N>(
         &self,
         ticket: &FlightLeader<T, N>,
@@ -194,12 +194,12 @@ impl Documents {
         stored
     }
 
-    /// Stores a document under another state, without noting a change for the disk.
+    /// Stores a document in another state, without noting a change for the disk.
     pub(super) fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         self.cache.put(key, stored);
     }
 
-    /// Removes a document. The caller notes the change once nothing older can be stored any more.
+    /// Removes a document. The caller notes the change once nothing older can be stored.
     pub(super) fn remove(&self, key: &DocumentKey) {
         self.cache.remove(key);
     }
@@ -215,7 +215,7 @@ impl Documents {
         self.changed.note(key);
     }
 
-    /// Documents that were requested of late and follow the backend's refreshes, most used first. Looks at every document.
+    /// Recently used documents that follow the backend's refreshes, most used first. Visits every document.
     pub(super) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         let retention = self.retention.load();
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
@@ -263,7 +263,7 @@ impl Documents {
         all
     }
 
-    /// Evicts what exceeds the cache's size, and from time to time removes expired documents. Returns the number of documents
+    /// Evicts documents above the capacity, and periodically removes expired ones. Returns the number of documents
     /// and of bytes.
     pub(super) fn sweep(&self, now: Mono) -> (u64, u64) {
         let removed_at = Mono::from_nanos(self.expired_removed_at.load(Ordering::Relaxed));
@@ -284,7 +284,7 @@ impl Documents {
         }
     }
 
-    /// How many documents are stored and not expired. For tests.
+    /// Number of documents that are stored and not expired. For tests.
     pub fn count(&self) -> u64 {
         self.remove_expired(self.clock.mono());
         self.cache.keep_house().0

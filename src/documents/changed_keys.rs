@@ -1,6 +1,6 @@
-//! The channel from the cache to its copies on disk: keys whose documents changed, each held once.
+//! The channel from the cache to the disk mirror: keys of changed documents, each listed once.
 //!
-//! It is bounded by the number of documents, however long the disk takes.
+//! Bounded by the number of documents, however slow the disk is.
 
 use std::collections::HashSet;
 
@@ -12,19 +12,19 @@ use crate::routes::DocumentKey;
 /// Keys of documents that changed and are not written yet.
 #[derive(Debug)]
 pub(super) struct ChangedKeys {
-    /// None where documents are not kept on disk.
+    /// `None` without a disk mirror.
     keys: Option<Mutex<HashSet<DocumentKey>>>,
     noted: Notify,
 }
 
 impl ChangedKeys {
-    /// A channel that holds nothing unless it is read.
+    /// A channel that stays empty unless it is read.
     pub(super) fn new(is_read: bool) -> Self {
         Self { keys: is_read.then(Mutex::default), noted: Notify::new() }
     }
 
-    /// Notes that a document was stored, confirmed or removed. Call it after the change: a key that was noted earlier may be
-    /// written before.
+    /// Notes that a document was stored, confirmed or removed. Call it after the change: a key noted before may be
+    /// written too early.
     pub(super) fn note(&self, key: &DocumentKey) {
         if let Some(keys) = &self.keys {
             lock(keys).insert(key.clone());
@@ -32,7 +32,7 @@ impl ChangedKeys {
         }
     }
 
-    /// Waits until keys were noted.
+    /// Waits for keys.
     pub(super) async fn wait(&self) {
         self.noted.notified().await;
     }
@@ -43,7 +43,7 @@ impl ChangedKeys {
     }
 }
 
-/// Each step is one call, so a panic elsewhere does no harm.
+/// Each step is one call, so a panic leaves nothing half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }

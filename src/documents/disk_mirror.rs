@@ -1,7 +1,7 @@
 //! Copies of the cached documents on disk, so that a restart during an outage of the backend still serves.
 //!
-//! Every change in the cache is written in the background. Not for: the format of a record (`mirror_record`), nor for files
-//! (`store::Shelf`).
+//! Every change in the cache is written in the background. Records are encoded in `mirror_record`, files handled in
+//! `store::Mirror`.
 
 use std::sync::Arc;
 use std::thread;
@@ -24,13 +24,13 @@ use super::mirror_record::{self, RestoredDocument};
 pub struct MirrorWorker {
     /// The files.
     pub shelf: Mirror,
-    /// The backend. Records of another one are removed.
+    /// The backend. Records of other backends are removed.
     pub backend: String,
 }
 
 /// Writes changed documents to disk, and reads them back at start.
 pub struct DiskMirror {
-    /// None where documents are not kept on disk.
+    /// `None` if documents are not stored on disk.
     disk: Option<MirrorWorker>,
     documents: Arc<Documents>,
     changed: Arc<ChangedKeys>,
@@ -62,7 +62,7 @@ impl DiskMirror {
         }
     }
 
-    /// Writes all changes that are not written yet.
+    /// Writes all pending changes.
     pub async fn flush(self: &Arc<Self>) {
         let mirror = Arc::clone(self);
         if tokio::task::spawn_blocking(move || mirror.write_changes()).await.is_err() {
@@ -81,7 +81,7 @@ impl DiskMirror {
                 failed = Some(error);
             }
         }
-        // A full disk is logged once and counted each time.
+        // A full disk is logged once and counted every time.
         let failed_before = std::mem::replace(&mut *failing, failed.is_some());
         if let Some(error) = failed.filter(|_| !failed_before) {
             tracing::warn!(%error, "document could not be written to the disk mirror");
@@ -136,7 +136,7 @@ impl DiskMirror {
     fn take_back(&self, mut restored: Vec<RestoredDocument>) {
         let (now, schedule) = (self.clock.now(), self.documents.schedule());
         let retention = self.documents.retention();
-        // The document that was confirmed last has the best estimate of the next refresh.
+        // The document confirmed last has the best estimate of the next refresh.
         restored.sort_by_key(|restored| restored.stored.confirmed);
         let follows =
             |restored: &&RestoredDocument| retention.lifetime(restored.key.route).follows_the_backend();

@@ -1,4 +1,4 @@
-//! The parts of the read-through engine, built together, and what concerns more than one of them.
+//! The parts of the read-through engine, assembled, and operations on more than one of them.
 
 use std::sync::Arc;
 
@@ -47,15 +47,15 @@ impl DocumentEngine {
         Self { documents, fetcher, refresher: Arc::new(refresher), mirror: Arc::new(mirror) }
     }
 
-    /// Marks documents as overdue: they are served as stale until they are refreshed. With `hard` they are removed, from the
-    /// disk too. Results of fetches under way are not stored. Returns how many were stored.
+    /// Marks documents as overdue: they are served as stale until they are refreshed. With `hard` they are removed,
+    /// from the disk too. Results of fetches in flight are not stored. Returns how many documents were stored.
     pub async fn purge(&self, selection: &Selection, hard: bool) -> usize {
         let purged = self.fetcher.purge(selection, hard);
         self.mirror.flush().await;
         purged
     }
 
-    /// Drops what has expired, and updates the metrics. Called every few seconds.
+    /// Removes expired documents, and updates the metrics. Called every few seconds.
     pub fn sweep(&self) {
         self.fetcher.sweep();
     }

@@ -1,8 +1,8 @@
-//! Which requests the log tells of, and what.
+//! Selects the requests that the access log records, and the fields of a line.
 //!
-//! All that is our fault or the backend's, all slow ones, and one in so many of the rest. A line names the request by what
-//! was made of it: never its target, its headers or its key, so that no secret can stand there. Not for: writing lines
-//! (`telemetry::requests`).
+//! All failures of the gateway or the backend, all slow requests, and a sample of the rest. A line never contains the
+//! target, headers or key as sent, so no secret can reach the log. Lines are written by
+//! `telemetry::access_log_writer`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,25 +24,25 @@ use crate::telemetry::trace::TraceContext;
 use super::refusal::Responsibility;
 use super::request_id::RequestId;
 
-/// Which requests are told.
+/// Which requests are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSampling {
-    /// From this on a request is slow.
+    /// Threshold of a slow request.
     pub slow: Duration,
-    /// Of all that are well and quick, one in so many; none if it is 0.
+    /// Log one in N successful, fast requests; 0 disables.
     pub one_in: u64,
 }
 
-/// Where requests are told.
+/// Access log.
 #[derive(Debug, Default)]
 pub struct AccessLog {
-    /// Where lines go, and which requests; nobody hears of any without.
+    /// The writer and the sampling; `None` disables the log.
     heard: Option<(Arc<AccessLogWriter>, LogSampling)>,
-    /// Each thread tells of one in so many of its own.
+    /// Requests per thread, for sampling.
     count: Arc<PerThread<AtomicU64>>,
 }
 
-/// What a line says.
+/// One line.
 #[derive(Clone, Debug)]
 pub(super) struct AccessRecord {
     pub(super) started: Wall,
@@ -52,7 +52,7 @@ pub(super) struct AccessRecord {
     pub(super) application: Option<ApplicationId>,
     pub(super) endpoint: &'static str,
     pub(super) document: Option<DocumentKey>,
-    /// None where the client left before there was one.
+    /// `None` if the client disconnected before the response.
     pub(crate) status: Option<StatusCode>,
     pub(super) code: Option<ErrorCode>,
     pub(crate) outcome: Option<CacheOutcome>,
@@ -61,7 +61,7 @@ pub(super) struct AccessRecord {
 }
 
 impl LogSampling {
-    /// Whether a request is told: the how-manieth it is decides about those that are well and quick.
+    /// Whether to log the request with this number.
     fn tells(self, fault: Option<Responsibility>, took: Duration, number: u64) -> bool {
         let is_ours = match fault {
             Some(Responsibility::Us | Responsibility::Upstream) => true,
@@ -72,25 +72,25 @@ impl LogSampling {
 }
 
 impl AccessLog {
-    /// Tells to `lines`.
+    /// Writes to `lines`.
     pub fn new(lines: Arc<AccessLogWriter>, sampling: LogSampling) -> Self {
         Self { heard: Some((lines, sampling)), count: Arc::default() }
     }
 
-    /// The same with other sampling.
+    /// The same log with other sampling.
     pub fn resampled(&self, sampling: LogSampling) -> Self {
         let heard = self.heard.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
         Self { heard, count: Arc::clone(&self.count) }
     }
 
-    /// What was told is written, or so long has passed. Blocks.
+    /// Waits until all lines are written, for at most this long. Blocks.
     pub fn finish(&self, patience: Duration) {
         if let Some((lines, _)) = &self.heard {
             lines.finish(patience);
         }
     }
 
-    /// A request is over. What is told of it is made only if it is told.
+    /// Logs a finished request if it is selected. The line is built only then.
     pub(super) fn over(
         &self,
         fault: Option<Responsibility>,
@@ -98,7 +98,7 @@ impl AccessLog {
         told: impl FnOnce() -> AccessRecord,
     ) {
         let Some((lines, sampling)) = &self.heard else { return };
-        // The first that is counted is 1: a server that was asked once has not told of a sample of one.
+        // Numbers start with 1, so a sample of one in N does not include the first request.
         let number = self.count.mine().fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.tells(fault, took, number) {
             let told = told();

@@ -1,7 +1,7 @@
-//! Stage 4: does the caller's budget allow it? One decision takes a minute token and holds a day unit, or nothing.
+//! Stage 4: checks the caller's budget. One decision takes a minute token and holds a day unit, or takes nothing.
 //!
-//! The hold is settled by drop: kept by a 200, given back by everything else, a client that leaves included. The
-//! guard, which is asked only about refusals, is here too. Not for: how balances work (`limits`).
+//! Dropping a hold returns it. Only a 200 keeps it; every other end, a disconnect included, gives it back. The guard,
+//! which limits refusals, is here too. How balances work is in `limits`.
 
 use std::sync::Arc;
 
@@ -14,16 +14,15 @@ use super::exchange::Peer;
 use super::guard::AddressGuard;
 use super::refusal::Refusal;
 
-/// What admission gives.
+/// The result of admission.
 #[derive(Debug)]
 pub(super) enum Admission<'a> {
     /// A unit of the day is held: the request may fetch.
     ToFetch(HeldUnit<'a>),
-    /// The day is spent: the request may only look whether its copy is still current.
+    /// The day is used up: the request may only revalidate the caller's copy.
     ToLook(TakenToken<'a>),
 }
 
-/// A unit of an application's day, held by a request.
 #[derive(Debug)]
 pub(super) struct HeldUnit<'a> {
     account: &'a Account,
@@ -31,19 +30,18 @@ pub(super) struct HeldUnit<'a> {
     kept: bool,
 }
 
-/// A minute token that was taken, and can be given back.
+/// A minute token that was taken and can be returned.
 #[derive(Debug)]
 pub(super) struct TakenToken<'a> {
     account: &'a Account,
 }
 
 impl HeldUnit<'_> {
-    /// Data is delivered: the unit is spent.
+    /// Keeps the unit: a document was delivered.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
 
-    /// Returns the minute's token.
     pub(super) fn give_token_back(&self) {
         let mut books = self.account.books();
         books.balance = books.balance.give_back_token();
@@ -58,14 +56,14 @@ impl Drop for HeldUnit<'_> {
 }
 
 impl TakenToken<'_> {
-    /// The work was not done after all.
+    /// Returns unit and token: the request was not served.
     pub(super) fn give_back(self) {
         let mut books = self.account.books();
         books.balance = books.balance.give_back_token();
     }
 }
 
-/// Admits a request, or names the rule that is used up. Waits only if units must be leased first.
+/// Admits a request or names the exhausted rule. Waits only if units must be leased first.
 pub(super) async fn admit<'a>(
     leases: &Arc<Leases>,
     caller: &'a Caller,
@@ -90,8 +88,8 @@ pub(super) async fn admit<'a>(
                 return Ok(Admission::ToLook(TakenToken { account: &caller.account }));
             }
             AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
-            // Every round trip leaves the ledger with fewer units or shows that it has none. The next turn decides by
-            // the terms of that moment, as the ledger was asked by them: so this ends.
+            // Every round trip leaves the ledger with fewer units or shows that it has none, and the next iteration
+            // uses the terms of that moment. So the loop ends.
             AdmissionVerdict::LeaseFirst => {
                 let answered = leases.lease(&caller.account).await.is_ok();
                 ledger = if answered { LeaseAvailability::Near } else { LeaseAvailability::Away };
@@ -112,8 +110,8 @@ fn decide(caller: &Caller, conditional: bool, now: Now, ledger: LeaseAvailabilit
     verdict
 }
 
-/// Asks the guard about a refusal, or about `/me`: of the application if it is known, else of the address.
-/// `false` if it has no token left.
+/// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns
+/// `false` if none is left.
 pub(super) fn ask_guard(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
     let Some(caller) = caller else { return guard.take(peer.address, now) };
     let limits = caller.account.terms().limits;

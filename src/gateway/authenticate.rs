@@ -1,6 +1,7 @@
-//! Stage 2: which application does the key belong to?
+//! Stage 2: finds the application of the key.
 //!
-//! What does not have the form of a key is refused before any lookup. Not for: what the key's tier may ask.
+//! Text without the form of a key is refused before any lookup. Does not check what the tier may request; see
+//! `resolve`.
 
 use std::sync::Arc;
 
@@ -12,26 +13,22 @@ use crate::routes::query_names;
 use super::parse::ParsedRequest;
 use super::refusal::{MisplacedKey, Refusal};
 
-/// Names of query parameters in which other APIs take keys, in any case.
+/// Names of query parameters, in lower case, in which other APIs accept keys.
 const KEY_PARAMETERS: [&str; 8] =
     ["api_key", "api-key", "apikey", "x-api-key", "key", "token", "access_token", "authorization"];
 
-/// The caller and its rights at the time of the request.
+/// The application of a request and its rights at the time of the request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
-    /// The application.
     pub(super) account: Arc<Account>,
-    /// What it may see.
     pub(super) rights: Rights,
-    /// Its tier.
     pub(super) tier: TierIndex,
     /// When the key expires.
     pub(super) ends: Option<Wall>,
-    /// A number that is fixed for the key, to spread clients in time.
+    /// A number fixed per key; spreads clients over time.
     pub(super) spread: u64,
 }
 
-/// Finds the caller.
 pub(super) fn authenticate(
     ask: &ParsedRequest<'_>,
     form: &KeyForm,
@@ -52,7 +49,7 @@ pub(super) fn authenticate(
     Ok(Caller { account: found.account, rights, tier, ends: found.ends, spread: digest.spread() })
 }
 
-/// Where a request without a key may have sent it. Of the query only the names of its parameters are read.
+/// Where a request without a key may have put it. Reads only the names of query parameters.
 fn misplaced(ask: &ParsedRequest<'_>) -> MisplacedKey {
     let names = ask.query.into_iter().flat_map(query_names);
     let is_for_keys = |name: &str| KEY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known));

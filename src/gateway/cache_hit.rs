@@ -1,7 +1,7 @@
-//! Doors to single stages: for the fuzz targets below `tests/fuzz/`, what reads strangers' bytes; for `benches/hot_path`, each
-//! stage of a hit by itself.
+//! Access to single stages: for the fuzz targets in `tests/fuzz/` (parsers of untrusted bytes) and for
+//! `benches/hot_path` (each stage of a cache hit).
 //!
-//! Not for: the program, nor for anybody who uses the crate; what stands here may change with the stages behind it.
+//! Not a stable interface: it changes with the stages.
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -29,24 +29,24 @@ fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
     parse(ReceivedRequest { head, headers, has_body: false, credentials: Credentials::of(headers) })
 }
 
-/// The document that a caller asks for.
+/// Resolves the requested document.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
     let ask = parsed(head)?;
     let (endpoint, raw_id) = endpoint(&ask)?;
     resolve(&ask, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
 }
 
-/// The key that was sent.
+/// The key in the headers.
 pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
     Credentials::of(RequestHeaders::of(headers)).key()?.ok_or(Refusal::KeyMissing(MisplacedKey::Nowhere))
 }
 
-/// Whether a copy with this tag would be a 304.
+/// Whether a copy with this tag would get a 304.
 pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     cache::is_current(headers, etag)
 }
 
-/// A request that is a hit, between its stages: each can be done again and again with what those before it came to.
+/// A cache hit, with the result of each stage, so that every stage can be repeated by itself.
 pub struct CacheHit<'r> {
     gateway: &'r Gateway,
     head: &'r Parts,
@@ -59,7 +59,7 @@ pub struct CacheHit<'r> {
 }
 
 impl<'r> CacheHit<'r> {
-    /// Goes through all stages once.
+    /// Runs all stages once.
     pub async fn of(gateway: &'r Gateway, head: &'r Parts, peer: Peer) -> Result<Self, Refusal> {
         let now = gateway.clock.now();
         let ask = parsed(head)?;
@@ -72,17 +72,17 @@ impl<'r> CacheHit<'r> {
         Ok(Self { gateway, head, ask, caller, target, served, exchange, now })
     }
 
-    /// From the codec's head to what is asked.
+    /// Parses the head.
     pub fn parse(&self) -> bool {
         parsed(self.head).is_ok()
     }
 
-    /// Whose key it is.
+    /// Finds the application of the key.
     pub fn authenticate(&self) -> bool {
         authenticate(&self.ask, &self.gateway.form, &self.gateway.roster, self.now).is_ok()
     }
 
-    /// Which document.
+    /// Resolves the document.
     pub fn resolve(&self) -> bool {
         let found = endpoint(&self.ask);
         found.is_ok_and(|(endpoint, raw_id)| {
@@ -90,12 +90,12 @@ impl<'r> CacheHit<'r> {
         })
     }
 
-    /// A place among those that run at once.
+    /// Takes a concurrency slot.
     pub async fn enter(&self) -> bool {
         self.gateway.capacity.enter(true, &self.gateway.clock).await.is_ok()
     }
 
-    /// The token and the unit, which are given back.
+    /// Takes and returns a token and a unit.
     pub async fn admit(&self) -> bool {
         let admitted = admit(&self.gateway.leases, &self.caller, false, self.now).await;
         let Ok(Admission::ToFetch(hold)) = admitted else { return false };
@@ -103,7 +103,7 @@ impl<'r> CacheHit<'r> {
         true
     }
 
-    /// The document from the cache.
+    /// Reads the document from the cache.
     pub async fn fetch(&self) -> bool {
         let found = self.gateway.engine.documents.find(&self.target.key, self.now.mono);
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
@@ -112,7 +112,7 @@ impl<'r> CacheHit<'r> {
         is_servable && served.is_ok()
     }
 
-    /// The answer from the document.
+    /// Builds the response.
     pub fn respond(&self) -> bool {
         let delivery =
             DocumentReply::of(&self.served, &self.target, &self.caller, self.ask.headers.map(), self.now);
@@ -124,7 +124,7 @@ impl<'r> CacheHit<'r> {
         response.status() == StatusCode::OK
     }
 
-    /// What is seen of a request, from its beginning to its end.
+    /// Records the request in metrics and log.
     pub fn observe(&self) -> bool {
         let mut exchange = Exchange::open(
             self.gateway,

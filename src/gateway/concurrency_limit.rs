@@ -1,8 +1,8 @@
-//! How much runs at once: two rooms with so many places, and a short queue before each.
+//! Limits concurrent requests: two pools of slots, each with a short queue.
 //!
-//! Who can be answered from what is stored and who will wait for the backend have rooms of their own, so that a slow
-//! backend, whose callers fill the one, never refuses anybody who needs no backend. A place is released by drop. Not
-//! for: what one caller may have (`admit`), nor for how much the backend is asked (`upstream`).
+//! Requests served from the cache and requests that wait for the backend use separate pools, so a slow backend, whose
+//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. Dropping a slot
+//! releases it. The number of upstream requests is limited in `upstream`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,33 +15,33 @@ use crate::instruments::{Instruments, PoolLabel};
 
 use super::refusal::Refusal;
 
-/// The log says at most so often that requests are refused: each is counted.
+/// Minimum interval between log lines about refused requests; metrics count each.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// How large the rooms are.
+/// Sizes of the pools and their queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcurrencyConfig {
-    /// Places for requests whose document is at hand.
+    /// Slots for requests whose document is cached.
     pub at_hand: usize,
-    /// Places for requests that will wait for the backend.
+    /// Slots for requests that wait for the backend.
     pub waiting: usize,
-    /// How many may queue for each of the two.
+    /// Queue length of each pool.
     pub queue: usize,
-    /// For how long at the most.
+    /// Maximum time in a queue.
     pub patience: Duration,
 }
 
-/// The two rooms.
+/// Two pools of slots.
 pub struct ConcurrencyLimit {
     at_hand: SlotPool,
     waiting: SlotPool,
     patience: Duration,
     instruments: Arc<Instruments>,
-    /// When the log was told last, in nanoseconds of running time; 0 for never.
+    /// Monotonic time of the last log line in nanoseconds; 0 for none.
     told: AtomicU64,
 }
 
-/// The places of a room, and those of its queue. Whoever queues is served in order, and nobody new before them.
+/// The slots of a pool and of its queue. Queued requests are served in order, before new ones.
 #[derive(Debug)]
 struct SlotPool {
     size: usize,
@@ -49,14 +49,14 @@ struct SlotPool {
     queue: Semaphore,
 }
 
-/// A place that is taken, for as long as this lives.
+/// A slot, released by drop.
 #[derive(Debug)]
 pub(super) struct ConcurrencySlot<'c> {
     _permit: SemaphorePermit<'c>,
 }
 
 impl ConcurrencyLimit {
-    /// Empty rooms of these sizes.
+    /// Creates empty pools.
     pub fn new(config: ConcurrencyConfig, instruments: Arc<Instruments>) -> Self {
         instruments.places_limit(PoolLabel::AtHand, config.at_hand);
         instruments.places_limit(PoolLabel::Waiting, config.waiting);
@@ -69,8 +69,8 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// A place in the room of those whose document is at hand, or of those who will wait. Where none is free one is
-    /// queued for, as long as patience lasts; where the queue is full nobody waits.
+    /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout; if the
+    /// queue is full, refuses at once.
     pub(super) async fn enter(&self, at_hand: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
         let (room, space) =
             if at_hand { (PoolLabel::AtHand, &self.at_hand) } else { (PoolLabel::Waiting, &self.waiting) };
@@ -96,8 +96,8 @@ impl ConcurrencyLimit {
         Some(ConcurrencySlot { _permit: permit.ok()? })
     }
 
-    /// Says how many places are taken. To be called every few seconds: a count for each request would cost as much as the
-    /// place.
+    /// Updates the gauges of slots in use. Called every few seconds: updating them per request would cost as much as
+    /// taking the slot.
     pub(super) fn show(&self) {
         self.instruments.places(PoolLabel::AtHand, self.at_hand.taken());
         self.instruments.places(PoolLabel::Waiting, self.waiting.taken());
@@ -106,7 +106,7 @@ impl ConcurrencyLimit {
     fn tell(&self, room: PoolLabel, now: Mono) {
         let told = self.told.load(Ordering::Relaxed);
         let is_due = told == 0 || now.since(Mono::from_nanos(told)) >= TELL_EVERY;
-        // Of those who come at once one tells.
+        // One of several concurrent requests writes the line.
         let mine = || self.told.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
         if is_due && mine().is_ok() {
             let (room, places) = (room.word(), self.space(room).size);
@@ -158,7 +158,7 @@ mod tests {
             Self { capacity: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
         }
 
-        /// What becomes of a request at once; nothing if it queues.
+        /// The immediate result; `None` if the request has to queue.
         fn tries(&self, at_hand: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
             self.capacity.enter(at_hand, &self.clock).now_or_never()
         }
@@ -234,7 +234,7 @@ mod tests {
         let mut unaware = Box::pin(scene.capacity.enter(false, &scene.clock));
         assert!(unaware.as_mut().now_or_never().is_none(), "the queue has room again");
         drop(place);
-        // Its place has come, and it leaves without having looked.
+        // Got its slot and leaves before it was polled.
         drop(unaware);
         assert!(scene.tries(false).unwrap().is_ok());
         scene.shows("scoregate_concurrency_in_use{pool=\"waiting\"} 0");

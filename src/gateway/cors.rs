@@ -1,7 +1,7 @@
-//! Which pages of other sites may read answers in a browser (CORS), as header values that are made once.
+//! CORS: which origins may read responses in a browser, as prepared header values.
 //!
-//! It is about browsers alone: who may ask is decided by keys, and an answer is otherwise the same whoever's page asked.
-//! Credentials of the browser's own are never allowed. Not for: how origins are written (`config`).
+//! CORS concerns browsers only; API keys decide about access. The browser's own credentials are never allowed.
+//! Origins are validated in `config`.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ const ASKED_WITH: HeaderValue =
     HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
 
-/// What browsers are told.
+/// CORS policy.
 #[derive(Clone, Debug)]
 pub struct CorsPolicy {
     allowed: AllowedOrigins,
-    /// The names of the headers that scripts may read.
+    /// Response headers that scripts may read.
     exposed: HeaderValue,
-    /// For how many seconds a browser need not ask again beforehand.
+    /// Seconds a browser may cache a preflight response.
     max_age: HeaderValue,
 }
 
@@ -38,12 +38,12 @@ enum AllowedOrigins {
 }
 
 impl CorsPolicy {
-    /// Pages of any site may read answers.
+    /// Allows all origins.
     pub fn any(max_age: Duration) -> Self {
         Self::new(AllowedOrigins::Any, max_age)
     }
 
-    /// Pages of these origins may, each written as browsers send it.
+    /// Allows these origins, each written as browsers send it.
     pub fn listed(origins: Vec<HeaderValue>, max_age: Duration) -> Self {
         Self::new(AllowedOrigins::Listed(origins), max_age)
     }
@@ -53,11 +53,10 @@ impl CorsPolicy {
         Self { allowed, exposed, max_age: HeaderValue::from(whole_seconds(max_age)) }
     }
 
-    /// Adds to an answer what the browser that asked has to know. `options` says that it answers an OPTIONS, which may be
-    /// the question beforehand (a preflight).
+    /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
     pub(super) fn write(&self, asked: &HeaderMap, options: bool, headers: &mut HeaderMap) {
         if let AllowedOrigins::Listed(_) = self.allowed {
-            // Whether or not this request had an origin: a cache must not give its answer to one that has.
+            // Even without an origin in this request: caches must not reuse the response for a request with one.
             headers.insert(VARY, VARIES);
         }
         let Some(origin) = self.allows(asked) else { return };
@@ -70,8 +69,8 @@ impl CorsPolicy {
         }
     }
 
-    /// The origin that may read the answer. No browser sends two, so two are none. Where any may, the word for it does not
-    /// depend on the request: an answer that a cache took for a request without an origin is good for one that has.
+    /// The value of `Access-Control-Allow-Origin`. Two origins in a request count as none; browsers never send two.
+    /// If all origins are allowed the value does not depend on the request, so caches can reuse the response.
     fn allows(&self, asked: &HeaderMap) -> Option<HeaderValue> {
         let mut origins = asked.get_all(ORIGIN).iter();
         let (origin, None) = (origins.next(), origins.next()) else { return None };
@@ -93,7 +92,7 @@ mod tests {
         CorsPolicy::listed(origins.to_vec(), HOUR)
     }
 
-    /// The names and values that are added for a request with these fields.
+    /// The headers added for a request with these fields.
     fn added(
         cors: &CorsPolicy,
         fields: &[(&'static str, &'static str)],

@@ -1,6 +1,7 @@
 //! The credentials of a request, read from its headers once.
 //!
-//! A key is sent in one of two headers, or in both if they agree. Not for: whether the key exists (`authenticate`).
+//! A key is sent in one of two headers, or in both if they agree. Whether the key exists is checked in
+//! `authenticate`.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
@@ -10,10 +11,10 @@ use crate::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 use super::refusal::{MisplacedKey, Refusal};
 use super::request_headers::RequestHeaders;
 
-/// The header for keys alone. A static name is parsed once.
+/// Static, so that the name is parsed once.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The credentials that a request's headers carry.
+/// The credentials in a request's headers.
 #[derive(Debug)]
 pub(super) struct Credentials<'h> {
     headers: RequestHeaders<'h>,
@@ -21,7 +22,6 @@ pub(super) struct Credentials<'h> {
 }
 
 impl<'h> Credentials<'h> {
-    /// Reads the key.
     pub(super) fn of(headers: RequestHeaders<'h>) -> Self {
         Self { headers, key: presented(headers) }
     }
@@ -31,20 +31,20 @@ impl<'h> Credentials<'h> {
         self.key.clone()
     }
 
-    /// The beginning of the key, which may be shown to its owner.
+    /// The first characters of the key, which may be shown to its owner.
     pub(super) fn prefix(&self) -> &'h str {
         self.key.as_ref().ok().copied().flatten().map_or("", shown_prefix)
     }
 
-    /// Where the key may have been sent instead, if none was found; by the headers.
+    /// Where in the headers the key may have been sent instead.
     pub(super) fn misplaced(&self) -> MisplacedKey {
         let value = self.headers.map().get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
         if scheme.is_empty() || is_bearer(scheme) { MisplacedKey::Nowhere } else { MisplacedKey::Scheme }
     }
 
-    /// Whether a text contains a key: one of our form, or what was sent where keys belong, be it a key or not. Short values occur
-    /// in many texts by chance, so they must be the whole text.
+    /// Whether a text contains a key: one of our form, or the value sent as a key, whatever its form. Short values
+    /// occur in many texts by chance, so they must equal the whole text.
     pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
         let headers = self.headers.map();
         let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all(X_API_KEY));
@@ -54,7 +54,7 @@ impl<'h> Credentials<'h> {
     }
 }
 
-/// The key that was sent, if one was: in either header, or the same in both.
+/// The key that was sent, if any: in either header, or the same in both.
 fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
     let bearer = sole(headers, &AUTHORIZATION)?.map(bearer_token).transpose()?.flatten();
     let plain = sole(headers, &X_API_KEY)?.map(text).transpose()?.filter(|key| !key.is_empty());
@@ -77,9 +77,9 @@ fn text(value: &HeaderValue) -> Result<&str, Refusal> {
     value.to_str().map(str::trim).map_err(|_| Refusal::KeyInvalid)
 }
 
-/// The token of the Bearer scheme. Another scheme, or no token, is no key.
+/// The token of the Bearer scheme. Another scheme, or an empty token, is not a key.
 fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
-    // The scheme first: what another scheme carries is not read, whatever its bytes.
+    // The scheme first: credentials of other schemes are not read.
     let scheme = scheme(value.as_bytes());
     if !is_bearer(scheme) {
         return Ok(None);
@@ -88,7 +88,7 @@ fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
     Ok((!token.is_empty()).then_some(token))
 }
 
-/// The scheme of credentials: all before the first blank.
+/// The scheme: everything before the first blank.
 fn scheme(credentials: &[u8]) -> &[u8] {
     let end = credentials.iter().position(|byte| b" \t".contains(byte));
     credentials.get(..end.unwrap_or(credentials.len())).unwrap_or_default()
@@ -152,7 +152,7 @@ mod tests {
             }
             assert!(!has_a_key("atlas", &headers(sent), &form), "{sent:?}");
         }
-        // Without having been sent as one it is any text, and a text of a few letters is no key.
+        // Not sent as a key, so it is ordinary text; and a text of a few letters is not a key.
         assert!(!has_a_key(foreign, &headers(&[]), &form));
         assert!(!has_a_key("atlas", &headers(&[("x-api-key", "a")]), &form));
         assert!(has_a_key("a", &headers(&[("x-api-key", "a")]), &form));

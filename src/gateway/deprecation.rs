@@ -1,5 +1,5 @@
-//! What answers say of the API's own end: since when it is deprecated (RFC 9745), when it goes (RFC 8594), and where that is
-//! described. Header values that are made once. Not for: doing anything when the day has come.
+//! Announces the deprecation (RFC 9745) and sunset (RFC 8594) of the API, with a link to details, as prepared header
+//! values. Nothing else happens on those dates.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, LINK};
 
@@ -8,7 +8,7 @@ use crate::clock::Wall;
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
-/// What is said of the end; by default nothing.
+/// The announcement; empty by default.
 #[derive(Clone, Debug, Default)]
 pub struct Deprecation {
     since: Option<HeaderValue>,
@@ -17,7 +17,7 @@ pub struct Deprecation {
 }
 
 impl Deprecation {
-    /// Deprecated from the one instant on, past or to come, and gone at the other.
+    /// Announces deprecation from one instant on, past or future, and removal at the other.
     pub fn new(deprecated_at: Option<Wall>, sunset_at: Option<Wall>) -> Self {
         let value = |text: String| HeaderValue::try_from(text).expect("a date is visible ASCII");
         Self {
@@ -27,7 +27,7 @@ impl Deprecation {
         }
     }
 
-    /// The same, described at this address; `None` if no header can hold it.
+    /// Adds a link to a description; `None` if the address is not a valid header value.
     pub fn described_at(self, address: &str) -> Option<Self> {
         let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"".contains(&byte);
         if address.bytes().any(is_odd) {
@@ -37,7 +37,7 @@ impl Deprecation {
         Some(Self { link: Some(link), ..self })
     }
 
-    /// Adds to an answer what is to be said.
+    /// Adds the headers to a response.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         for (name, value) in [(DEPRECATION, &self.since), (SUNSET, &self.sunset), (LINK, &self.link)] {
             if let Some(value) = value {

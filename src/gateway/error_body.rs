@@ -1,5 +1,5 @@
-//! The body of an error: what all say, and what the gateway knows besides; the same object as RFC 9457's problem for those
-//! who ask for that.
+//! The body of an error response: common members and, where known, details. As an RFC 9457 problem if the client
+//! accepts that.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use crate::routes::ErrorBody;
 
 use super::refusal::{Refusal, whole_seconds};
 
-/// Room for a usual one.
+/// Initial capacity; enough for a usual body.
 const ROOM: usize = 768;
 
 /// Renders the body.
@@ -24,7 +24,7 @@ pub(super) fn render(refusal: &Refusal, told: &LimitStatus, request_id: &str, as
         limit(&mut body, told);
     }
     let word = row.word;
-    // An identifier is of letters, digits and `._-`, ours and those let in.
+    // Safe to insert: both kinds of request id contain only letters, digits and `._-`.
     put(&mut body, format_args!(",\"request_id\":\"{request_id}\",\"docs\":\"/docs#{word}\""));
     if as_problem {
         let [title, detail] = [row.title, &message].map(serde_json::Value::from);
@@ -35,7 +35,7 @@ pub(super) fn render(refusal: &Refusal, told: &LimitStatus, request_id: &str, as
     Bytes::from(body)
 }
 
-/// Which limit was hit.
+/// Writes the exhausted limit.
 fn limit(body: &mut Vec<u8>, told: &LimitStatus) {
     let (name, window, reset) = (told.rule.name(), told.rule.window_seconds(), told.reset.rfc3339());
     let LimitStatus { limit, remaining, .. } = told;

@@ -24,12 +24,12 @@ use super::request_id::RequestId;
 use super::resolve::ResolvedTarget;
 use super::usage::RequestEnding;
 
-/// Who is at the other end: of the connection, or of the proxies that it came through.
+/// The other end of the connection, or the client behind trusted proxies.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// Its address.
     pub address: IpAddr,
-    /// Whether what is said to it is encrypted.
+    /// Whether its connection is encrypted.
     pub is_encrypted: bool,
 }
 
@@ -42,17 +42,17 @@ pub struct Authenticated {
 }
 
 impl Authenticated {
-    /// Not so far. `noticed` is notified when a key is presented.
+    /// No key so far. `noticed` is notified when one is presented.
     pub fn not_yet(noticed: Arc<Notify>) -> Self {
         Self { is_set: AtomicBool::new(false), noticed }
     }
 
-    /// Whether one was.
+    /// Whether a valid key was presented.
     pub fn get(&self) -> bool {
         self.is_set.load(Ordering::Relaxed)
     }
 
-    /// One was. Every call but the first costs a load.
+    /// Records that a key was presented. After the first call this costs one load.
     pub fn set(&self) {
         if !self.get() {
             self.is_set.store(true, Ordering::Relaxed);
@@ -61,37 +61,34 @@ impl Authenticated {
     }
 }
 
-/// A request and all that has become of it so far.
+/// A request and its results so far.
 pub(super) struct Exchange<'g> {
     gateway: &'g Gateway,
-    /// When its head was there.
+    /// When its head was received.
     pub(super) started: Now,
-    /// Its identifier.
     pub(super) id: RequestId,
-    /// The trace that it is a part of.
+    /// The trace it belongs to.
     pub(super) trace: Option<TraceContext>,
-    /// The client: whoever sent it, behind all proxies that are believed.
+    /// The client behind all trusted proxies.
     pub(super) peer: Peer,
-    /// What it is about: written by `parse` and `resolve`.
+    /// Endpoint and model. Set by `parse` and `resolve`.
     pub(crate) subject: RequestSubject,
-    /// What it asks for: written by `resolve`.
+    /// Set by `resolve`.
     pub(super) target: Option<ResolvedTarget>,
-    /// Who asks: written by `authenticate`.
+    /// Set by `authenticate`.
     pub(super) caller: Option<Caller>,
-    /// Where the document came from: written by `fetch`.
+    /// Source of the document. Set by `fetch`.
     pub(crate) outcome: Option<CacheOutcome>,
-    /// How long ago the backend confirmed it: written by `fetch`.
+    /// Time since the backend confirmed the document. Set by `fetch`.
     pub(crate) age: Option<Duration>,
-    /// Why it was refused.
     pub(super) refusal: Option<Refusal>,
-    /// With which status it was answered: written by `handle`, last.
+    /// Status of the response. Set by `handle`, last.
     pub(crate) status: Option<StatusCode>,
-    /// When.
     pub(super) ended: Option<Now>,
 }
 
 impl<'g> Exchange<'g> {
-    /// Opens it for a request that comes to this gateway.
+    /// Opens the exchange of a received request.
     pub(super) fn open(
         gateway: &'g Gateway,
         started: Now,
@@ -100,7 +97,7 @@ impl<'g> Exchange<'g> {
         credentials: &Credentials<'_>,
     ) -> Self {
         gateway.instruments.begun();
-        // A key that was made elsewhere may read like a trace's identifier, which is logged and sent on.
+        // An imported key may have the form of a trace id, which is logged and sent to the backend.
         let trace = headers.may_have(&TRACEPARENT).then(|| TraceContext::of(headers.map())).flatten();
         let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), &gateway.form));
         Self {
@@ -137,7 +134,7 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Whose request it was and how it ended, for whoever looks at who asks.
+    /// Counts the request for usage statistics.
     fn count_use(&self, ended: Now) {
         let refused = self.refusal.as_ref().map(|refusal| (refusal.fault(), refusal.rule()));
         let ending = RequestEnding::of(refused, self.outcome, self.status);
@@ -148,7 +145,7 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// The request is answered.
+    /// Records the response.
     pub(super) fn close(&mut self, status: StatusCode, ended: Now) {
         self.status = Some(status);
         self.ended = Some(ended);

@@ -1,7 +1,7 @@
-//! Stage 5: the document. The only stage that knows the cache *and* the backend.
+//! Stage 5: gets the document. The only stage that uses the cache *and* the backend.
 //!
-//! The verdict on the stored document and the result of a fetch meet in one `match`. Not for: making a fetch (`documents`),
-//! nor for which form of a document the caller may see.
+//! The verdict on the stored document and the result of a fetch meet in one `match`. Fetches themselves are in
+//! `documents`; the form of the document is chosen in `respond`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,10 @@ use super::resolve::ResolvedTarget;
 /// A document to serve.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
-    /// The document with its dates.
     pub(super) stored: Arc<StoredDocument>,
     /// When its refresh is due.
     pub(super) due: Mono,
-    /// Where it came from.
+    /// Source of the document.
     pub(crate) outcome: CacheOutcome,
 }
 
@@ -32,7 +31,7 @@ impl Served {
         Self { stored: found.stored, due: found.due, outcome }
     }
 
-    /// How long ago the backend confirmed it.
+    /// Time since the backend confirmed the document.
     pub(crate) fn age(&self, now: Now) -> Duration {
         now.mono.since(self.stored.confirmed)
     }
@@ -42,7 +41,7 @@ impl Served {
     }
 }
 
-/// The stored document, whatever its age, without asking the backend: all that a request may have whose day is spent.
+/// The stored document, whatever its age, without a fetch. For requests whose day is used up.
 pub(super) fn look(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     found.stored.used();
@@ -54,7 +53,7 @@ pub(super) fn look(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     Ok(Served::found(found, outcome))
 }
 
-/// The document: `found` and fresh, or fetched, or stored and stale because fetching failed.
+/// The document: stored and fresh, or fetched, or stored and stale because the fetch failed.
 pub(super) async fn fetch(
     engine: &DocumentEngine,
     target: &ResolvedTarget,
@@ -68,7 +67,7 @@ pub(super) async fn fetch(
     let key = &target.key;
     let found = match found {
         Some(fresh) if fresh.verdict == Freshness::Fresh => Some(fresh),
-        // Something may have come while the request was admitted.
+        // It may have been stored while the request was admitted.
         Some(_) | None => {
             engine.documents.find(key, now.mono).filter(|found| found.verdict != Freshness::Gone)
         }
@@ -94,7 +93,7 @@ pub(super) async fn fetch(
     }
 }
 
-/// The refusal of a request that got no document.
+/// The refusal for a request without a document.
 fn refusal(why: &WaitError) -> Refusal {
     let unavailable = |retry_after| Refusal::UpstreamUnavailable { retry_after };
     let failure = match why {

@@ -1,7 +1,7 @@
-//! The guard of addresses: what strangers may have refused.
+//! Limits refusals per address for clients without a valid key.
 //!
-//! A fixed table of buckets under a keyed hash, so that strangers grow nothing and cannot choose whom they share a
-//! bucket with. An IPv6 address counts with its /64. Not for: callers with a known key, who have a guard of their own.
+//! A fixed table of buckets under a keyed hash: clients cannot grow it and cannot choose whom they share a bucket
+//! with. An IPv6 address counts as its /64. Callers with a known key have a guard of their own.
 
 use std::hash::BuildHasher as _;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,7 +12,7 @@ use crate::limits::{LimitRule, LimitStatus, TokenBucket};
 
 const BUCKETS: usize = 65_536;
 
-/// The table.
+/// Token buckets of refusals, by address.
 pub struct AddressGuard {
     buckets: Box<[AtomicU64]>,
     keyed: foldhash::quality::RandomState,
@@ -20,23 +20,23 @@ pub struct AddressGuard {
 }
 
 impl AddressGuard {
-    /// That many refusals a minute for each address.
+    /// Allows `limit` refusals a minute per address.
     pub fn new(limit: u32) -> Self {
         let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
         Self { buckets, keyed: foldhash::quality::RandomState::default(), limit: AtomicU32::new(limit) }
     }
 
-    /// How many refusals a minute.
+    /// Refusals a minute per address.
     pub fn limit(&self) -> u32 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// That many from now on. A bucket that holds more gives it up with its next token.
+    /// Changes the limit. A bucket above it is reduced at its next token.
     pub fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Takes a token of an address. `false` if there is none.
+    /// Takes a token of an address. Returns `false` if there is none.
     pub fn take(&self, address: IpAddr, now: Now) -> bool {
         let Some(bucket) = self.bucket(address) else { return false };
         let limit = self.limit();
@@ -46,7 +46,7 @@ impl AddressGuard {
         taken.is_ok()
     }
 
-    /// What is left for an address.
+    /// Remaining tokens of an address.
     pub fn standing(&self, address: IpAddr, now: Now) -> LimitStatus {
         let nanos = self.bucket(address).map_or(0, |bucket| bucket.load(Ordering::Relaxed));
         LimitStatus::of_bucket(LimitRule::Guard, TokenBucket::from_nanos(nanos), self.limit(), now)
@@ -59,7 +59,7 @@ impl AddressGuard {
     }
 }
 
-/// What an address is counted as: itself, or its /64.
+/// The network an address counts as: itself, or its /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

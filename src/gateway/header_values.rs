@@ -1,15 +1,14 @@
-//! Writes the header values that differ from answer to answer: one behind the other, into one piece of memory.
+//! Writes the header values that differ between responses, one after another into one buffer.
 //!
-//! A value of its own would be an allocation of its own, and there are eight in each answer. Not for: which headers there
-//! are (`respond`).
+//! A response has eight of them; a buffer for each would be eight allocations.
 
 use bytes::BytesMut;
 use http::HeaderValue;
 
-/// Room for all values of a usual answer.
+/// Initial capacity; enough for all values of a usual response.
 const ROOM: usize = 320;
 
-/// The pen.
+/// A buffer for header values.
 #[derive(Debug)]
 pub(super) struct HeaderValueWriter(BytesMut);
 
@@ -18,18 +17,18 @@ impl HeaderValueWriter {
         Self(BytesMut::with_capacity(ROOM))
     }
 
-    /// Writes words.
+    /// Appends text.
     pub(super) fn words(&mut self, words: &str) -> &mut Self {
         self.0.extend_from_slice(words.as_bytes());
         self
     }
 
-    /// Writes a number.
+    /// Appends a number.
     pub(super) fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
         self.words(itoa::Buffer::new().format(number))
     }
 
-    /// What was written since the last value.
+    /// The text appended since the last value.
     pub(super) fn value(&mut self) -> HeaderValue {
         let written = self.0.split().freeze();
         HeaderValue::from_maybe_shared(written).expect("made of our own words and numbers, visible ASCII")

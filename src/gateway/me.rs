@@ -1,4 +1,4 @@
-//! What the gateway says of the caller: the answer of `/me`. Never stored, never the same for two keys.
+//! `/me`: the caller's own tier, limits and usage. Never stored, different for every key.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -48,19 +48,19 @@ struct MeAllowance {
     reset_at: String,
 }
 
-/// What is known besides the caller.
+/// Facts for `/me` besides the caller.
 pub(super) struct MeContext<'a> {
-    /// The beginning of the key that was sent.
+    /// The first characters of the key.
     pub(super) key_prefix: &'a str,
     /// The attribution notice.
     pub(super) license: &'a str,
     /// When the data is next expected to change.
     pub(super) next_refresh: Option<Wall>,
-    /// How often the backend refreshes.
+    /// Seconds between refreshes of the data.
     pub(super) cadence_seconds: u64,
 }
 
-/// Describes a caller to itself.
+/// Builds the body of `/me`.
 pub(super) fn describe(caller: &Caller, known: &MeContext<'_>, now: Now) -> Bytes {
     let terms = caller.account.terms();
     let [minute, day, _] = caller.account.standings(LimitRule::Day, &terms.limits, now);
@@ -98,7 +98,8 @@ fn allowance(standing: &LimitStatus) -> MeAllowance {
     }
 }
 
-/// Once per refresh keeps a client current; a key whose day allows less than that polls as often as its day allows.
+/// Recommended polling interval. Once per refresh keeps a client current; a key with a smaller daily quota polls as
+/// often as its quota allows.
 fn poll_seconds(minute: &LimitStatus, day: &LimitStatus, cadence: u64) -> u64 {
     let by_day = 86_400_u64.div_ceil(u64::from(day.limit.max(1)));
     let by_minute = 60_u64.div_ceil(u64::from(minute.limit.max(1)));

@@ -1,8 +1,8 @@
 //! The life of a request: one function, top to bottom.
 //!
 //! [`Gateway::handle`] is the shell: it opens the exchange, has it answered, renders and records, whatever happens
-//! inside. `answer` is the line: one call a stage, `?` on each. A file named by a verb is a stage; a file named by a
-//! noun is a thing the line uses. A stage never calls another stage.
+//! inside. `answer` lists the stages: one call each, with `?`. A file named by a verb is a stage; a file named by a
+//! noun is a type that stages use. A stage never calls another stage.
 
 mod access_log;
 mod admit;
@@ -69,56 +69,57 @@ pub use guard::{AddressGuard, network};
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use usage::{ApplicationUse, CountedRequests, RequestCounts, StrangerUse, UsageTracker};
 
-/// The page that says nothing but that the process is alive.
+/// Liveness: answers as long as the process runs.
 const HEALTH: &str = "/healthz";
 
-/// Everything a request may need. Made once by `app`.
+/// Everything a request may need. Built once by `app`.
 pub struct Gateway {
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// How keys are written.
+    /// The format of API keys.
     pub form: KeyForm,
-    /// Who may come in.
+    /// Known API keys and the applications they belong to.
     pub roster: Arc<KeyDirectory>,
-    /// The way to the ledger.
+    /// Leases of daily units from the ledger.
     pub leases: Arc<Leases>,
-    /// The documents.
+    /// Cached documents and fetches.
     pub engine: DocumentEngine,
-    /// The pages that need no key.
+    /// Public pages; no key required.
     pub pages: Pages,
-    /// Who is believed about his clients.
+    /// Trusted proxies.
     pub proxies: Proxies,
-    /// What strangers may have refused.
+    /// Limits refusals per address.
     pub guard: Arc<AddressGuard>,
-    /// How much runs at once.
+    /// Limits concurrent requests.
     pub capacity: Arc<ConcurrencyLimit>,
-    /// What is counted.
+    /// Metrics.
     pub instruments: Arc<Instruments>,
-    /// Where requests are told.
+    /// Access log.
     pub request_log: Arc<AccessLog>,
-    /// Who asks how much.
+    /// Usage per caller.
     pub usage: Arc<UsageTracker>,
-    /// Which pages of other sites may read answers, if any.
+    /// CORS policy, if cross-origin reads are allowed.
     pub cors: Option<CorsPolicy>,
-    /// What is said of the API's own end.
+    /// Deprecation and sunset of the API, if announced.
     pub retirement: Deprecation,
-    /// The words and numbers that `/me` and the 401 need.
+    /// Texts and numbers for `/me` and for 401 responses.
     pub notice: ServiceNotice,
 }
 
-/// What the gateway says about itself.
+/// Facts about the service that responses state.
 #[derive(Clone, Debug)]
 pub struct ServiceNotice {
     /// The attribution notice.
     pub license: String,
-    /// The realm of the keys.
+    /// The authentication realm.
     pub realm: String,
-    /// How often the data refreshes.
+    /// Seconds between refreshes of the data.
     pub cadence_seconds: u64,
 }
 
 impl Gateway {
-    /// Answers a request. Never fails, and never panics: that too is an answer. `authenticated` belongs to the connection.
+    /// Answers a request. Never fails and never panics: a panic becomes a 500. `authenticated` belongs to the
+    /// connection.
     pub async fn handle(
         &self,
         head: &Parts,
@@ -149,7 +150,7 @@ impl Gateway {
         response
     }
 
-    /// Drops what is over: documents that are gone, keys that have ended. Called every few seconds.
+    /// Removes expired documents and keys. Called every few seconds.
     pub fn sweep(&self) {
         self.engine.sweep();
         self.roster.sweep(self.clock.now());
@@ -197,8 +198,8 @@ impl Gateway {
         settle(admitted, delivery).map(Reply::Document)
     }
 
-    /// The form of a document that the caller may have. Unless it is a cache hit, the caller is authenticated again: the key may
-    /// have been revoked or moved to another tier meanwhile.
+    /// Returns the document in the form that the caller may see. Unless it is a cache hit, the caller is
+    /// authenticated again: the key may have been revoked or moved to another tier since admission.
     fn deliver(
         &self,
         ask: &ParsedRequest<'_>,
@@ -215,7 +216,7 @@ impl Gateway {
         Ok(DocumentReply::of(served, target, &caller, ask.headers.map(), now))
     }
 
-    /// What a response at `now` depends on besides its answer.
+    /// Everything a response depends on besides the reply.
     fn circumstances<'r>(&'r self, head: &'r Parts, now: Now) -> ResponseContext<'r> {
         ResponseContext {
             method: &head.method,
@@ -228,7 +229,7 @@ impl Gateway {
         }
     }
 
-    /// What anybody may have.
+    /// Pages and redirects that need no key.
     fn without_a_key(&self, ask: &ParsedRequest<'_>) -> Option<(RequestSubject, Reply<'_>)> {
         match ask.wants {
             MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
@@ -241,7 +242,7 @@ impl Gateway {
         }
     }
 
-    /// The one endpoint that the gateway answers itself. It costs a token of the guard.
+    /// `/me`, the only endpoint that the gateway answers itself. It costs a token of the guard.
     fn me(
         &self,
         ask: &ParsedRequest<'_>,
@@ -261,7 +262,7 @@ impl Gateway {
         Ok(Reply::Me(me::describe(caller, &known, now)))
     }
 
-    /// A refusal, or the guard's, if the caller has had too many.
+    /// Replaces a refusal by a 429 if the caller has had too many refusals.
     fn guarded(&self, refusal: Refusal, exchange: &Exchange<'_>) -> Refusal {
         let Exchange { caller, peer, started, .. } = exchange;
         if refusal.asks_the_guard() && !admit::ask_guard(&self.guard, caller.as_ref(), *peer, *started) {
@@ -271,7 +272,7 @@ impl Gateway {
     }
 }
 
-/// The log hears of what is not the caller's doing.
+/// Logs refusals that are not the caller's fault.
 fn tell(refusal: &Refusal, exchange: &Exchange<'_>) {
     let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
     match refusal.fault() {
@@ -279,7 +280,7 @@ fn tell(refusal: &Refusal, exchange: &Exchange<'_>) {
         Responsibility::Upstream => {
             tracing::debug!(request, code, "backend failure without a stored document");
         }
-        // So many of them that to write each down would be more work than it spares: the rooms tell, now and then.
+        // Too frequent to log one by one: `concurrency_limit` logs a summary.
         Responsibility::Us if *refusal == Refusal::Overloaded => {}
         Responsibility::Us => tracing::error!(request, code, "internal error"),
     }

@@ -12,46 +12,39 @@ use super::credentials::Credentials;
 use super::refusal::{HttpViolation, Refusal};
 use super::request_headers::RequestHeaders;
 
-/// The longest request target, path and query together.
+/// Maximum length of a request target, path and query together.
 pub(super) const LONGEST_TARGET: usize = 2_048;
-/// The largest request head, from the method to the empty line.
+/// Maximum size of a request head, from the method to the empty line.
 pub(super) const LARGEST_HEAD: usize = 16_384;
-/// The most header fields.
+/// Maximum number of header fields.
 pub(super) const MOST_HEADERS: usize = 64;
 
 /// A request as received.
 pub(super) struct ReceivedRequest<'r> {
-    /// Its head.
     pub(super) head: &'r Parts,
-    /// The header fields in it.
     pub(super) headers: RequestHeaders<'r>,
-    /// Whether a body follows.
     pub(super) has_body: bool,
-    /// The credentials in its headers.
     pub(super) credentials: Credentials<'r>,
 }
 
 /// A request with valid size, syntax and method.
 #[derive(Debug)]
 pub(super) struct ParsedRequest<'r> {
-    /// The path as received.
+    /// As received.
     pub(super) path: &'r str,
-    /// The query as received.
+    /// As received.
     pub(super) query: Option<&'r str>,
-    /// The headers.
     pub(super) headers: RequestHeaders<'r>,
-    /// The credentials in them.
     pub(super) credentials: Credentials<'r>,
-    /// What is wanted.
     pub(super) wants: MethodKind,
 }
 
-/// What a method wants.
+/// What the client requests with a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MethodKind {
-    /// An answer, with or without its body.
+    /// A response, with or without its body.
     Answer,
-    /// To know what could be asked.
+    /// The allowed methods.
     Options,
 }
 
@@ -80,12 +73,12 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
     Ok(ParsedRequest { path: head.uri.path(), query: head.uri.query(), headers, credentials, wants })
 }
 
-/// The bytes of a head as clients write it.
+/// Size of the head as HTTP/1.1 text.
 fn head_size(head: &Parts, headers: RequestHeaders<'_>, target: &str) -> usize {
     head.method.as_str().len() + target.len() + "  HTTP/1.1\r\n\r\n".len() + headers.size()
 }
 
-/// No body, and nothing that could hide one.
+/// Rejects a body and every header that could hide one.
 fn framing(headers: RequestHeaders<'_>, has_body: bool) -> Result<(), Refusal> {
     let no_length = match headers.first_two(&CONTENT_LENGTH) {
         [None, _] => true,
@@ -98,7 +91,8 @@ fn framing(headers: RequestHeaders<'_>, has_body: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A path on this server: no scheme, no asterisk, ASCII only. On HTTP/2 scheme and authority are fields of their own.
+/// Requires a path on this server: no scheme, no asterisk, ASCII only. On HTTP/2 scheme and authority are fields of
+/// their own.
 fn origin_form(head: &Parts, target: &str) -> Result<(), Refusal> {
     let is_absolute =
         head.version < Version::HTTP_2 && (head.uri.scheme().is_some() || head.uri.authority().is_some());
@@ -108,7 +102,7 @@ fn origin_form(head: &Parts, target: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Exactly one valid Host on HTTP/1.1; on HTTP/2 the authority, and no Host that says otherwise.
+/// Requires exactly one valid Host on HTTP/1.1. On HTTP/2 requires the authority, and a Host must equal it.
 fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Result<(), Refusal> {
     let [first, second] = headers.first_two(&HOST);
     let authority = head.uri.authority().filter(|_| !is_connect).map(http::uri::Authority::as_str);
@@ -116,14 +110,14 @@ fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Resu
         (Some(host), Some(authority)) => host.as_bytes() == authority.as_bytes() && is_host(host.as_bytes()),
         (Some(host), None) => is_host(host.as_bytes()),
         (None, Some(authority)) => is_host(authority.as_bytes()),
-        // On HTTP/2 what CONNECT names is its target.
+        // On HTTP/2 the target of CONNECT is its authority.
         (None, None) => head.version <= Version::HTTP_10 || (is_connect && head.version == Version::HTTP_2),
     };
     if second.is_some() || !agreed { Err(Refusal::BadRequest(HttpViolation::Host)) } else { Ok(()) }
 }
 
-/// A name or an address, with or without a port. No user information, no list, no escape, no zone: whoever looked at it
-/// before us has read the same.
+/// A name or an address, with or without a port. No user information, list, escape or zone: a proxy in front of us
+/// must have read the same host.
 fn is_host(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else { return false };
     let (is_known, port) = if let Some(rest) = host.strip_prefix('[') {
@@ -142,7 +136,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(&byte))
 }
 
-/// A colon may stand without one.
+/// The port after a colon may be empty.
 fn is_port(port: &str) -> bool {
     port.bytes().all(|byte| byte.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok())
 }

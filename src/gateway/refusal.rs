@@ -1,8 +1,8 @@
-//! Every reason not to serve, in one closed enum: its code, its words for the caller, whose fault it is, whether the
-//! guard is asked, whether the connection ends. Matched without `_`, so a new reason does not compile until every
-//! place has decided.
+//! Every reason to refuse a request, in one closed enum: its code, its message, who is responsible, whether it costs
+//! a guard token, whether it closes the connection. Matched without `_`, so a new reason does not compile until every
+//! property is decided.
 //!
-//! Not for: headers and bodies (`respond`), which are made from what stands here.
+//! Headers and bodies are built in `respond`.
 
 use std::time::Duration;
 
@@ -11,116 +11,116 @@ use crate::limits::{LimitRule, LimitStatus};
 use crate::routes::codes::ErrorCode;
 use crate::routes::{AllowedValues, BadParam, Param, Period};
 
-/// Why a request is not served.
+/// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It breaks a rule of HTTP.
+    /// Violates HTTP.
     BadRequest(HttpViolation),
-    /// Its target is too long.
+    /// The target is too long.
     UriTooLong,
-    /// Its head is too large.
+    /// The head is too large.
     HeadersTooLarge,
-    /// Its method is none of ours.
+    /// The method is not supported.
     MethodNotAllowed,
-    /// It asks for a tunnel: what its client sends behind it, without waiting, is no request.
+    /// A CONNECT request. Bytes after it are not a request.
     TunnelRefused,
-    /// It carries no key where keys belong.
+    /// No key where keys are expected.
     KeyMissing(MisplacedKey),
-    /// Its key is not in force. The caller is told no more.
+    /// The key is unknown, expired or revoked. The caller does not learn which.
     KeyInvalid,
-    /// Its path is none of ours.
+    /// No endpoint has this path.
     NotFound,
-    /// A parameter's value is not allowed for a caller with these rights.
+    /// The value of a parameter is not allowed for a caller with these rights.
     BadParam(BadParam, Rights),
-    /// A Free key asked for the period `latest`.
+    /// A Free key requested the period `latest`.
     LatestRequiresPlan,
-    /// A limit is used up.
+    /// A limit is exhausted.
     Limited(LimitRule),
-    /// The guard is used up.
+    /// The guard is exhausted.
     TooManyRefusals,
     /// The model does not exist.
     ModelNotFound,
     /// The model is in no list, and the backend may not be asked about it yet.
     ModelUnlisted {
-        /// When it may be asked about such a model again.
+        /// Time until the backend may be asked about it again.
         retry_after: Duration,
     },
-    /// The backend's answer cannot be used, and there is no older one.
+    /// The backend's response is invalid, and no document is stored.
     UpstreamInvalid,
-    /// The backend cannot be reached or refuses, and there is no older answer.
+    /// The backend is unreachable or returned an error, and no document is stored.
     UpstreamUnavailable {
-        /// How long it asked to be left alone.
+        /// The backend's `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// The backend is too slow, and there is no older answer.
+    /// The backend is too slow, and no document is stored.
     UpstreamTimeout,
-    /// The ledger cannot be reached, and no leased unit is left.
+    /// The ledger is unreachable, and no leased unit is left.
     LedgerUnavailable,
-    /// More runs at once than there is room for.
+    /// A concurrency limit is reached.
     Overloaded,
-    /// We failed.
+    /// An internal error.
     Internal,
 }
 
-/// The rule of HTTP that was broken.
+/// A violation of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpViolation {
     /// Not exactly one valid Host.
     Host,
-    /// A target that is not a path on this server.
+    /// The target is not a path on this server.
     Target,
     /// A body, or framing that could hide one.
     Body,
 }
 
-/// Where a key may have been sent instead of one of the two headers. The key itself is never read from there.
+/// A place, other than the two headers, where a key may have been sent. The key itself is never read from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MisplacedKey {
-    /// Nowhere: no sign of a key.
+    /// No sign of a key.
     Nowhere,
-    /// In the query string: a parameter has a name that keys are given elsewhere.
+    /// The query string: a parameter has a name that other APIs use for keys.
     Query,
-    /// In the Authorization header, with another scheme than Bearer.
+    /// The Authorization header, with a scheme other than Bearer.
     Scheme,
 }
 
-/// Whose fault it is: who has to act.
+/// Who has to act on a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Responsibility {
-    /// The caller's.
+    /// The caller.
     Caller,
-    /// The backend's.
+    /// The operator of the backend.
     Upstream,
-    /// Ours.
+    /// The operator of the gateway.
     Us,
 }
 
-/// How long a client is asked to wait for a backend that did not say.
+/// Suggested wait for a backend without `Retry-After`.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-/// How long a client is asked to wait where there is no room: most places are free again in far less.
+/// Suggested wait when a concurrency limit is reached: most slots are free again much sooner.
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
 
-/// Where a key is read from.
+/// How to send a key.
 const BELONGS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
 
-/// What a reason means for everybody who has to act on it.
+/// The properties of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RefusalTraits {
     code: ErrorCode,
     fault: Responsibility,
-    /// Whether it costs a token of the guard, and becomes [`Refusal::TooManyRefusals`] if there is none.
+    /// Whether it costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
     asks_the_guard: bool,
-    /// Whether the connection ends with it.
+    /// Whether it closes the connection.
     closes: bool,
 }
 
 impl Refusal {
-    /// THE table of refusals: the one place that decides about a new reason.
+    /// THE table of refusals: the only place that decides about a new reason.
     #[rustfmt::skip]
     fn nature(&self) -> RefusalTraits {
         let nature = |code, fault, asks_the_guard, closes| RefusalTraits { code, fault, asks_the_guard, closes };
-        //                                            code                    whose fault      guard  closes
+        // code                    responsible      guard  closes
         match self {
             Self::BadRequest(_)              => nature(ErrorCode::BadRequest,          Responsibility::Caller,   true,  true),
             Self::UriTooLong                 => nature(ErrorCode::UriTooLong,          Responsibility::Caller,   true,  true),
@@ -147,28 +147,28 @@ impl Refusal {
         }
     }
 
-    /// The code in the body, with its status and title.
+    /// The error code, which fixes status and title.
     pub fn code(&self) -> ErrorCode {
         self.nature().code
     }
 
-    /// Whose fault it is.
+    /// Who has to act.
     pub fn fault(&self) -> Responsibility {
         self.nature().fault
     }
 
-    /// Whether it costs a token of the guard, and becomes [`Refusal::TooManyRefusals`] if there is none.
+    /// Whether it costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
     pub fn asks_the_guard(&self) -> bool {
         self.nature().asks_the_guard
     }
 
-    /// Whether the connection ends with it: after any doubt about where a request ends, and for those who go on
-    /// sending what is refused.
+    /// Whether it closes the connection: when the end of the request is uncertain, and for clients that keep sending
+    /// refused requests.
     pub fn closes(&self) -> bool {
         self.nature().closes
     }
 
-    /// The rule that was hit, on a 429.
+    /// The exhausted rule of a 429.
     pub fn rule(&self) -> Option<LimitRule> {
         if let Self::Limited(rule) = self {
             return Some(*rule);
@@ -176,7 +176,8 @@ impl Refusal {
         (*self == Self::TooManyRefusals).then_some(LimitRule::Guard)
     }
 
-    /// Whether the minute's token is returned, if the request was admitted before it was refused: no work was done for it.
+    /// Whether the minute token is returned if the request was admitted before it was refused: no work was done for
+    /// it.
     pub(super) fn returns_the_token(&self) -> bool {
         matches!(
             self,
@@ -184,9 +185,8 @@ impl Refusal {
         )
     }
 
-    /// How long to wait before a 503 is tried again: as long as the backend asked for, and never less than the
-    /// caller's own next token, since that one was spent. An unlisted model can be asked for again when the backend may
-    /// be.
+    /// `Retry-After` of a 503: what the backend requested, and never less than the time until the caller's next
+    /// token, since one was spent. For an unlisted model, the time until the backend may be asked again.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
         if let Self::UpstreamUnavailable { retry_after } = self {
             return Some(retry_after.unwrap_or(TRY_AGAIN).max(next_token));
@@ -200,7 +200,7 @@ impl Refusal {
         (*self == Self::LedgerUnavailable).then_some(TRY_AGAIN)
     }
 
-    /// The parameter that was refused, and the values that this caller may use.
+    /// The refused parameter, and the values this caller may use.
     pub fn param(&self) -> Option<(Param, AllowedValues)> {
         if let Self::BadParam(bad, rights) = self {
             return Some((bad.param, allowed(bad.param, *rights)));
@@ -208,7 +208,7 @@ impl Refusal {
         (*self == Self::LatestRequiresPlan).then(|| (Param::Period, allowed(Param::Period, Rights::Free)))
     }
 
-    /// What the caller is told. Says nothing that the caller sent, and nothing of the inside.
+    /// The message for the caller. Repeats nothing that the caller sent and discloses no internals.
     pub fn message(&self, standing: &LimitStatus) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
@@ -291,7 +291,7 @@ fn counted(number: u32, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A wait in whole seconds, rounded up, at least one: a client that obeys is never too early.
+/// A wait in whole seconds, rounded up, at least one: a client that waits that long is never too early.
 pub(super) fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }

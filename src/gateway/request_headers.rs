@@ -1,17 +1,16 @@
-//! The header fields of a request, and which lengths their names have.
+//! The header fields of a request, with a set of the lengths of their names.
 //!
-//! The stages look for a dozen fields, most of which a request does not have. A field whose name has a length that no name
-//! has is not there: that costs no hash and no lookup. Not for: what the fields say.
+//! Stages look for a dozen fields, most of which are absent. A field whose name's length does not occur is absent;
+//! that check needs no hash and no lookup.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestHeaders<'r> {
     map: &'r HeaderMap,
-    /// A bit for each length that a name has; one for all lengths of 63 and more.
+    /// One bit per length of a name; one bit for all lengths from 63 on.
     lengths: u64,
-    /// The bytes of all fields as clients write them.
+    /// Size of all fields as HTTP/1.1 text.
     size: usize,
 }
 
@@ -26,28 +25,26 @@ impl<'r> RequestHeaders<'r> {
         Self { map, lengths, size }
     }
 
-    /// As the codec gave them.
     pub(super) fn map(&self) -> &'r HeaderMap {
         self.map
     }
 
-    /// Their bytes as clients write them: one space after a field's colon, none behind its value.
+    /// Size as HTTP/1.1 text, with one space after the colon and none after the value.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// `false` if there is no such field.
+    /// `false` if the field is certainly absent.
     #[inline]
     pub(super) fn may_have(&self, name: &HeaderName) -> bool {
         self.lengths & bit(name.as_str().len()) != 0
     }
 
-    /// Whether there is such a field.
     pub(super) fn has(&self, name: &HeaderName) -> bool {
         self.may_have(name) && self.map.contains_key(name)
     }
 
-    /// The first and the second value of a field.
+    /// The first two values of a field.
     #[inline]
     pub(super) fn first_two(&self, name: &HeaderName) -> [Option<&'r HeaderValue>; 2] {
         if self.may_have(name) { self.looked_up(name) } else { [None, None] }

@@ -1,6 +1,6 @@
-//! The identifier of a request, for its answer, for the log, and for whoever searches for it.
+//! The request id, for the response and the logs.
 //!
-//! Not for: the trace that a request is a part of (`telemetry::trace`).
+//! The id of a trace is in `telemetry::trace`.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -16,21 +16,20 @@ use super::credentials::Credentials;
 use super::header_values::HeaderValueWriter;
 use super::request_headers::RequestHeaders;
 
-/// The header that carries it, both ways.
+/// The header of the id, in requests and responses.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The identifier.
 #[derive(Clone, Debug)]
 pub(super) enum RequestId {
-    /// The caller's own.
+    /// Sent by the caller.
     Given(HeaderValue),
-    /// One of ours: hexadecimal digits.
+    /// Generated: hexadecimal digits.
     Fresh([u8; 16]),
 }
 
 impl RequestId {
-    /// The caller's own identifier if it is well formed and has no key in it, else a new one: it is repeated in the log
-    /// and in the bodies of errors, where a key has no place.
+    /// The caller's id if it is well formed and contains no key, else a new one: the id is repeated in logs and error
+    /// bodies, where a key must not appear.
     pub(super) fn of(
         headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
@@ -44,7 +43,6 @@ impl RequestId {
         }
     }
 
-    /// Its characters.
     pub(super) fn as_str(&self) -> &str {
         let text = match self {
             Self::Given(id) => id.as_bytes(),
@@ -53,7 +51,6 @@ impl RequestId {
         std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
     }
 
-    /// As a header's value.
     pub(super) fn value(&self, pen: &mut HeaderValueWriter) -> HeaderValue {
         match self {
             Self::Given(id) => id.clone(),
@@ -67,10 +64,10 @@ fn is_well_formed(id: &HeaderValue) -> bool {
     (8..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
 }
 
-/// So many numbers a thread takes at once, so that threads do not write to one place with every request.
+/// How many numbers a thread takes at once, so that threads rarely write to the shared counter.
 const BLOCK: u64 = 1 << 20;
 
-/// Unique within this life by its count, and between lives by where the count began.
+/// Unique within a process by its counter, and between processes by the start value of the counter.
 fn number(now: Now) -> u64 {
     static FIRST: OnceLock<u64> = OnceLock::new();
     static BLOCKS: AtomicU64 = AtomicU64::new(0);

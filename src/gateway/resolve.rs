@@ -1,4 +1,5 @@
-//! Stage 3: which document is it, and may this caller ask for it? Route, then path and query values, then entitlement.
+//! Stage 3: finds the requested document and checks entitlement: route, then path and query values, then the caller's
+//! rights.
 
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
@@ -10,22 +11,20 @@ use super::parse::ParsedRequest;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 
-/// What is asked for.
+/// The requested document and how to send it.
 #[derive(Clone, Debug)]
 pub(super) struct ResolvedTarget {
-    /// The document.
     pub(super) key: DocumentKey,
-    /// Its encoding.
     pub(super) encoding: ContentCoding,
-    /// Whether the caller has a copy and asks if it is still current.
+    /// Whether the request is conditional.
     pub(super) conditional: bool,
-    /// Whether a key stands in the model's name. It may have slipped in there: that is no model, and goes nowhere, not to
-    /// the backend, not into a log.
+    /// Whether the model's name contains a key, for example by mistake. Such a name is never sent to the backend nor
+    /// logged.
     pub(super) names_a_key: bool,
 }
 
 impl ResolvedTarget {
-    /// The document, as far as it may be told.
+    /// The document, unless its name must not be logged.
     pub(super) fn named(&self) -> Option<&DocumentKey> {
         (!self.names_a_key).then_some(&self.key)
     }
@@ -36,7 +35,7 @@ pub(super) fn endpoint<'r>(ask: &ParsedRequest<'r>) -> Result<(&'static Endpoint
     find(ask.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
 }
 
-/// Finds the document that answers a request to an endpoint.
+/// Finds the document of a request to an endpoint.
 pub(super) fn resolve(
     ask: &ParsedRequest<'_>,
     endpoint: &Endpoint,
@@ -58,7 +57,7 @@ pub(super) fn resolve(
     Ok(ResolvedTarget { key, encoding: encoding(ask.headers), conditional, names_a_key })
 }
 
-/// Whether these rights may ask for a document.
+/// Checks whether these rights cover a document.
 pub(super) fn entitle(key: &DocumentKey, rights: Rights) -> Result<(), Refusal> {
     if key.period == Some(Period::Latest) && !rights.is_paid() {
         return Err(Refusal::LatestRequiresPlan);

@@ -1,7 +1,7 @@
-//! Stage 6: the response. The only place that writes a status or a header.
+//! Stage 7: builds the response. Only this file writes a status or a header.
 //!
-//! What can be ready was made when the document was stored; here only the numbers that change are written. One code
-//! path gives every answer its limit headers. Not for: deciding what is answered.
+//! Everything constant was prepared when the document was stored; only numbers that change are written here. One code
+//! path writes the limit headers of every response. What to answer is decided by earlier stages.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, LOCATION};
@@ -25,28 +25,27 @@ use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
 use super::response_head::{HeaderField, ResponseHead};
 
-/// What the line came to.
+/// What a request is answered with.
 #[derive(Debug)]
 pub(super) enum Reply<'g> {
     /// A page that needs no key.
     Page(&'g Page),
-    /// The address of a page that is asked for by another.
+    /// A redirect to the canonical address of a page.
     Moved(&'static str),
-    /// The word that the process is alive.
+    /// The process is alive.
     Health,
-    /// The methods there are.
+    /// The allowed methods.
     Options,
-    /// A document, or the word that the caller's copy is current.
+    /// A document or a 304.
     Document(DocumentReply),
-    /// What the gateway says of the caller.
+    /// `/me`.
     Me(Bytes),
 }
 
-/// A document on its way to a caller.
+/// A document in the form for one caller.
 #[derive(Debug)]
 pub(super) struct DocumentReply {
     representation: Representation,
-    /// Whether the caller has it already.
     pub(super) not_modified: bool,
     max_age: u64,
     ttl: i64,
@@ -59,13 +58,13 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
-/// For a year: a browser that was here over TLS comes back so.
+/// One year, as HSTS recommends.
 const NEVER_IN_THE_CLEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
 
 impl DocumentReply {
-    /// Chooses the form that the rights allow and the encoding that was asked for, and decides on a 304.
+    /// Chooses the form by the caller's rights and the encoding, and decides on a 304.
     pub(super) fn of(
         served: &Served,
         target: &ResolvedTarget,
@@ -95,7 +94,7 @@ impl DocumentReply {
             CacheOutcome::Refreshed => {
                 HeaderValue::from_static("scoregate; fwd=stale; stored; detail=refreshed")
             }
-            // Both are stale to a client; the metrics tell the two apart.
+            // Clients see both as stale; metrics distinguish them.
             CacheOutcome::Stale | CacheOutcome::StaleOnError => {
                 pen.words("scoregate; hit; ttl=").number(self.ttl).words("; detail=stale").value()
             }
@@ -103,25 +102,19 @@ impl DocumentReply {
     }
 }
 
-/// What the response is made from besides the answer.
+/// Everything a response depends on besides the reply.
 pub(super) struct ResponseContext<'r> {
-    /// The request's method.
     pub(super) method: &'r Method,
-    /// Its headers.
     pub(super) headers: &'r HeaderMap,
-    /// The guard of addresses.
     pub(super) guard: &'r AddressGuard,
-    /// The realm of the API's keys.
+    /// The authentication realm.
     pub(super) realm: &'r str,
-    /// What browsers are told, if anything.
     pub(super) cors: Option<&'r CorsPolicy>,
-    /// What is said of the API's own end.
     pub(super) retirement: &'r Deprecation,
     /// The moment of sending.
     pub(super) now: Now,
 }
 
-/// Makes the response.
 pub(super) fn respond(
     answered: Result<Reply<'_>, Refusal>,
     exchange: &Exchange<'_>,
@@ -259,14 +252,14 @@ fn error(
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
         head.put(HeaderField::RetryAfter, pen.number(whole_seconds(wait)).value());
     }
-    // On HTTP/2 the server takes this off again and says it to the connection.
+    // On HTTP/2 the server replaces this header by closing the connection.
     if refusal.closes() {
         head.put(HeaderField::Connection, HeaderValue::from_static("close"));
     }
     (status, body)
 }
 
-/// Whether the client names the problem format among what it accepts, and does not rule it out.
+/// Whether the client accepts `application/problem+json`.
 fn prefers_problem(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|range| {
@@ -276,25 +269,26 @@ fn prefers_problem(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The limit headers of one answer.
+/// The limit headers of a response.
 struct LimitHeaders {
-    /// The rule that `X-RateLimit-Resource` names.
+    /// The rule named in `X-RateLimit-Resource`.
     told: LimitStatus,
-    /// How long until the caller's next minute token.
+    /// Time until the next minute token of the caller.
     next_token: std::time::Duration,
     scope: LimitScope,
 }
 
-/// Whose limits they are.
+/// The owner of the limits.
 enum LimitScope {
-    /// An application's: what is left of its minute and its day, and its policy.
+    /// An application: status of its minute and its day, and its policy header.
     Application([LimitStatus; 2], HeaderValue),
-    /// An address's.
+    /// An address: status of its guard.
     Address,
 }
 
 impl LimitHeaders {
-    /// By the rule that was hit, if one was; else the day of a known application; else the guard of the address.
+    /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
+    /// address.
     fn of(exchange: &Exchange<'_>, hit: Option<LimitRule>, at: &ResponseContext<'_>) -> Self {
         let Some(caller) = &exchange.caller else {
             let standing = at.guard.standing(exchange.peer.address, at.now);
@@ -334,7 +328,7 @@ impl LimitHeaders {
     }
 }
 
-/// `"minute";r=59;t=1`: what is left, and in how many seconds all of it is there again.
+/// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
 fn part(pen: &mut HeaderValueWriter, standing: &LimitStatus) {
     let seconds = standing.whole_in.as_secs() + u64::from(standing.whole_in.subsec_nanos() > 0);
     pen.words("\"").words(standing.rule.name()).words("\";r=").number(standing.remaining);

@@ -1,7 +1,7 @@
-//! The head of an answer: which fields it has, and what stands in them.
+//! The headers of a response.
 //!
-//! The same few sets of fields come again and again. Of each a map of its names is kept, which an answer copies and fills
-//! with its values: names are hashed once, and not for every answer. Not for: what is said in which field (`respond`).
+//! Responses use few distinct sets of header fields. For each set a map of its names is kept, which a response clones
+//! and fills with values, so names are not hashed for every response. The values are chosen in `respond`.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::request_id::REQUEST_ID;
 
-/// A field that answers have.
+/// A header field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeaderField {
     ContentType,
@@ -44,7 +44,7 @@ pub(super) enum HeaderField {
 
 const FIELDS: usize = 23;
 
-/// Their names, in the order of the fields, which is that of sending.
+/// The names, in the order of the variants, which is the order on the wire.
 const NAMES: [HeaderName; FIELDS] = [
     CONTENT_TYPE,
     CONTENT_LENGTH,
@@ -71,28 +71,28 @@ const NAMES: [HeaderName; FIELDS] = [
     STRICT_TRANSPORT_SECURITY,
 ];
 
-/// So many sets of fields are kept by a thread. There are some twenty.
+/// Maximum number of sets kept per thread. About twenty occur.
 const MOST_KEPT: usize = 64;
 
 thread_local! {
-    /// Maps of the sets that came up, with nothing in their fields. Each thread has its own, so none waits for another.
+    /// Maps of the sets used so far, with empty values. One list per thread avoids locks.
     static KEPT: RefCell<Vec<(HeaderFieldSet, HeaderMap)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Which fields there are: a bit for each.
+/// A set of fields, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HeaderFieldSet(u32);
 
-/// The head of an answer in the making.
+/// The headers of a response under construction.
 #[derive(Debug, Default)]
 pub(super) struct ResponseHead {
     values: [Option<HeaderValue>; FIELDS],
-    /// Those that are there.
+    /// Fields that are set.
     set: HeaderFieldSet,
 }
 
 impl ResponseHead {
-    /// Says something in a field.
+    /// Sets a field.
     pub(super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
         if let Some(place) = self.values.get_mut(field as usize) {
             *place = Some(value);
@@ -100,7 +100,7 @@ impl ResponseHead {
         }
     }
 
-    /// The fields as they are sent. Nothing is left in this then: it is large, and is not moved around.
+    /// Takes the fields as they are sent and leaves this empty: it is large and must not be moved.
     pub(super) fn take_map(&mut self) -> HeaderMap {
         let set = std::mem::take(&mut self.set);
         KEPT.with_borrow_mut(|kept| {
@@ -117,7 +117,7 @@ impl ResponseHead {
         })
     }
 
-    /// Fills a map that has these fields in this order.
+    /// Fills a map that has exactly these fields in this order.
     fn filled(&mut self, mut names: HeaderMap) -> HeaderMap {
         for (place, value) in names.values_mut().zip(self.values.iter_mut().filter_map(Option::take)) {
             *place = value;
@@ -142,7 +142,7 @@ impl HeaderFieldSet {
 mod tests {
     use super::*;
 
-    /// A head with these fields, in each the word and the field's number.
+    /// Builds a map of these fields; each value is `word` and the field's number.
     fn head(fields: &[HeaderField], word: &str) -> HeaderMap {
         let mut head = ResponseHead::default();
         for field in fields {

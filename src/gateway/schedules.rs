@@ -1,8 +1,7 @@
-//! The part that threads share, under random schedules: real requests, real leases and real accounts before a ledger
-//! that is slow, fails and comes back, across a midnight and changes of tier. A thread may be stopped before every look
-//! into the books.
+//! Concurrent requests under random schedules: real requests, leases and accounts on a ledger that is slow, fails and
+//! recovers, across midnight and changes of tier. The scheduler may switch threads before every access to an account.
 //!
-//! Not for: one life after the other (`limits::schedules`), nor for sockets.
+//! Sequential schedules are in `limits::schedules`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +25,6 @@ use super::admit::{Admission, admit};
 use super::authenticate::Caller;
 use super::refusal::Refusal;
 
-/// How many schedules are tried.
 const SCHEDULES: usize = 1_500;
 const BEFORE_MIDNIGHT: Wall = Wall::from_seconds(1_763_769_590);
 const KEY: &str = "a key";
@@ -130,7 +128,7 @@ impl Store for SingleLedger {
     }
 }
 
-/// What the threads of a schedule share.
+/// State shared by the threads of a schedule.
 struct ScheduleState {
     ledger: Arc<SingleLedger>,
     leases: Arc<Leases>,
@@ -186,7 +184,7 @@ impl ScheduleState {
         assert!(self.roster.apply(&stored(quota), &self.terms, self.clock.now().wall.day()));
     }
 
-    /// Ends as a stop does: calls under way first, then what is owed, then what is idle goes back.
+    /// Ends like a shutdown: waits for calls in flight, then saves what is owed, then returns idle units.
     async fn stop(&self) {
         self.ledger.is_away.store(false, Ordering::SeqCst);
         self.hand.advance(Duration::from_secs(5));
@@ -233,7 +231,7 @@ fn try_schedules(act: fn()) {
     SCHEDULED.set(false);
 }
 
-/// Three callers at once, beside whatever else is going on.
+/// Runs three concurrent callers beside another task.
 fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) + Send + 'static) {
     let callers = (0..3).map(|caller| {
         let stage = Arc::clone(stage);

@@ -1,7 +1,7 @@
-//! Stage 6: what a request is charged: a unit of the day for a delivered document, nothing for a 304, and the minute's token for
+//! Stage 6: charges the request: a unit of the day for a delivered document, nothing for a 304, a minute token for
 //! most refusals.
 //!
-//! Not for: what is taken before the document is there (`admit`).
+//! Does not take units or tokens; see `admit`.
 
 use crate::limits::LimitRule;
 
@@ -9,7 +9,7 @@ use super::admit::Admission;
 use super::refusal::Refusal;
 use super::respond::DocumentReply;
 
-/// Settles what was admitted by what is delivered. Without a unit of the day only a 304 is delivered.
+/// Charges or returns what was admitted. Without a unit of the day only a 304 is delivered.
 pub(super) fn settle(
     admitted: Admission<'_>,
     delivery: Result<DocumentReply, Refusal>,

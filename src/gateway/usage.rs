@@ -1,8 +1,8 @@
-//! Who asks how much: the applications with the most requests of the day, and the strangers with the most refused ones.
+//! Usage statistics: the applications with the most requests of the day, and the unauthenticated clients with the
+//! most refused requests.
 //!
-//! In memory, from the start of the process or midnight UTC on, and bounded however many there are; whom it does not know
-//! asked too seldom to matter. Not for: what they have left (`account`), nor for metrics, which never tell applications
-//! apart.
+//! In memory, since the start of the process or midnight UTC, in bounded space: callers that are not tracked have too
+//! few requests to matter. Remaining limits are in `account`; metrics never distinguish applications.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,87 +22,87 @@ use super::refusal::Responsibility;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;
 
-/// Who asks how much.
+/// Usage statistics.
 pub struct UsageTracker {
     since: Wall,
-    /// Who takes another's place is held on to from its second request on: where nearly all come once, none of them has
-    /// another one's account dropped, whose memory is cold.
+    /// An entry is assigned an account at its second request only. If most callers come once, no account is dropped
+    /// whose memory is cold.
     applications: SpaceSaving<ApplicationId, CallerUse<Option<Arc<Account>>>>,
     strangers: SpaceSaving<IpAddr, CallerUse<()>>,
 }
 
-/// How a request ended, for whoever looks at who asks.
+/// How a request ended, for usage statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestEnding {
-    /// Data came.
+    /// A document was delivered.
     Delivered(CacheOutcome),
-    /// What the caller has is current.
+    /// 304.
     Unchanged,
-    /// An answer without data (`/me`), or a client that left before there was one.
+    /// No document (`/me`), or the client disconnected.
     Other,
-    /// A limit refused it.
+    /// Refused by a limit.
     Limited,
-    /// It was refused by the caller's own fault.
+    /// Refused by another fault of the caller.
     Mistaken,
-    /// We or the backend failed.
+    /// The gateway or the backend failed.
     Failed,
 }
 
 /// Requests, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// All of them.
+    /// All requests.
     pub requests: u64,
-    /// Data came.
+    /// Documents delivered.
     pub delivered: u64,
-    /// Of these, so many had to wait for the backend.
+    /// Delivered documents that waited for the backend.
     pub waited: u64,
-    /// What the caller had was current (304).
+    /// 304 responses.
     pub unchanged: u64,
-    /// A limit refused them.
+    /// Refused by a limit.
     pub limited: u64,
-    /// They were refused for another fault of the caller's.
+    /// Refused by another fault of the caller.
     pub mistaken: u64,
-    /// We or the backend failed.
+    /// The gateway or the backend failed.
     pub failed: u64,
 }
 
-/// What an application used.
+/// Usage of an application.
 #[derive(Clone, Debug)]
 pub struct ApplicationUse {
-    /// Which one.
+    /// Its id.
     pub id: ApplicationId,
     /// Its name.
     pub name: Box<str>,
-    /// Its tier's name.
+    /// The name of its tier.
     pub tier: String,
-    /// What is left of its minute, its day and its guard.
+    /// Status of its minute, its day and its guard.
     pub standings: [LimitStatus; 3],
-    /// Its requests, if it has so many that they are counted.
+    /// Its requests, if it is tracked.
     pub counted: Option<CountedRequests>,
 }
 
-/// What a stranger had refused.
+/// Usage of an unauthenticated client.
 #[derive(Clone, Debug)]
 pub struct StrangerUse {
-    /// The address, or the network that counts as one.
+    /// Its address or /64.
     pub network: IpAddr,
-    /// The refused requests.
+    /// Its refused requests.
     pub counted: CountedRequests,
 }
 
-/// Requests that were counted.
+/// Counted requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedRequests {
-    /// Those of the day, from the start of the process on.
+    /// Since midnight UTC or the start of the process.
     pub today: RequestCounts,
-    /// Those of the last whole minute.
+    /// In the last full minute.
     pub last_minute: RequestCounts,
-    /// So many more of the day there may have been before it was noticed.
+    /// Upper bound of the requests before tracking began.
     pub missed: u64,
 }
 
-/// What is remembered of one who asks.
+/// Tracked counts of a caller.
 #[derive(Clone)]
 struct CallerUse<W> {
     whose: W,
@@ -113,7 +113,7 @@ struct CallerUse<W> {
 }
 
 impl RequestEnding {
-    /// How a request ended: refused by a rule or by somebody's fault, or answered with a document or without.
+    /// Classifies the end of a request.
     pub(super) fn of(
         refused: Option<(Responsibility, Option<LimitRule>)>,
         outcome: Option<CacheOutcome>,
@@ -182,17 +182,17 @@ impl<W> CallerUse<W> {
 }
 
 impl UsageTracker {
-    /// Nobody has asked yet.
+    /// Empty statistics.
     pub fn new(now: Now) -> Self {
         Self { since: now.wall, applications: SpaceSaving::new(), strangers: SpaceSaving::new() }
     }
 
-    /// From when on it is counted: the start of the process, or the beginning of the day.
+    /// Start of the counts: the start of the process, or midnight UTC.
     pub fn since(&self, now: Now) -> Wall {
         self.since.max(now.wall.day().start())
     }
 
-    /// An application's request is over.
+    /// Counts a request of an application.
     pub(super) fn count(&self, account: &Arc<Account>, ending: RequestEnding, now: Now) {
         let whose = || Arc::clone(account);
         let new = |inherited| CallerUse::new((inherited == 0).then(whose));
@@ -204,13 +204,13 @@ impl UsageTracker {
         });
     }
 
-    /// A stranger's request was refused.
+    /// Counts a refused request of an unauthenticated client.
     pub(super) fn count_stranger(&self, address: IpAddr, ending: RequestEnding, now: Now) {
         let new = |_| CallerUse::new(());
         self.strangers.count(era(now), network(address), new, |uses| uses.add(ending, minute(now)));
     }
 
-    /// Those with the most requests of the day, at most so many.
+    /// The applications with the most requests of the day.
     pub fn applications(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
         let listed = self.applications.list(era(now)).into_iter();
         let known = listed.filter_map(|SketchEntry { over, tally, .. }| {
@@ -220,7 +220,7 @@ impl UsageTracker {
         known.take(most).collect()
     }
 
-    /// The strangers with the most refused requests of the day, at most so many.
+    /// The unauthenticated clients with the most refused requests of the day.
     pub fn strangers(&self, most: usize, now: Now) -> Vec<StrangerUse> {
         let listed = self.strangers.list(era(now)).into_iter().take(most);
         listed
@@ -231,7 +231,7 @@ impl UsageTracker {
             .collect()
     }
 
-    /// What one application used.
+    /// Usage of one application.
     pub fn of(&self, account: &Account, now: Now) -> ApplicationUse {
         let found = self.applications.find(era(now), account.id);
         let counted = found.map(|place| place.tally.counted(place.over, now));
@@ -252,12 +252,12 @@ impl ApplicationUse {
     }
 }
 
-/// The day, as whose heaviest they are.
+/// The day that sketches are reset for.
 fn era(now: Now) -> u64 {
     u64::from(now.wall.day().number())
 }
 
-/// By running time, which no step of the clock moves.
+/// By monotonic time, which clock steps do not move.
 fn minute(now: Now) -> u64 {
     now.mono.nanos() / NANOS_A_MINUTE
 }

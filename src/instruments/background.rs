@@ -1,11 +1,9 @@
-//! What the background counts, in words: how calls of the backend and of the store ended, what became of units.
-//!
-//! Not for: requests (`observe`), nor for where a document came from (`outcome`).
+//! Label values for background work: results of upstream requests and store calls, and movements of quota units.
 
 use crate::telemetry::metrics::MetricLabel;
 use crate::upstream::UpstreamFailure;
 
-/// How a call of the backend ended.
+/// The result of an upstream request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchEnd {
     Success,
@@ -18,7 +16,7 @@ pub(crate) enum FetchEnd {
     QueueFull,
 }
 
-/// What became of units of a day's quota.
+/// A movement of daily quota units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnitUse {
     Leased,
@@ -27,7 +25,7 @@ pub(crate) enum UnitUse {
     Lost,
 }
 
-/// What the store is asked to do.
+/// An operation of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreWork {
     Lease,
@@ -36,7 +34,7 @@ pub(crate) enum StoreWork {
     Uses,
 }
 
-/// What is decided about a request that finds no unit while the ledger is away.
+/// The decision about a request that finds no unit while the ledger is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnreachableDecision {
     Grace,
@@ -44,7 +42,7 @@ pub(crate) enum UnreachableDecision {
 }
 
 impl FetchEnd {
-    /// The words, in the order of the variants.
+    /// Label values, in the order of the variants.
     pub(super) const WORDS: [&str; 8] = [
         "success",
         "not_found",
@@ -56,12 +54,12 @@ impl FetchEnd {
         "queue_full",
     ];
 
-    /// Whether the backend was asked at all.
+    /// Whether a request reached the backend.
     pub(super) fn was_asked(self) -> bool {
         !matches!(self, Self::CircuitOpen | Self::QueueFull)
     }
 
-    /// A failure's word.
+    /// The label of a failure.
     pub(crate) fn of(failure: &UpstreamFailure) -> Self {
         match failure {
             UpstreamFailure::Unreachable(_) => Self::Unreachable,
@@ -75,17 +73,17 @@ impl FetchEnd {
 }
 
 impl UnitUse {
-    /// The words, in the order of the variants.
+    /// Label values, in the order of the variants.
     pub(super) const WORDS: [&str; 4] = ["leased", "delivered", "returned", "lost"];
 }
 
 impl StoreWork {
-    /// The words, in the order of the variants.
+    /// Label values, in the order of the variants.
     pub(super) const WORDS: [&str; 4] = ["lease", "return", "change", "key_uses"];
 }
 
 impl UnreachableDecision {
-    /// The words, in the order of the variants.
+    /// Label values, in the order of the variants.
     pub(super) const WORDS: [&str; 2] = ["grace", "refused"];
 }
 

@@ -15,7 +15,7 @@ use super::background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
 use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
 use super::outcome::CacheOutcome;
 
-/// The handles of everything that requests and their background tasks count.
+/// Metric handles for requests and their background tasks.
 pub struct Instruments {
     requests: CounterMatrix<RequestSubject, StatusClass>,
     durations: MetricFamily<Histogram, RequestSubject>,
@@ -58,27 +58,23 @@ pub struct Instruments {
     keys: Gauge,
 }
 
-/// What is to be seen of a request that was answered.
+/// The measurements of an answered request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestObservation {
-    /// What it was about.
     pub(crate) subject: RequestSubject,
-    /// Whose it was.
     pub(crate) tier: Option<TierIndex>,
-    /// How it was answered.
     pub(crate) status: StatusCode,
-    /// How long that took.
     pub(crate) took: Duration,
-    /// Where its document came from.
+    /// Source of the document.
     pub(crate) outcome: Option<CacheOutcome>,
-    /// How long ago the backend confirmed that.
+    /// Time since the backend confirmed the document.
     pub(crate) age: Option<Duration>,
-    /// Why it was refused, and by which rule.
+    /// Error code, and the exhausted rule if any.
     pub(crate) refused: Option<(ErrorCode, Option<LimitRule>)>,
 }
 
 impl Instruments {
-    /// Makes all handles. `tiers` are the configured tiers' names, in their order.
+    /// Creates all handles. `tiers` are the names of the configured tiers, in their order.
     pub fn new(registry: &MetricsRegistry, tiers: &[String]) -> Self {
         let subjects = RequestSubject::words();
         let classes = ["2xx", "3xx", "4xx", "5xx"].map(String::from);
@@ -134,12 +130,12 @@ impl Instruments {
         }
     }
 
-    /// A request has begun.
+    /// Counts a request in flight.
     pub(crate) fn begun(&self) {
         self.in_progress.up();
     }
 
-    /// A request is over: answered, or abandoned by its client if there is nothing to be seen of it.
+    /// Records a finished request: answered, or with `None` abandoned by its client.
     pub(crate) fn record(&self, seen: Option<&RequestObservation>) {
         self.in_progress.down();
         let Some(seen) = seen else {
@@ -172,36 +168,36 @@ impl Instruments {
         }
     }
 
-    /// So many places of a room are taken.
+    /// Sets the slots in use of a pool.
     pub(crate) fn places(&self, room: PoolLabel, taken: usize) {
         if let Some(gauge) = self.places.of(room) {
             gauge.set(f64::from(u32::try_from(taken).unwrap_or(u32::MAX)));
         }
     }
 
-    /// How many requests can run in a room at once.
+    /// Sets the number of slots of a pool.
     pub(crate) fn places_limit(&self, room: PoolLabel, most: usize) {
         if let Some(gauge) = self.places_limit.of(room) {
             gauge.set(f64::from(u32::try_from(most).unwrap_or(u32::MAX)));
         }
     }
 
-    /// A request found no free place, and queues for one.
+    /// Counts a request that waits for a slot.
     pub(crate) fn queued(&self, room: PoolLabel) {
         self.queued.count(room);
     }
 
-    /// A request found no place, or none in time.
+    /// Counts a request refused for lack of a slot.
     pub(crate) fn overloaded(&self, room: PoolLabel) {
         self.overloaded.count(room);
     }
 
-    /// The handling of a request panicked.
+    /// Counts a panic in a request.
     pub(crate) fn panicked(&self) {
         self.panics.increment(1);
     }
 
-    /// A call of the backend ended, and so many waited for it.
+    /// Records an upstream request and the number of requests that waited for it.
     pub(crate) fn fetched(&self, end: FetchEnd, took: Duration, passengers: usize) {
         self.upstream_calls.count(end);
         if end.was_asked() {
@@ -210,7 +206,7 @@ impl Instruments {
         self.passengers.record(u32::try_from(passengers).unwrap_or(u32::MAX));
     }
 
-    /// How it stands with the backend.
+    /// Sets the state of circuit breaker and queue.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
     pub(crate) fn upstream(&self, condition: ProtectionStatus) {
         self.upstream_retries.absolute(condition.asked_again);
@@ -222,29 +218,29 @@ impl Instruments {
         });
     }
 
-    /// The backend was seen to have refreshed.
+    /// Counts a detected refresh of the backend.
     pub(crate) fn refreshed(&self) {
         self.refreshes.increment(1);
     }
 
-    /// How long its next refresh is overdue, or how long it is until then.
+    /// Sets how long the next refresh is overdue, or the time until it is due.
     pub(crate) fn next_refresh(&self, late: Duration, left: Duration) {
         self.refresh_overdue.set(late.as_secs_f64());
         self.next_refresh.set(left.as_secs_f64());
     }
 
-    /// What is kept on disk.
+    /// Sets the size of the disk mirror.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
     pub(crate) fn shelf(&self, bytes: u64) {
         self.shelf_bytes.set(bytes as f64);
     }
 
-    /// A document could not be written to disk, or removed from it.
+    /// Counts a document that could not be written to or removed from the disk mirror.
     pub(crate) fn shelf_failed(&self) {
         self.shelf_failures.increment(1);
     }
 
-    /// What the larder holds.
+    /// Sets the size of the cache.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
     pub(crate) fn larder(&self, documents: u64, bytes: u64, flights: usize) {
         self.documents.set(documents as f64);
@@ -252,17 +248,17 @@ impl Instruments {
         self.flights.set(flights as f64);
     }
 
-    /// Units of a day's quota changed hands.
+    /// Counts units of a daily quota.
     pub(crate) fn units(&self, what: UnitUse, count: u32) {
         self.units.add(what, u64::from(count));
     }
 
-    /// The store failed at some work.
+    /// Counts a failed store operation.
     pub(crate) fn store_failed(&self, work: StoreWork) {
         self.store_failures.count(work);
     }
 
-    /// Whether the store was found to be damaged.
+    /// Sets whether the store file was deleted or replaced.
     pub(crate) fn store_is_misplaced(&self, misplaced: bool) {
         self.store_misplaced.set(f64::from(u8::from(misplaced)));
     }
@@ -271,35 +267,35 @@ impl Instruments {
         self.store_damaged.set(f64::from(u8::from(damaged)));
     }
 
-    /// The ledger went away, or came back.
+    /// Sets whether the ledger is unreachable.
     pub(crate) fn ledger_is_away(&self, away: bool) {
         self.ledger_away.set(f64::from(u8::from(away)));
     }
 
-    /// A request found no unit while the ledger was away.
+    /// Counts a decision made while the ledger is unreachable.
     pub(crate) fn while_away(&self, decided: UnreachableDecision) {
         self.while_away.count(decided);
     }
 
-    /// A request has to wait for a lease.
+    /// Counts a request that waits for a lease.
     pub(crate) fn lease_waited(&self) {
         self.lease_waits.increment(1);
     }
 
-    /// The store has done some work, well or not.
+    /// Records the duration of a store operation, successful or not.
     pub(crate) fn store_took(&self, work: StoreWork, time: Duration) {
         if let Some(durations) = self.store_durations.of(work) {
             durations.record(time.as_secs_f64());
         }
     }
 
-    /// So many keys are known.
+    /// Sets the number of known keys.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
     pub(crate) fn keys(&self, known: usize) {
         self.keys.set(known as f64);
     }
 
-    /// So many records of the store could not be used.
+    /// Counts unusable records of the store.
     pub(crate) fn skipped(&self, records: usize) {
         self.skipped.set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
     }

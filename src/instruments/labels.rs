@@ -1,6 +1,4 @@
-//! What tells requests apart in the metrics: closed sets of words, whose places stand beside them.
-//!
-//! Not for: the metrics (`telemetry`), nor for counting (`observe`).
+//! Label values that classify requests: closed sets, each with its index.
 
 use http::StatusCode;
 
@@ -10,7 +8,7 @@ use crate::routes::codes::{CODES, ErrorCode};
 use crate::routes::{ENDPOINTS, Route};
 use crate::telemetry::metrics::MetricLabel;
 
-/// What a request was about, as metrics tell it.
+/// The endpoint label of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestSubject {
     /// An endpoint of the API.
@@ -19,20 +17,16 @@ pub(crate) enum RequestSubject {
     Page,
     /// `OPTIONS`.
     Options,
-    /// Nothing that exists, or nothing that was found out.
+    /// Any other path, or a request refused before its path was read.
     Nothing,
 }
 
 /// The class of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusClass {
-    /// 2xx.
     Success,
-    /// 3xx.
     Redirection,
-    /// 4xx.
     ClientError,
-    /// 5xx.
     ServerError,
 }
 
@@ -40,7 +34,7 @@ pub(super) enum StatusClass {
 #[derive(Clone, Copy)]
 pub(super) struct TierLabel(pub(super) Option<TierIndex>);
 
-/// Which room.
+/// A pool of concurrency slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolLabel {
     AtHand,
@@ -48,7 +42,6 @@ pub(crate) enum PoolLabel {
 }
 
 impl StatusClass {
-    /// The class that a status is of.
     pub(crate) fn of(status: StatusCode) -> Self {
         match status.as_u16() {
             500.. => Self::ServerError,
@@ -60,14 +53,14 @@ impl StatusClass {
 }
 
 impl RequestSubject {
-    /// All words, in the order of their places.
+    /// All label values, in the order of their indexes.
     pub(super) fn words() -> Vec<String> {
         let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
         let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
         all.map(|subject| subject.word().to_owned()).collect()
     }
 
-    /// Its word, in metrics and in the log.
+    /// The label value, also used in logs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Endpoint(route) => route.name(),
@@ -104,7 +97,7 @@ impl MetricLabel for StatusClass {
 impl MetricLabel for TierLabel {
     const NAME: &'static str = "tier";
     fn index(self) -> usize {
-        // `none` stands first; `TierIndex` is a place among the configured ones.
+        // `none` is first; `TierIndex` counts the configured tiers.
         self.0.map_or(0, |tier| tier.0 + 1)
     }
 }
@@ -127,7 +120,7 @@ impl PoolLabel {
     /// Both, in the order of the variants.
     pub(super) const ALL: [Self; 2] = [Self::AtHand, Self::Waiting];
 
-    /// Its word in metrics and the log.
+    /// The label value, also used in logs.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::AtHand => "cached",

@@ -1,6 +1,5 @@
-//! Typed handles on the metrics of requests and background tasks, with their label values.
-//!
-//! Not for: the table of metrics (`telemetry::metrics`).
+//! Typed handles on the metrics of requests and background tasks, with their label values. The table of metrics is in
+//! `telemetry::metrics`.
 
 mod background;
 mod handles;

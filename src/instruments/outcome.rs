@@ -1,30 +1,30 @@
-//! Where a document came from, in one small vocabulary. Not for: why there is none (`refusal`).
+//! The source of a delivered document.
 
 use crate::telemetry::metrics::MetricLabel;
 
-/// Where a document came from. The same word is in `Cache-Status`, the metrics and the log.
+/// The source of a document. `Cache-Status`, metrics and logs use the same word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheOutcome {
-    /// It was stored and fresh.
+    /// Stored and fresh.
     Hit,
-    /// It was fetched for this request.
+    /// Fetched for this request.
     Miss,
-    /// It was fetched for another request meanwhile.
+    /// Fetched by another request at the same time.
     Shared,
-    /// It was stored, its refresh is overdue, and it is being refreshed.
+    /// Stored, refresh overdue, being refreshed.
     Stale,
-    /// It was stored, and the backend confirmed or replaced it for this request.
+    /// Stored, and confirmed or replaced by the backend for this request.
     Refreshed,
-    /// It was stored, its refresh is overdue, and the backend failed.
+    /// Stored, refresh overdue, and the backend failed.
     StaleOnError,
 }
 
 impl CacheOutcome {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 6] =
         [Self::Hit, Self::Miss, Self::Shared, Self::Stale, Self::Refreshed, Self::StaleOnError];
 
-    /// Its word in metrics and logs.
+    /// The word in metrics and logs.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Hit => "hit",

@@ -1,7 +1,7 @@
-//! What is kept of a key: its SHA-256, nothing else.
+//! The SHA-256 of a key, the only form in which keys are stored.
 //!
-//! Keys are at least 160 bits of randomness, so a plain hash is enough; a slow one would only help an attacker to
-//! keep us busy.
+//! Keys have at least 160 bits of randomness, so a plain hash is sufficient; a slow hash would help an attacker to
+//! exhaust the CPU.
 
 use std::fmt;
 
@@ -28,12 +28,12 @@ impl Digest {
         &self.0
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?.try_into().ok().map(Self)
     }
 
-    /// Its first eight bytes as a number: uniform, so it serves as a hash and to spread clients in time.
+    /// Its first eight bytes as a number: uniform, so usable as a hash and to spread clients over time.
     pub fn spread(&self) -> u64 {
         self.0.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }

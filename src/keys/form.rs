@@ -1,7 +1,7 @@
-//! The written form of a key: `<prefix>_<30 base62 characters of randomness><6 base62 characters of CRC32>`.
+//! The format of keys: `<prefix>_<30 base62 characters of randomness><6 base62 characters of CRC32>`.
 //!
-//! The checksum lets typing errors and scanners be refused before any lookup. 30 characters of base62 are 178 bits.
-//! Not for: deciding whether a key is known.
+//! With the checksum, typing errors and random guesses are refused before any lookup. 30 characters of base62 are 178
+//! bits. Whether a key is known is not decided here.
 
 #![expect(clippy::indexing_slicing, reason = "both indices are taken modulo the length of the alphabet")]
 
@@ -11,10 +11,10 @@ use super::BASE62;
 
 const RANDOM: usize = 30;
 const CHECK: usize = 6;
-/// How many characters of a key are kept and shown, so that people can tell their keys apart.
+/// Number of characters of a key that are stored and shown, so that people can tell their keys apart.
 pub const SHOWN_CHARACTERS: usize = 12;
 
-/// The form that keys of this installation have.
+/// The key format of this installation.
 #[derive(Clone, Debug)]
 pub struct KeyForm {
     lead: String,
@@ -23,24 +23,24 @@ pub struct KeyForm {
 
 impl KeyForm {
     /// Keys that begin with `prefix_`. With `accept_imported`, 16 to 256 visible ASCII characters of any form are
-    /// also worth a lookup.
+    /// looked up too.
     pub fn new(prefix: &str, accept_imported: bool) -> Self {
         Self { lead: format!("{prefix}_"), accept_imported }
     }
 
-    /// Whether keys of another form are worth a lookup.
+    /// Whether keys of other forms are looked up.
     pub const fn accepts_imported(&self) -> bool {
         self.accept_imported
     }
 
-    /// A new key, from the operating system's randomness. Fails only if there is none.
+    /// Creates a key from the operating system's randomness. Fails only if there is none.
     pub fn mint(&self) -> Result<Secret, getrandom::Error> {
         let mut text = self.lead.clone();
         let end = text.len() + RANDOM;
         while text.len() < end {
             let mut noise = [0u8; 64];
             getrandom::fill(&mut noise)?;
-            // Bytes of 248 and more are thrown away: 248 = 4 × 62, so what is left is uniform.
+            // Bytes from 248 on are dropped: 248 = 4 × 62, so the rest is uniform.
             for byte in noise.into_iter().filter(|byte| *byte < 248).take(end - text.len()) {
                 text.push(char::from(BASE62[usize::from(byte % 62)]));
             }
@@ -50,15 +50,15 @@ impl KeyForm {
         Ok(Secret::new(text))
     }
 
-    /// Whether a text is worth a lookup. Costs nothing a stranger could run up.
+    /// Whether to look up a text. Constant cost, so clients cannot exhaust the CPU with it.
     pub fn fits(&self, text: &str) -> bool {
         self.is_ours(text) || (self.accept_imported && is_importable(text))
     }
 
-    /// Whether a text has the form of the keys that are made here.
+    /// Whether a text has the form of keys created here.
     pub fn is_ours(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(&self.lead) else { return false };
-        // Without a branch for each byte, so that the compiler compares many at once.
+        // Without a branch per byte, so that the compiler vectorizes it.
         let is_base62 = |text: &str| text.bytes().fold(true, |all, byte| all & byte.is_ascii_alphanumeric());
         if rest.len() != RANDOM + CHECK || !is_base62(rest) {
             return false;
@@ -67,7 +67,7 @@ impl KeyForm {
             .is_some_and(|(body, check)| checksum(body) == *check.as_bytes())
     }
 
-    /// Whether a key of that form stands anywhere in a text.
+    /// Whether a text contains a key of that form.
     pub fn is_within(&self, text: &str) -> bool {
         let length = self.lead.len() + RANDOM + CHECK;
         let part = |from: usize| text.get(from..from + length);
@@ -89,9 +89,9 @@ fn checksum(body: &str) -> [u8; CHECK] {
     digits
 }
 
-/// The beginning of a key, which may be shown and logged.
+/// The first characters of a key, which may be shown and logged.
 pub fn shown_prefix(key: &str) -> &str {
-    // A key of at most twice that length would show too much of itself.
+    // Of a short key, at most half is shown.
     let shown = SHOWN_CHARACTERS.min(key.len() / 2);
     key.get(..shown).unwrap_or("")
 }

@@ -1,4 +1,4 @@
-//! Identifiers of applications: `app_` and eleven base62 characters; a plain number inside.
+//! Ids of applications: `app_` and eleven base62 characters; a number inside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,17 +7,17 @@ use super::BASE62;
 
 const DIGITS: usize = 11;
 
-/// Which application.
+/// The id of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApplicationId(u64);
 
-/// A text that is no identifier of an application.
+/// The text is not the id of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an application's id is `app_` and eleven letters or digits, as `scoregate keys list` shows it")]
 pub struct BadId;
 
 impl ApplicationId {
-    /// A new one, from the operating system's randomness.
+    /// Creates an id from the operating system's randomness.
     pub fn mint() -> Result<Self, getrandom::Error> {
         getrandom::u64().map(Self)
     }
@@ -55,7 +55,7 @@ impl FromStr for ApplicationId {
     }
 }
 
-/// The place of a digit in [`BASE62`]. A million identifiers are read at a start, so it is not searched for.
+/// The value of a digit of [`BASE62`]. Computed instead of searched: a start reads a million ids.
 const fn value(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),

@@ -1,6 +1,6 @@
-//! An application, its secrets, its tier: how a key is written, what is kept of it, and what a tier may have.
+//! API keys and tiers: the format of a key, its digest, and what a tier may do.
 //!
-//! Pure. Not for: where keys are kept (`store`), nor who is asking right now (`gateway::authenticate`).
+//! Pure. Keys are stored in `store` and looked up in `gateway::authenticate`.
 
 mod digest;
 mod form;
@@ -12,5 +12,5 @@ pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 pub use ids::{ApplicationId, BadId};
 pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
 
-/// The digits of keys and identifiers.
+/// The digits of keys and ids.
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -1,14 +1,13 @@
-//! Tiers: what a plan may ask and how much of it. The five of the specification are the default.
+//! Tiers: the rights and limits of a plan. The five of the specification are the default.
 //!
-//! Rights are a type, not a flag: what only paid callers may see can be named only with a [`PaidRights`] in hand, and
-//! only a tier gives one out.
+//! Rights are a type, not a flag: data for paid callers requires a [`PaidRights`], which only a tier provides.
 
-/// How much a tier may ask.
+/// Limits of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierLimits {
-    /// Requests a minute.
+    /// Requests per minute.
     pub minute: u32,
-    /// Requests a UTC day.
+    /// Requests per UTC day.
     pub day: u32,
 }
 
@@ -17,36 +16,36 @@ pub struct TierLimits {
 pub struct Tier {
     /// Its name, as in keys, logs and metrics.
     pub name: String,
-    /// What it may ask.
+    /// What it may request.
     pub rights: Rights,
-    /// How much of it.
+    /// How many requests it may make.
     pub limits: TierLimits,
 }
 
-/// A tier's place among the configured ones.
+/// Index of a tier among the configured ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierIndex(pub usize);
 
 /// What a caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rights {
-    /// The period `latest` is refused, `latestScore` is left out.
+    /// `latest` is refused and `latestScore` is omitted.
     Free,
     /// Everything.
     Paid(PaidRights),
 }
 
-/// The proof that a caller may see everything. Only [`Rights::paid`] makes one.
+/// Proof that a caller may see everything. Only [`Rights::paid`] creates one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PaidRights(());
 
 impl Rights {
-    /// The rights of a tier that is paid for.
+    /// The rights of a paid tier.
     pub const fn paid() -> Self {
         Self::Paid(PaidRights(()))
     }
 
-    /// Whether the tier is paid for.
+    /// Whether the tier is paid.
     pub const fn is_paid(self) -> bool {
         matches!(self, Self::Paid(_))
     }

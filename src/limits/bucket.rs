@@ -1,8 +1,7 @@
-//! The token bucket: capacity L, refilled at L a minute.
+//! The token bucket: capacity L, refilled at L tokens a minute.
 //!
-//! All of its state is one instant: when it will be full again. So a bucket that is full is known by its absence, and
-//! one that was forgotten while full comes back only as it would have been. Measured in running time: a step of the
-//! wall clock neither freezes nor refills it.
+//! Its whole state is one instant: when it will be full. So a missing bucket equals a full one, and dropping a full
+//! bucket loses nothing. Measured in monotonic time: steps of the wall clock neither freeze nor refill it.
 
 use std::time::Duration;
 
@@ -16,34 +15,34 @@ pub struct TokenBucket {
     full_at: Mono,
 }
 
-/// What is in a bucket.
+/// The content of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketLevel {
     /// Whole tokens.
     pub tokens: u32,
-    /// How long until it is full.
+    /// Time until it is full.
     pub full_in: Duration,
-    /// How long until there is a whole token; zero if there is one.
+    /// Time until the next whole token; zero if there is one.
     pub token_in: Duration,
 }
 
-/// Nanoseconds that one token takes to come back. Rounded up, so that rounding never grants more.
+/// Nanoseconds per token. Rounded up, so that rounding never grants more.
 fn interval(capacity: u32) -> u64 {
     MINUTE.div_ceil(u64::from(capacity.max(1)))
 }
 
 impl TokenBucket {
-    /// A bucket from its one number, as [`TokenBucket::to_nanos`] gave it.
+    /// Restores a bucket from [`TokenBucket::to_nanos`].
     pub const fn from_nanos(nanos: u64) -> Self {
         Self { full_at: Mono::from_nanos(nanos) }
     }
 
-    /// Its one number, for an atomic to hold.
+    /// Its state as a number, for an atomic.
     pub const fn to_nanos(self) -> u64 {
         self.full_at.nanos()
     }
 
-    /// Takes a token. `None` if there is none: then nothing changes.
+    /// Takes a token. `None` if there is none; then nothing changes.
     pub fn take(self, capacity: u32, now: Mono) -> Option<Self> {
         let step = interval(capacity);
         let missing = self.missing(now) + step;
@@ -51,12 +50,12 @@ impl TokenBucket {
             .then(|| Self { full_at: Mono::from_nanos(now.nanos() + missing) })
     }
 
-    /// Puts a token back that was taken and not used.
+    /// Returns an unused token.
     pub fn give_back(self, capacity: u32) -> Self {
         Self { full_at: Mono::from_nanos(self.full_at.nanos().saturating_sub(interval(capacity))) }
     }
 
-    /// What is in it.
+    /// The content at `now`.
     pub fn level(self, capacity: u32, now: Mono) -> BucketLevel {
         let step = interval(capacity);
         let missing = self.missing(now);
@@ -70,7 +69,7 @@ impl TokenBucket {
         }
     }
 
-    /// The same use under another capacity: as many tokens are missing as before, as far as the new one has room.
+    /// Changes the capacity: as many tokens are missing as before, up to the new capacity.
     pub fn rebase(self, from: u32, to: u32, now: Mono) -> Self {
         if from == to {
             return self;
@@ -80,7 +79,7 @@ impl TokenBucket {
         Self { full_at: Mono::from_nanos(now.nanos() + u64::try_from(missing).unwrap_or(MINUTE)) }
     }
 
-    /// Whether it is full, so that forgetting it loses nothing.
+    /// Whether it is full and can be dropped.
     pub fn is_full(self, now: Mono) -> bool {
         self.full_at <= now
     }

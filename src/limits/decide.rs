@@ -10,49 +10,49 @@ use super::rule::{LimitRule, LimitStatus, Limits};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountBalance {
     minute: TokenBucket,
-    /// The capacity under which `minute` was last used: another one re-bases it.
+    /// The capacity when `minute` was last used; another capacity re-bases it.
     minute_capacity: u32,
     guard: TokenBucket,
-    /// The day's units.
+    /// The units of the day.
     pub day: DayBalance,
 }
 
-/// What admission says.
+/// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionVerdict {
     /// A token is taken and a unit of `day` is held.
     Admitted {
-        /// The day the unit belongs to.
+        /// The day of the unit.
         day: Day,
-        /// Whether it is time to lease ahead.
+        /// Whether to lease more units now.
         runs_low: bool,
     },
-    /// A token is taken, and no unit is left: the request may look at the stored document and at nothing else.
+    /// A token is taken and no unit is left: the request may only revalidate the caller's copy.
     MayLook,
-    /// Nothing is taken: this rule is used up.
+    /// Nothing is taken: this rule is exhausted.
     Refused(LimitRule),
-    /// Nothing is taken: units must be leased from the ledger first.
+    /// Nothing is taken: units must be leased first.
     LeaseFirst,
-    /// A token is taken and a unit of `day` is held that the ledger is owed, since it cannot be reached.
+    /// A token is taken, and an unleased unit of `day` is held because the ledger is unreachable.
     OnGrace {
-        /// The day the unit belongs to.
+        /// The day of the unit.
         day: Day,
     },
-    /// Nothing is taken: there is no unit, the ledger cannot be reached, and there is no grace left.
+    /// Nothing is taken: no unit, ledger unreachable, no grace left.
     NoUnits,
 }
 
-/// Whether more units can be had.
+/// Whether more units can be leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAvailability {
-    /// As far as is known.
+    /// Yes, as far as known.
     Near,
-    /// It cannot be reached or written.
+    /// No: the ledger is unreachable or cannot write.
     Away,
 }
 
 impl AccountBalance {
-    /// The balance of an application of which this process knows nothing but what the ledger granted of `day`.
+    /// A new balance; of its use only the units granted for `day` are known.
     pub fn opened(limits: &Limits, day: Day, granted: u64) -> Self {
         Self {
             minute: TokenBucket::default(),
@@ -62,7 +62,7 @@ impl AccountBalance {
         }
     }
 
-    /// The balance as it stands at `now` under `limits`: the day rolled, the minute re-based.
+    /// The balance at `now` under `limits`: with the current day and the minute re-based.
     fn current(self, limits: &Limits, now: Now) -> Self {
         Self {
             minute: self.minute.rebase(self.minute_capacity, limits.minute, now.mono),
@@ -72,7 +72,8 @@ impl AccountBalance {
         }
     }
 
-    /// Decides on a request. With `conditional` (it sent `If-None-Match`) a spent day still lets it look.
+    /// Decides on a request. A `conditional` request (with `If-None-Match`) may revalidate even when the day is used
+    /// up.
     pub fn admit(
         self,
         limits: &Limits,
@@ -82,8 +83,8 @@ impl AccountBalance {
     ) -> (Self, AdmissionVerdict) {
         let before = self.current(limits, now);
         let day_is_spent = before.day.remaining(limits.day) == 0;
-        // Where nothing is taken, only the day moves on: a minute that was re-based and not used would forget, under a
-        // small tier, what was used under a large one.
+        // If nothing is taken, only the day changes: re-basing an unused minute to a smaller tier would lose what was
+        // used under a larger one.
         let untouched = Self { day: before.day, ..self };
         let Some(minute) = before.minute.take(limits.minute, now.mono) else {
             let rule = if day_is_spent { LimitRule::Day } else { LimitRule::Minute };
@@ -109,7 +110,7 @@ impl AccountBalance {
         }
     }
 
-    /// Puts back the minute token of a request that was admitted and then cost nothing.
+    /// Returns the minute token of a request that was admitted and cost nothing.
     pub fn give_back_token(self) -> Self {
         Self { minute: self.minute.give_back(self.minute_capacity), ..self }
     }
@@ -119,7 +120,7 @@ impl AccountBalance {
         self.guard.take(limits.guard, now.mono).map(|guard| Self { guard, ..self })
     }
 
-    /// What is left under a rule.
+    /// Status of one rule.
     pub fn standing(self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         let current = self.current(limits, now);
         match rule {
@@ -141,7 +142,7 @@ impl AccountBalance {
         }
     }
 
-    /// Whether a fresh start would give the same balance, so that forgetting this one loses nothing.
+    /// Whether it equals a new balance, so that dropping it loses nothing.
     pub fn is_at_rest(self, now: Now) -> bool {
         self.minute.is_full(now.mono)
             && self.guard.is_full(now.mono)
@@ -149,22 +150,22 @@ impl AccountBalance {
     }
 }
 
-/// What is left in a bucket, told as of `now`.
+/// Status of a bucket at `now`.
 pub(super) fn bucket_standing(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> LimitStatus {
     let level = bucket.level(limit, now.mono);
-    // Whole seconds are told, so the instant is rounded up: never earlier than the truth.
+    // Reported in whole seconds, so rounded up: never too early.
     let reset = now.wall.plus(level.full_in).rounded_up();
     LimitStatus { rule, limit, remaining: level.tokens, reset, whole_in: level.full_in, wait: level.token_in }
 }
 
 impl LimitStatus {
-    /// What is left in a bucket that stands alone, such as the guard of an address.
+    /// Status of a bucket that belongs to no application, such as the guard of an address.
     pub fn of_bucket(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> Self {
         bucket_standing(rule, bucket, limit, now)
     }
 
-    /// The standing as a request is told that was refused by this rule: nothing was left for it, whatever has been given
-    /// back or refilled since it was `decided`. After a midnight in between it may try again at once.
+    /// The status for a request that this rule refused: zero remaining, even if units or tokens came back since it
+    /// was `decided`. After a midnight in between, the request may be repeated at once.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
         let soon = now.wall.plus(std::time::Duration::from_secs(1)).rounded_up();
         let day_is_over = self.rule == LimitRule::Day && now.wall >= decided.wall.day().end();

@@ -1,75 +1,76 @@
-//! The day's balance of one application on this machine: units leased from the ledger, held by requests that run,
-//! spent by data delivered. Reserve, then spend: what was not leased first cannot be spent, so no crash can create
-//! units; what is leased and not spent when the process dies is lost to the caller, never doubled. That is never more
-//! than one lease: a balance is filled up to it, not by it. Leases start at one unit and double as they are used, so a
-//! process that crashes after a few requests loses a few units.
+//! The daily balance of one application in one process: units leased from the ledger, held by requests in flight,
+//! spent on delivered data. Reserve, then spend: units that were not leased cannot be spent, so no crash creates
+//! units. Units leased and unspent at a crash are lost to the caller, never doubled, and are never more than one
+//! lease: leasing fills the balance up to one lease. Leases start at one unit and double with use, so a process that
+//! crashes after a few requests loses a few units.
 //!
-//! The one exception is grace: units that the ledger promised for the time when it cannot be reached. They are spent
-//! before they are leased and owed to the ledger until it is back. They never take a caller above the quota as this
-//! machine knows it, and what is promised in all is a hundredth of the day, whoever crashes.
+//! The one exception is grace: units that the ledger promised for the time when it is unreachable. They are spent
+//! before they are leased and owed to the ledger until it is reachable. They never exceed the quota as this process
+//! knows it, and all promises together are one hundredth of the day, whatever crashes.
 //!
-//! Pure. A lease knows its day and is worth nothing in the next. The day only moves forward: a backward step of the
-//! wall clock never reopens one that was closed.
+//! Pure. A lease is valid for its day only. The day only moves forward: setting the wall clock back never reopens a
+//! closed day.
 
 use crate::clock::Day;
 
-/// What this machine knows and has of an application's day.
+/// An application's day in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DayBalance {
     day: Day,
     leased: u32,
     spent: u32,
     held: u32,
-    /// Promised by the ledger for the time when it cannot be reached.
+    /// Promised by the ledger for the time when it is unreachable.
     grace: u32,
-    /// Granted by the ledger to other nodes, or to earlier lives of this one. With what is leased never more than a quota.
+    /// Granted by the ledger to other nodes and earlier processes. Together with leased units never more than a
+    /// quota.
     elsewhere: u32,
 }
 
 impl DayBalance {
-    /// The balance of an application at start: nothing leased, `granted` units gone in earlier lives or elsewhere.
+    /// The balance at start: nothing leased, `granted` units given to earlier processes or other nodes.
     pub fn opened(day: Day, granted: u64) -> Self {
         Self { day, elsewhere: u32::try_from(granted).unwrap_or(u32::MAX), ..Self::default() }
     }
 
-    /// The day it is about.
+    /// Its day.
     pub const fn day(self) -> Day {
         self.day
     }
 
-    /// The balance on `today`: itself, or an empty one if a new day has begun.
+    /// The balance of `today`: this one, or a new one if the day changed.
     pub fn on(self, today: Day) -> Self {
         if today > self.day { Self::opened(today, 0) } else { self }
     }
 
     /// Units that can be held now.
     pub fn available(self, quota: u32) -> u32 {
-        // A quota that was lowered during the day binds what was leased under the higher one.
+        // A quota lowered during the day also limits units leased before.
         self.idle().min(self.remaining(quota))
     }
 
-    /// Units that the ledger may still have.
+    /// Units that the ledger may still grant.
     pub fn unleased(self, quota: u32) -> u32 {
         quota.saturating_sub(self.elsewhere.saturating_add(self.leased))
     }
 
-    /// Units left of the day, as the caller is told.
+    /// Units left of the day, as reported to the caller.
     pub fn remaining(self, quota: u32) -> u32 {
         quota.saturating_sub(self.elsewhere.saturating_add(self.in_use()))
     }
 
-    /// Units that the ledger granted to this machine.
+    /// Units that the ledger granted to this process.
     pub const fn leased(self) -> u32 {
         self.leased
     }
 
-    /// Units spent or held that were never leased: what the ledger is owed.
+    /// Units spent or held without a lease, which the ledger is owed.
     pub fn owed(self) -> u32 {
         self.in_use().saturating_sub(self.leased)
     }
 
-    /// How many units to lease next: what is owed, and what fills the balance up to one lease, requests that run
-    /// included. With more than that running at once it is one by one.
+    /// Number of units to lease next: owed units, plus what fills the balance up to one lease, requests in flight
+    /// included. With more requests in flight than that, one unit.
     pub fn wish(self, quota: u32) -> u32 {
         let grown = self.in_use().saturating_add(self.one_lease(quota));
         let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
@@ -77,31 +78,30 @@ impl DayBalance {
         filled.max(enough_for_one_more).saturating_sub(self.leased).min(self.unleased(quota))
     }
 
-    /// How much grace to ask for: what is missing of the application's.
+    /// How much grace to request: the missing part of the application's.
     pub fn wish_for_grace(self, grace: u32) -> u32 {
         grace.saturating_sub(self.grace)
     }
 
-    /// Whether to lease ahead now, so that nobody waits for the next lease: at half of one. Small quotas, whose lease
-    /// is a single unit all day long, lease when they are asked.
+    /// Whether to lease ahead: at half a lease, so that requests need not wait. Small quotas, whose lease is a single
+    /// unit all day, lease on demand.
     pub fn runs_low(self, quota: u32) -> bool {
         let is_low = self.idle() == 0 || self.in_hand() <= self.one_lease(quota) / 2;
         largest_lease(quota) > 1 && is_low && self.wish(quota) > 0
     }
 
-    /// Holds a unit. `None` if there is none to hold.
+    /// Holds a unit. `None` if none is available.
     pub fn hold(self, quota: u32) -> Option<Self> {
         (self.available(quota) > 0).then(|| Self { held: self.held + 1, ..self })
     }
 
-    /// Holds a unit that was not leased, because the ledger cannot be reached. `None` if nothing was promised for that,
-    /// or the promise is used up, or the quota.
+    /// Holds an unleased unit because the ledger is unreachable. `None` if no grace or no quota is left.
     pub fn hold_on_grace(self, quota: u32) -> Option<Self> {
         let may = self.owed() < self.grace && self.remaining(quota) > 0;
         may.then(|| Self { held: self.held + 1, ..self })
     }
 
-    /// Settles a unit that was held on `day`: spent if `kept`, else free again. One of an earlier day is history.
+    /// Settles a unit held on `day`: spent if `kept`, else available again. Units of an earlier day are ignored.
     pub fn settle(self, day: Day, kept: bool) -> Self {
         if day != self.day {
             return self;
@@ -109,11 +109,11 @@ impl DayBalance {
         Self { held: self.held.saturating_sub(1), spent: self.spent + u32::from(kept), ..self }
     }
 
-    /// Takes in what the ledger granted of `day`, what it promised for bad times, and what it has granted in all.
+    /// Adds what the ledger granted for `day`, its promise of grace, and its total of granted units.
     pub fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
         let current = self.on(day);
         if day != current.day {
-            return current; // leased for a day that has ended meanwhile: worth nothing
+            return current; // leased for a day that has ended: worthless
         }
         let leased = current.leased.saturating_add(units);
         let grace = current.grace.saturating_add(grace);
@@ -121,20 +121,20 @@ impl DayBalance {
         Self { leased, grace, elsewhere, ..current }
     }
 
-    /// Gives up what is leased and neither spent nor held, and the promise of grace as far as nothing is owed on it:
-    /// what goes back to the ledger.
+    /// Takes out everything to return to the ledger: leased units neither spent nor held, and the promise of grace
+    /// unless units are owed on it.
     pub fn drain(self) -> (Self, DrainedUnits) {
         let drained = DrainedUnits { units: self.idle(), grace: self.grace.saturating_sub(self.owed()) };
         let left = Self { leased: self.leased - drained.units, grace: self.grace - drained.grace, ..self };
         (left, drained)
     }
 
-    /// Units used, as far as is known: those spent on this machine, and those granted elsewhere or to earlier processes.
+    /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
     pub const fn used(self) -> u32 {
         self.elsewhere.saturating_add(self.spent)
     }
 
-    /// Whether forgetting it loses nothing: no unit is held, none is leased and unspent, none is owed.
+    /// Whether dropping it loses nothing: no unit is held, leased and unspent, or owed.
     pub const fn is_at_rest(self) -> bool {
         self.held == 0 && self.leased == self.spent
     }
@@ -143,7 +143,7 @@ impl DayBalance {
         self.spent.saturating_add(self.held)
     }
 
-    /// Leased and not spent: what a crash would lose.
+    /// Leased and unspent: what a crash would lose.
     fn in_hand(self) -> u32 {
         self.leased.saturating_sub(self.spent)
     }
@@ -152,29 +152,29 @@ impl DayBalance {
         self.leased.saturating_sub(self.in_use())
     }
 
-    /// The lease at this point: as much as this process has used of the day, so that leases double, up to a full one.
+    /// The current lease: as much as this process has used today, so that leases double, up to a full one.
     fn one_lease(self, quota: u32) -> u32 {
         self.full_lease(quota).min(self.in_use().max(1))
     }
 
-    /// The largest lease at this point: a hundredth of the quota, at most a quarter of what is left, at least one.
+    /// The largest lease now: one hundredth of the quota, at most a quarter of the rest, at least one.
     fn full_lease(self, quota: u32) -> u32 {
         let left = self.unleased(quota).saturating_sub(self.owed());
         largest_lease(quota).min((left / 4).max(1))
     }
 }
 
-/// What a drain gives back.
+/// Units that a drain returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DrainedUnits {
-    /// Units that were leased and not spent.
+    /// Leased and unspent.
     pub units: u32,
-    /// Units that were promised for bad times and not needed.
+    /// Promised as grace and unused.
     pub grace: u32,
 }
 
-/// The most that is ever leased and not spent, and so the most that a crash can lose, unless more requests than that run
-/// at once: a hundredth of the quota, at least one.
+/// The most that is ever leased and unspent, and so the most that a crash can lose unless more requests are in
+/// flight: one hundredth of the quota, at least one.
 pub const fn largest_lease(quota: u32) -> u32 {
     if quota < 100 { 1 } else { quota / 100 }
 }

@@ -1,8 +1,8 @@
-//! Limits as data, balances and a `now` in, a verdict out.
+//! Limits, balances and `now` in, a verdict out.
 //!
-//! Pure: nothing here waits, locks or knows a caller. Three rules: the minute (a token bucket: pays for work), the day
-//! (units of a UTC day, leased from a ledger: pays for data delivered) and the guard (a token bucket: pays for
-//! refusals). Not for: where balances live (`accounts::key_directory`) or where units come from (`store`).
+//! Pure: nothing here waits, locks or knows a caller. Three rules: the minute (a token bucket that pays for work),
+//! the day (units of a UTC day, leased from a ledger, that pay for delivered data) and the guard (a token bucket that
+//! pays for refusals). Balances are kept in `accounts`; units come from `store`.
 
 mod bucket;
 mod decide;

@@ -1,52 +1,52 @@
-//! The three rules, and how a balance under one of them is told.
+//! The three rules, and the status of a balance under a rule.
 
 use std::time::Duration;
 
 use crate::clock::Wall;
 
-/// A rule that can refuse.
+/// A rule that can refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitRule {
-    /// Requests a minute: a token bucket.
+    /// Requests per minute: a token bucket.
     Minute,
-    /// Requests a UTC day: exact.
+    /// Requests per UTC day: exact.
     Day,
-    /// Refused requests a minute: a token bucket.
+    /// Refused requests per minute: a token bucket.
     Guard,
 }
 
-/// The limits in force for an application.
+/// The limits of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests a minute.
+    /// Requests per minute.
     pub minute: u32,
-    /// Requests a day.
+    /// Requests per day.
     pub day: u32,
-    /// Refused requests a minute.
+    /// Refused requests per minute.
     pub guard: u32,
-    /// Units of a day that may be delivered before they are leased, while the ledger cannot be reached.
+    /// Units of a day that may be delivered without a lease while the ledger is unreachable.
     pub grace: u32,
 }
 
-/// What is left under a rule, at one moment.
+/// The status of a rule at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitStatus {
     /// The rule.
     pub rule: LimitRule,
-    /// What it allows in all.
+    /// Its total allowance.
     pub limit: u32,
-    /// What is left.
+    /// Its remaining allowance.
     pub remaining: u32,
-    /// When all of it is there again. Always in the future when nothing is left.
+    /// When the allowance is full again. In the future whenever nothing is left.
     pub reset: Wall,
-    /// How long until then, to the nanosecond: `reset` is in whole seconds.
+    /// Time until then in nanoseconds; `reset` has whole seconds.
     pub whole_in: Duration,
-    /// How long until one more request is possible; zero if one is possible now.
+    /// Time until one more request is possible; zero if one is possible now.
     pub wait: Duration,
 }
 
 impl LimitRule {
-    /// All of them.
+    /// All rules.
     pub const ALL: [Self; 3] = [Self::Minute, Self::Day, Self::Guard];
 
     /// Its name in headers, bodies, metrics and logs.

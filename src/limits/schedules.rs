@@ -1,8 +1,8 @@
-//! Random schedules of everything that can happen to an application's day on one machine: requests, leases whose answers
-//! come late, crashes, restarts, midnights, stepped clocks, changes of tier, a ledger that goes away. After each step
-//! the promises must hold.
+//! Random schedules of everything that can happen to an application's day in one process: requests, late lease
+//! replies, crashes, restarts, midnights, clock steps, changes of tier, an unreachable ledger. The guarantees are
+//! checked after every step.
 //!
-//! Not for: two threads at once (`gateway::schedules`), nor for an engine (`store::conformance`).
+//! Concurrent threads are tested in `gateway::schedules`, engines in `store::conformance`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,26 +14,26 @@ use crate::clock::{Day, Mono, Now, Wall};
 
 const CASES: u32 = 20_000;
 const START: Wall = Wall::from_seconds(1_763_769_590); // ten seconds before a midnight
-/// As wide as a minute can be: this is about days.
+/// High enough never to refuse: these tests are about days.
 const MINUTE: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 enum ScheduleStep {
-    /// A request asks to be admitted.
+    /// A request is admitted or refused.
     Ask,
-    /// A request that runs ends: its data is delivered, or not.
+    /// A request in flight ends, with or without delivering data.
     Settle {
         which: usize,
         kept: bool,
     },
-    /// The ledger writes down a lease whose answer is on its way.
+    /// The ledger records a lease; its reply is in flight.
     LeaseBegins,
-    /// That answer arrives.
+    /// The reply arrives.
     LeaseEnds,
-    /// What is idle goes back.
+    /// Idle units are returned.
     Drain,
     Crash,
-    /// A stop in order, and a start.
+    /// A shutdown and a start.
     Restart,
     Pass {
         seconds: u32,
@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = ScheduleStep> {
     ]
 }
 
-/// The ledger as the door describes it.
+/// A model of the ledger.
 #[derive(Default)]
 struct ModelLedger {
     granted: BTreeMap<Day, u64>,
@@ -109,12 +109,12 @@ impl ModelLedger {
 #[derive(Clone, Copy, Debug, Default)]
 struct DayOutcome {
     delivered: u64,
-    /// Leased, and gone with a crash.
+    /// Leased, and lost in a crash.
     lost: u64,
-    /// Delivered on grace, and not charged before a crash or the day's end.
+    /// Delivered on grace, and not charged before a crash or the end of the day.
     forgotten: u64,
     largest_quota: u32,
-    /// The next day was begun, perhaps by a clock that was then set back.
+    /// The next day has begun, perhaps by a clock that was then set back.
     is_over: bool,
 }
 
@@ -124,12 +124,12 @@ struct ScheduleWorld {
     balance: AccountBalance,
     ledger: ModelLedger,
     is_away: bool,
-    /// Requests that run, by the day of their hold.
+    /// Requests in flight, by the day of their unit.
     running: Vec<Day>,
     most_running: usize,
     pending: Option<(Day, ModelLease)>,
     days: BTreeMap<Day, DayOutcome>,
-    /// What the ledger had granted, and callers had got, of the balance's day before this life.
+    /// Units of the balance's day granted by the ledger, and delivered to callers, before this process.
     granted_before: u64,
     delivered_before: u64,
 }
@@ -154,7 +154,7 @@ impl ScheduleWorld {
         }
     }
 
-    /// The balance's day, rolled as a request at this moment would roll it.
+    /// The balance's day, as a request at this moment would set it.
     fn day(&mut self) -> Day {
         self.roll(self.now.wall.day())
     }
@@ -163,7 +163,7 @@ impl ScheduleWorld {
         let before = self.balance.day;
         self.balance.day = before.on(today);
         if self.balance.day.day() != before.day() {
-            // What was owed can no longer be charged, and what was idle is worth nothing.
+            // Owed units can no longer be charged, and idle units are worthless.
             let told = self.told(before.day());
             told.forgotten += u64::from(before.owed());
             told.is_over = true;
@@ -180,7 +180,7 @@ impl ScheduleWorld {
         (self.day(), self.balance.day.remaining(self.limits.day))
     }
 
-    /// The ledger's part of a lease; `None` if it is away.
+    /// The ledger's part of a lease; `None` if it is unreachable.
     fn begin_lease(&mut self) -> Option<(Day, ModelLease)> {
         let (day, quota) = (self.day(), self.limits.day);
         let (want, grace) =
@@ -210,7 +210,7 @@ impl ScheduleWorld {
                     self.most_running = self.most_running.max(self.running.len());
                     return;
                 }
-                // A call that is under way is shared, so its answer comes first.
+                // A call in flight is shared, so its reply comes first.
                 AdmissionVerdict::LeaseFirst => match self.pending.take().or_else(|| self.begin_lease()) {
                     Some(answer) => self.end_lease(answer),
                     None => state = LeaseAvailability::Away,
@@ -233,7 +233,7 @@ impl ScheduleWorld {
     }
 
     fn drain(&mut self) {
-        // Never while a lease is on its way: a stop waits for those first.
+        // Never with a lease in flight: a shutdown waits for it.
         if !self.is_away && self.pending.is_none() {
             let day = self.balance.day.day();
             let (left, drained) = self.balance.day.drain();
@@ -242,7 +242,7 @@ impl ScheduleWorld {
         }
     }
 
-    /// A life ends without a word.
+    /// The process ends without a shutdown.
     fn crash(&mut self) {
         let day = self.balance.day.day();
         self.running.clear();
@@ -330,7 +330,7 @@ impl ScheduleWorld {
         told.largest_quota = told.largest_quota.max(quota);
     }
 
-    /// What callers were promised.
+    /// Checks the guarantees.
     fn check(&self, step: ScheduleStep) {
         for (day, told) in &self.days {
             let (quota, grace) = (u64::from(told.largest_quota), u64::from(told.largest_quota / 100));
@@ -342,12 +342,12 @@ impl ScheduleWorld {
     }
 }
 
-/// Whether a step may raise what is left of a day in the eyes of the caller.
+/// Whether a step may raise the remaining allowance that a caller sees.
 fn may_raise(step: ScheduleStep) -> bool {
     match step {
         ScheduleStep::Settle { kept, .. } => !kept,
         ScheduleStep::Drain | ScheduleStep::Restart | ScheduleStep::SetTier { .. } => true,
-        ScheduleStep::Crash // it forgets what was delivered on grace, and nothing else: held against `forgotten`
+        ScheduleStep::Crash // units delivered on grace are forgotten, and nothing else; compared with `forgotten`
         | ScheduleStep::Ask
         | ScheduleStep::LeaseBegins
         | ScheduleStep::LeaseEnds
@@ -375,7 +375,7 @@ proptest! {
                 prop_assert!(after <= before.saturating_add(forgotten), "{:?}: {} after {}", step, after, before);
             }
         }
-        // In the end all of it adds up: what the ledger granted was delivered, lost with a crash, or given back.
+        // In the end every granted unit was delivered, lost in a crash, or returned.
         world.is_away = false;
         world.restart();
         let day = world.balance.day.day();

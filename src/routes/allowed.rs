@@ -1,12 +1,11 @@
-//! The values that a parameter may have, for people and for programs.
-//!
-//! Not for: parsing them (`params.rs`), nor for which of them a tier may ask for: `without` takes those away.
+//! The allowed values of a parameter, for people and for programs. Parsing is in `params`; values that a tier may not
+//! use are removed with `without`.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// The values that a parameter may have. As JSON it is a list of words, or the part of a JSON Schema that all values fit.
+/// The allowed values of a parameter. As JSON: a list of words, or a JSON Schema fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedValues {
     /// One of these words.
@@ -18,7 +17,7 @@ pub enum AllowedValues {
         /// The largest.
         maximum: u8,
     },
-    /// A text that all of this regular expression matches.
+    /// A text that this regular expression matches as a whole.
     Pattern {
         /// The expression, without anchors.
         expression: &'static str,
@@ -28,7 +27,7 @@ pub enum AllowedValues {
 }
 
 impl AllowedValues {
-    /// The same without this word.
+    /// The same values without this word.
     #[must_use]
     pub fn without(self, word: &str) -> Self {
         match self {

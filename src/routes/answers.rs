@@ -1,19 +1,19 @@
-//! Which codes an endpoint can answer with, derived from its row.
+//! The codes an endpoint can return, derived from its row.
 //!
-//! The API description lists a response for each and the docs page names them. Not for: deciding a request; the
-//! gateway's stages do that, and tests hold their answers against what is said here.
+//! The API description lists a response for each, and the docs page names them. Tests compare real responses with
+//! this list.
 
 use super::codes::{CODES, CodeRow, ErrorCode};
 use super::params::Param;
 use super::table::Endpoint;
 
 impl Endpoint {
-    /// The codes a GET or HEAD of this endpoint can be answered with, by status.
+    /// The codes that a GET or HEAD of this endpoint can return, by status.
     pub fn codes(&self) -> impl Iterator<Item = &'static CodeRow> + '_ {
         CODES.iter().filter(|row| self.can_answer(row.code))
     }
 
-    /// Whether a GET or HEAD of this endpoint can be answered with this code.
+    /// Whether a GET or HEAD of this endpoint can return this code.
     pub fn can_answer(&self, code: ErrorCode) -> bool {
         match code {
             ErrorCode::BadRequest
@@ -24,20 +24,20 @@ impl Endpoint {
             | ErrorCode::HeadersTooLarge
             | ErrorCode::InternalError
             | ErrorCode::Overloaded => true,
-            // An empty or dot segment in the place of an id makes another path, so `not_found` is among them.
+            // An empty or dot segment in the place of an id makes another path, hence `not_found`.
             ErrorCode::InvalidModelId | ErrorCode::ModelNotFound | ErrorCode::NotFound => {
                 self.route.names_a_model()
             }
             ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => self.takes.contains(&Param::Period),
             ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
             ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
-            // What is not stored asks no backend and spends no quota.
+            // Responses that are not stored need no backend and cost no quota.
             ErrorCode::QuotaExceeded
             | ErrorCode::RateLimitExceeded
             | ErrorCode::UpstreamInvalid
             | ErrorCode::UpstreamUnavailable
             | ErrorCode::UpstreamTimeout => self.stored,
-            // GET and HEAD are what an endpoint is for.
+            // Every endpoint supports GET and HEAD.
             ErrorCode::MethodNotAllowed => false,
         }
     }

@@ -1,11 +1,11 @@
-//! THE table of error codes: every word a client can find in the `code` field of an error, and what it means.
+//! THE table of error codes: every value of the `code` field of an error, and its meaning.
 //!
-//! The docs page has an anchor for each, the API description a response. Not for: why a request was refused inside
-//! the gateway (that is `gateway::Refusal`, which names one of these).
+//! The docs page has an anchor for each, the API description a response. The reasons of a refusal are in
+//! `gateway::Refusal`, which maps each to a code.
 
 use http::StatusCode;
 
-/// A code that clients may rely on.
+/// An error code that clients may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each has a row below that says it")]
 pub enum ErrorCode {
@@ -32,16 +32,16 @@ pub enum ErrorCode {
     UpstreamTimeout,
 }
 
-/// What the documents say of a code.
+/// The documentation of a code.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeRow {
     /// The code.
     pub code: ErrorCode,
-    /// The HTTP status it comes with.
+    /// Its HTTP status.
     pub status: StatusCode,
-    /// The word in the body.
+    /// The value in the body.
     pub word: &'static str,
-    /// A short title, the same for every occurrence (RFC 9457's `title`).
+    /// A short title, the same for every occurrence (`title` of RFC 9457).
     pub title: &'static str,
     /// When it is sent.
     pub condition: &'static str,

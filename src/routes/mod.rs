@@ -1,7 +1,7 @@
-//! What the public API consists of, as data: endpoints, parameters, codes, shapes, and the keys of the cache.
+//! The public API as data: endpoints, parameters, error codes, item fields, and cache keys.
 //!
-//! Pure. The gateway resolves requests by these tables and the public pages are printed from them, so that neither
-//! can say what the other does not. Not for: anything that knows a caller, a time or a socket.
+//! Pure. The gateway resolves requests by these tables and the public pages are generated from them, so they always
+//! agree. Nothing here knows a caller, a time or a socket.
 
 mod allowed;
 mod answers;

@@ -1,14 +1,14 @@
-//! The parameters: their values, their one spelling, and what is wrong with any other.
+//! The parameters: their values, their only spelling, and the error for any other.
 //!
-//! Exact and case-sensitive after one percent-decoding. Not for: which tier may ask what (that is entitlement, and
-//! needs a caller).
+//! Exact and case-sensitive after one percent-decoding. Entitlement, which depends on the caller, is in
+//! `gateway::resolve`.
 
 use std::borrow::Cow;
 
 use super::allowed::AllowedValues;
 use super::codes::ErrorCode;
 
-/// A parameter that some endpoint takes.
+/// A query or path parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "named by `name`")]
 pub enum Param {
@@ -18,7 +18,7 @@ pub enum Param {
     Limit,
 }
 
-/// The stretch of time an answer is about.
+/// The time range of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Period {
     /// The newest score; paid plans only.
@@ -31,7 +31,7 @@ pub enum Period {
     Month,
 }
 
-/// What the rankings are ordered by.
+/// The order of rankings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "named by `word`")]
 pub enum SortBy {
@@ -44,27 +44,27 @@ pub enum SortBy {
     Tooling,
 }
 
-/// How many incidents are asked for: 1 to 100.
+/// Number of incidents: 1 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Limit(u8);
 
-/// The value of a parameter is not one of those allowed, or it was given twice.
+/// A parameter whose value is not allowed, or that was given twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadParam {
-    /// Which one.
+    /// The parameter.
     pub param: Param,
     /// What is wrong with it, for the caller.
     pub problem: &'static str,
 }
 
 impl BadParam {
-    /// The message for a caller who may use these values. It repeats nothing that the caller sent.
+    /// The message for a caller who may use these values. Repeats nothing that the caller sent.
     pub fn message(&self, allowed: &AllowedValues) -> String {
         format!("`{}` {}. Allowed: {allowed}.", self.param.name(), self.problem)
     }
 }
 
-/// The parameters an endpoint takes, as given. What it does not take is not here.
+/// The parameters of a request. Parameters that the endpoint does not have are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the parameters' own names")]
 pub struct Query {
@@ -74,10 +74,10 @@ pub struct Query {
 }
 
 impl Period {
-    /// All of them, in the order of the specification.
+    /// All values, in the order of the specification.
     pub const ALL: [Self; 4] = [Self::Latest, Self::Day, Self::Week, Self::Month];
 
-    /// Its one spelling.
+    /// Its spelling.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Latest => "latest",
@@ -89,7 +89,7 @@ impl Period {
 }
 
 impl SortBy {
-    /// All of them, in the order of the specification.
+    /// All values, in the order of the specification.
     pub const ALL: [Self; 7] = [
         Self::Combined,
         Self::Reasoning,
@@ -100,7 +100,7 @@ impl SortBy {
         Self::Tooling,
     ];
 
-    /// Its one spelling.
+    /// Its spelling.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Combined => "combined",
@@ -115,9 +115,9 @@ impl SortBy {
 }
 
 impl Limit {
-    /// The most that can be asked for.
+    /// The maximum.
     pub const MAX: u8 = 100;
-    /// What is meant when nothing is said.
+    /// The default.
     pub const DEFAULT: Self = Self(50);
 
     /// The number.
@@ -125,7 +125,7 @@ impl Limit {
         self.0
     }
 
-    /// Reads a canonical decimal from 1 to 100: no sign, no leading zero, nothing else.
+    /// Parses a canonical decimal from 1 to 100: no sign, no leading zero.
     pub fn parse(text: &str) -> Option<Self> {
         let canonical =
             !text.starts_with('0') && !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -135,10 +135,10 @@ impl Limit {
 }
 
 impl Param {
-    /// All of them.
+    /// All parameters.
     pub const ALL: [Self; 4] = [Self::Id, Self::Period, Self::SortBy, Self::Limit];
 
-    /// Its name in the query, or in the path.
+    /// Its name in the query or path.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -148,7 +148,7 @@ impl Param {
         }
     }
 
-    /// The code of a value that is not allowed.
+    /// The error code for a value that is not allowed.
     pub const fn code(self) -> ErrorCode {
         match self {
             Self::Id => ErrorCode::InvalidModelId,
@@ -158,7 +158,7 @@ impl Param {
         }
     }
 
-    /// What it means, and what is meant without it.
+    /// Its description, and its default.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Id => "A model's identifier, as the models list gives it.",
@@ -171,7 +171,7 @@ impl Param {
         }
     }
 
-    /// The values it may have, whatever the tier.
+    /// The allowed values, whatever the tier.
     pub fn allowed(self) -> AllowedValues {
         match self {
             Self::Id => AllowedValues::Pattern {
@@ -185,8 +185,8 @@ impl Param {
     }
 }
 
-/// One percent-decoding of a path segment. `None` if an escape is cut short, is no hex, or the result is no UTF-8.
-/// A plus sign stays a plus sign.
+/// Percent-decodes a path segment once. `None` if an escape is incomplete or not hexadecimal, or the result is not
+/// UTF-8. A plus sign stays a plus sign.
 pub fn decode_segment(raw: &str) -> Option<Cow<'_, str>> {
     decode(raw, false)
 }
@@ -211,9 +211,9 @@ fn hex(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// Reads the query of an endpoint that takes these parameters. Unknown ones are passed over whatever they hold; a
-/// known one that is malformed, not allowed or given twice is the caller's error. The first error in the order of
-/// `takes` is named, so that the answer does not depend on the order in the query.
+/// Parses the query of an endpoint with these parameters. Unknown parameters are ignored whatever their value; a
+/// known one that is malformed, not allowed or repeated is an error. The first error in the order of `takes` is
+/// reported, so that the response does not depend on the order in the query.
 pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadParam> {
     let mut query = Query::default();
     let Some(raw) = raw else { return Ok(query) };
@@ -225,7 +225,7 @@ pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadPara
     Ok(query)
 }
 
-/// The names of a query's parameters, decoded once. What cannot be decoded has none.
+/// The names of a query's parameters, decoded once. Names that cannot be decoded are left out.
 pub fn query_names(raw: &str) -> impl Iterator<Item = Cow<'_, str>> {
     raw.split('&').filter_map(|pair| decode(pair.split_once('=').map_or(pair, |(name, _)| name), true))
 }
@@ -247,7 +247,7 @@ fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam>
     Ok(found)
 }
 
-/// Whether a name in a query means this one. Escapes only make it longer.
+/// Whether a name in a query equals this one. Encoding only makes a name longer.
 fn is_spelled(raw: &str, name: &str) -> bool {
     raw == name || (raw.len() > name.len() && decode(raw, true).as_deref() == Some(name))
 }
@@ -263,7 +263,7 @@ impl Query {
                 self.sort_by = Some(SortBy::ALL.into_iter().find(|s| s.word() == value).ok_or(bad)?);
             }
             Param::Limit => self.limit = Some(Limit::parse(value).ok_or(bad)?),
-            Param::Id => {} // stands in the path; no endpoint takes it from the query
+            Param::Id => {} // in the path; never in the query
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! THE table of what a request costs, by how it ends.
 //!
-//! The minute pays for work, the day pays for data delivered, and a refused request spends neither. Not for: the
-//! arithmetic of the limits, which is `limits`.
+//! The minute pays for work, the day pays for delivered data, and a refused request costs neither. The arithmetic is
+//! in `limits`.
 
 use super::codes::ErrorCode;
 
 /// How a request can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PricedEnding {
-    /// 200 with data, wherever it came from.
+    /// 200 with data, whatever its source.
     Data,
     /// 304.
     NotModified,
@@ -18,16 +18,16 @@ pub enum PricedEnding {
     Options,
     /// A page that needs no key.
     Page,
-    /// A 404 `model_not_found` that is to be tried again: the model is in no list, and could not be looked up yet.
+    /// A 404 `model_not_found` with `Retry-After`: the model is in no list and could not be looked up yet.
     Unlisted,
     /// An error with this code.
     Error(ErrorCode),
 }
 
-/// What some endings cost.
+/// The cost of some endings.
 #[derive(Debug)]
 pub struct Price {
-    /// The endings, for the documents.
+    /// Description of the endings, for the documentation.
     pub outcome: &'static str,
     /// The endings.
     pub endings: &'static [PricedEnding],
@@ -39,7 +39,7 @@ pub struct Price {
     pub guard: u8,
 }
 
-/// All prices. HEAD costs what GET costs.
+/// All prices. HEAD costs the same as GET.
 #[rustfmt::skip]
 pub static PRICES: [Price; 5] = [
     Price { outcome: "200 with data, cached or not", minute: 1, day: 1, guard: 0,
@@ -52,7 +52,7 @@ pub static PRICES: [Price; 5] = [
             PricedEnding::Error(ErrorCode::InvalidSortBy), PricedEnding::Error(ErrorCode::InvalidLimit), PricedEnding::Error(ErrorCode::ApiKeyRequired),
             PricedEnding::Error(ErrorCode::InvalidApiKey), PricedEnding::Error(ErrorCode::LatestRequiresPlan), PricedEnding::Error(ErrorCode::NotFound),
             PricedEnding::Error(ErrorCode::MethodNotAllowed), PricedEnding::Error(ErrorCode::UriTooLong), PricedEnding::Error(ErrorCode::HeadersTooLarge)] },
-    // The guard's own 429 finds an empty bucket, so there is nothing left to take.
+    // A 429 of the guard finds an empty bucket, so nothing is left to take.
     Price { outcome: "429; 503 `overloaded`; 404 `model_not_found` with `Retry-After`; OPTIONS; the pages that need no key", minute: 0, day: 0, guard: 0,
         endings: &[PricedEnding::Error(ErrorCode::QuotaExceeded), PricedEnding::Error(ErrorCode::RateLimitExceeded), PricedEnding::Error(ErrorCode::TooManyRefusals),
             PricedEnding::Error(ErrorCode::Overloaded), PricedEnding::Unlisted, PricedEnding::Options, PricedEnding::Page] },
@@ -61,7 +61,7 @@ pub static PRICES: [Price; 5] = [
 ];
 
 impl PricedEnding {
-    /// What it costs.
+    /// The cost of an ending.
     pub fn price(self) -> &'static Price {
         let row = PRICES.iter().find(|row| row.endings.contains(&self));
         row.expect("every ending has a price: a test walks them")

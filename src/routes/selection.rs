@@ -1,35 +1,35 @@
-//! Which documents are meant: all, those of an endpoint, or those that a request would get.
+//! Selects documents: all, those of an endpoint, or those that match a request.
 //!
-//! Said as a request is: `/api/v1/models/atlas/history?period=7d`. What is not said fits everything, so
-//! `/api/v1/models/:id` means every model's detail. Not for: requests; they name one document exactly (`key`).
+//! Written as a request: `/api/v1/models/atlas/history?period=7d`. Omitted parts match everything, so
+//! `/api/v1/models/:id` selects the details of every model.
 
 use super::key::{DocumentKey, ModelId};
 use super::params::{BadParam, Query, decode_query};
 use super::table::{Route, find};
 
-/// Some documents.
+/// Selected documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// All there are.
+    /// All documents.
     All,
-    /// Those that fit.
+    /// Documents that match.
     Of {
         /// The endpoint.
         route: Route,
-        /// The model, if one is meant.
+        /// The model, if given.
         id: Option<ModelId>,
-        /// The parameters that are said.
+        /// The given parameters.
         query: Query,
     },
 }
 
-/// A text that means no documents.
+/// The text selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadSelection(String);
 
 impl Selection {
-    /// Reads `all`, or the path of an endpoint, with or without a model and parameters.
+    /// Parses `all`, or the path of an endpoint, with or without model and parameters.
     pub fn parse(text: &str) -> Result<Self, BadSelection> {
         if text == "all" {
             return Ok(Self::All);
@@ -52,7 +52,7 @@ impl Selection {
         Ok(Self::Of { route: found.endpoint.route, id, query })
     }
 
-    /// Whether a document is one of them.
+    /// Whether a document is selected.
     pub fn fits(&self, key: &DocumentKey) -> bool {
         let Self::Of { route, id, query } = self else { return true };
         key.route == *route

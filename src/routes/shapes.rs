@@ -1,30 +1,29 @@
-//! The fields of every item, as data: what the API description and the docs page say, and what the built-in backend
-//! must send.
+//! The fields of every item, as data: for the API description, the docs page, and the built-in backend, which must
+//! send them.
 //!
-//! A foreign backend may leave fields out or send more: the gateway passes items through untouched and never fails
-//! because of a field. Not for: checking answers at run time.
+//! A foreign backend may omit fields or send more: items are passed through unchanged and not validated at run time.
 
 use super::field::FieldShape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
 use super::field::{asked, field, maybe, nullable, paid};
 
 pub use super::field::{FieldShape, ItemField, Presence};
 
-/// The words of `trend`.
+/// Values of `trend`.
 pub const TREND: &[&str] = &["up", "down", "stable", "unavailable"];
-/// The words of `status`.
+/// Values of `status`.
 pub const STATUS: &[&str] = &["excellent", "good", "warning", "critical", "unavailable"];
 /// The axes of a trial.
 pub const AXES: &[&str] =
     &["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
 /// The suites of runs.
 pub const SUITES: &[&str] = &["coding", "reasoning", "tooling"];
-/// The words of `severity`.
+/// Values of `severity`.
 pub const SEVERITY: &[&str] = &["warning", "critical"];
 
 const LAST_UPDATED: &str =
     "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
 
-/// An item of `/models`: the fields of the specification, and what `speed` and `price` order by.
+/// An item of `/models`: the fields of the specification, and those that `speed` and `price` sort by.
 pub const RANKING: &[ItemField] = &[
     field("id", Text, "Model identifier, used in paths."),
     field("name", Text, "The model's name."),

@@ -1,17 +1,17 @@
-//! THE table of the 13 endpoints, and the one function that finds a row by a path.
+//! THE table of the 13 endpoints, and the function that finds a row by its path.
 //!
-//! Everything about an endpoint derives from its row: which parameters it takes, whether it may be stored, what the
-//! API description and the docs page say. Not for: parameter syntax (`params.rs`) or item fields (`shapes.rs`).
+//! Everything about an endpoint derives from its row: its parameters, whether it may be stored, its documentation.
+//! The syntax of parameters is in `params`, the fields of items in `shapes`.
 
 use super::params::{Param, decode_segment};
 use super::shapes::{self, ItemField};
 
-/// What every data path begins with.
+/// Prefix of all data paths.
 pub const API_BASE: &str = "/api/v1";
 /// The version of the data API, in every body.
 pub const API_VERSION: &str = "1.0.0";
 
-/// An endpoint's name, and its metric label.
+/// An endpoint; also a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each is a row of the table below, which says it")]
 pub enum Route {
@@ -30,24 +30,24 @@ pub enum Route {
     Me,
 }
 
-/// One row: all that is known of an endpoint.
+/// A row: everything known of an endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// Its name.
+    /// The endpoint.
     pub route: Route,
-    /// The word for it in metrics, logs and the API description's `operationId`.
+    /// Its name in metrics, logs and as `operationId` of the API description.
     pub name: &'static str,
-    /// Its path below [`API_BASE`], in segments; `:id` is a model's identifier.
+    /// Its path below [`API_BASE`], in segments; `:id` is a model id.
     pub segments: &'static [&'static str],
-    /// The query parameters it takes. Every other parameter is ignored.
+    /// Its query parameters. All others are ignored.
     pub takes: &'static [Param],
-    /// Whether its answers may be stored. What is not listed here is never stored.
+    /// Whether its responses may be stored.
     pub stored: bool,
-    /// One line for the docs.
+    /// One line of documentation.
     pub summary: &'static str,
-    /// The fields of one item of its `data`.
+    /// The fields of an item of its `data`.
     pub item: &'static [ItemField],
-    /// Whether it is about one thing: then `data` is an array of one.
+    /// Whether `data` always has exactly one item.
     pub one: bool,
 }
 
@@ -88,19 +88,19 @@ impl Route {
         ENDPOINTS.iter().find(|row| row.route == self).expect("every route has a row: a test walks them")
     }
 
-    /// Its word in metrics and logs.
+    /// Its name in metrics and logs.
     pub fn name(self) -> &'static str {
         self.endpoint().name
     }
 
-    /// Whether its path names a model.
+    /// Whether its path contains a model id.
     pub fn names_a_model(self) -> bool {
         self.endpoint().segments.contains(&":id")
     }
 }
 
 impl Endpoint {
-    /// The path as the documents write it: `/api/v1/models/{id}/history`.
+    /// The path as documented: `/api/v1/models/{id}/history`.
     pub fn documented_path(&self) -> String {
         let mut path = String::from(API_BASE);
         for segment in self.segments {
@@ -111,17 +111,17 @@ impl Endpoint {
     }
 }
 
-/// A row, and the raw text that stood where its path says `:id`.
+/// A row, and the raw text in the place of `:id`.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteMatch<'p> {
     /// The row.
     pub endpoint: &'static Endpoint,
-    /// The identifier as received, still percent-encoded.
+    /// The id as received, still percent-encoded.
     pub raw_id: Option<&'p str>,
 }
 
-/// Finds the row of a path as received. Fixed segments are compared after one percent-decoding; nothing is repaired:
-/// a trailing slash, `//` or a dot segment finds no row.
+/// Finds the row of a path. Fixed segments are compared after one percent-decoding; paths are not normalized: a
+/// trailing slash, `//` or a dot segment matches no row.
 pub fn find(path: &str) -> Option<RouteMatch<'_>> {
     let rest = path.strip_prefix(API_BASE)?.strip_prefix('/')?;
     ENDPOINTS.iter().find_map(|endpoint| {
@@ -130,7 +130,7 @@ pub fn find(path: &str) -> Option<RouteMatch<'_>> {
         for segment in endpoint.segments {
             let part = parts.next()?;
             if *segment == ":id" {
-                // An empty or dot segment is a matter of the path, not of the identifier.
+                // An empty or dot segment makes the path wrong, not the id.
                 if matches!(part, "" | "." | "..") {
                     return None;
                 }

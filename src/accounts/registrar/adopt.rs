@@ -1,6 +1,7 @@
-//! Other tiers and limits than before, for every application at once, while requests go on.
+//! Changes tiers and limits for all applications at once while requests are served.
 //!
-//! All or nothing: a tier that applications are on cannot vanish. Not for: the tier of one application (`amend`).
+//! All or nothing: a tier that applications use cannot be removed. The tier of a single application is changed in
+//! `amend`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,19 +11,19 @@ use crate::store::StoreError;
 use super::super::terms::TermsByTier;
 use super::{PAGE, Registrar};
 
-/// Why other terms were not adopted. Nothing was changed.
+/// Why new terms were rejected. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// Applications are on a tier that would be gone.
+    /// Applications use a tier that would be removed.
     #[error("applications use the tier {}: keep it, or move them first with `scoregate keys set-tier`", .0.join(", "))]
     InUse(Vec<String>),
-    /// The store could not say who is on which.
+    /// The store could not list the tiers in use.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Registrar {
-    /// Puts other terms into force.
+    /// Applies new terms.
     pub async fn adopt(&self, terms: TermsByTier) -> Result<(), AdoptError> {
         let _turn = self.turn.lock().await;
         let lost = self.on_tiers_besides(&terms).await?;
@@ -32,8 +33,8 @@ impl Registrar {
         let before = self.terms.swap(Arc::new(terms));
         if let Err(error) = self.load().await {
             self.terms.store(before);
-            // Those that were read already go back. If the store fails again, a restart is what helps, and the log says
-            // what failed.
+            // Applications changed so far are changed back. If the store fails again, only a restart helps, and the
+            // log names the error.
             if let Err(again) = self.load().await {
                 tracing::error!(%again, "some applications keep their previous tier settings");
             }
@@ -42,14 +43,14 @@ impl Registrar {
         Ok(())
     }
 
-    /// The tiers that applications are on now, and that would be gone.
+    /// Tiers in use that would be removed.
     async fn on_tiers_besides(&self, terms: &TermsByTier) -> Result<BTreeSet<String>, StoreError> {
         let day = self.clock.now().wall.day();
         let (mut lost, mut after) = (BTreeSet::new(), None);
         loop {
             let page = self.store.page(after, PAGE, day).await?;
             for application in page.applications {
-                // One whose tier was gone before is refused before and after.
+                // A tier that was already unknown does not count: its keys are refused before and after.
                 let knows = |terms: &TermsByTier| terms.names().any(|name| name == application.tier);
                 if knows(&self.terms.load()) && !knows(terms) {
                     lost.insert(application.tier);

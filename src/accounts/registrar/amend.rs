@@ -1,6 +1,6 @@
-//! Changes to applications that are there already: whoever says less changes less.
+//! Changes to existing applications. Fields that a request omits stay as they are.
 //!
-//! What is read to be changed is read and written in one turn, so that nothing comes between. Not for: new keys.
+//! Reading and writing happen in one turn, so no other change comes between. New keys are created in `create`.
 
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, shown_prefix};
@@ -9,20 +9,20 @@ use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredK
 use super::validation::{check_limits, check_text};
 use super::{Registrar, RegistrarError};
 
-/// What is wished for something that may be absent.
+/// A change of an optional field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FieldChange<T> {
-    /// That it stays as it is.
+    /// Leave it unchanged.
     #[default]
     Keep,
-    /// That it goes.
+    /// Remove it.
     Remove,
-    /// That it becomes this.
+    /// Set it.
     Set(T),
 }
 
 impl<T> FieldChange<T> {
-    /// Whether it stays as it is.
+    /// Whether the field stays unchanged.
     pub const fn keeps(&self) -> bool {
         matches!(self, Self::Keep)
     }
@@ -46,7 +46,8 @@ impl Registrar {
     ) -> Result<StoredApplication, RegistrarError> {
         let Some(prefix) = prefix else { return self.change(who, id, ChangeKind::RevokeAll).await };
         let digest = match self.show(id).await {
-            // A key that this process let in before its record was spoilt still comes in: its whole name ends it.
+            // If the record was damaged after this process loaded the key, the key still works; its full name or
+            // digest revokes it.
             Err(RegistrarError::Store(StoreError::Damaged { .. })) => {
                 Digest::from_hex(prefix).unwrap_or_else(|| Digest::of(prefix))
             }
@@ -55,7 +56,7 @@ impl Registrar {
         self.change(who, id, ChangeKind::RevokeKey { digest }).await
     }
 
-    /// Moves an application to another tier. What it used today stays used.
+    /// Moves an application to another tier. Units used today stay used.
     pub async fn set_tier(
         &self,
         who: &str,
@@ -66,7 +67,7 @@ impl Registrar {
         self.change(who, id, ChangeKind::SetTier { tier: tier.to_owned() }).await
     }
 
-    /// Gives an application limits of its own, or its tier's back. What it used today stays used.
+    /// Sets limits for one application, or removes them. Units used today stay used.
     pub async fn set_limits(
         &self,
         who: &str,
@@ -75,7 +76,7 @@ impl Registrar {
         day: FieldChange<u32>,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
-        // Where both are said nothing has to be read, so that a record whose limits cannot be read is mended by that.
+        // If both limits are given nothing is read, so a record whose limits cannot be read can be repaired this way.
         let reads = minute.keeps() || day.keeps();
         let before = if reads { self.show(id).await?.own } else { OwnLimits::default() };
         let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
@@ -85,9 +86,9 @@ impl Registrar {
         Ok(application)
     }
 
-    /// Gives the key that begins with `prefix` another end, or every key that has not ended yet. Where there are several
-    /// of those, none ends later than before: one that a rotation is about to end would be back for good. A key that has
-    /// ended is brought back by its own name only; one that was revoked, never.
+    /// Sets the expiry of the key that begins with `prefix`, or of every key that has not expired. In the latter
+    /// case, with several keys, none may expire later than before: a rotation may be about to retire one. An expired
+    /// key is reactivated by its own name only; a revoked key never.
     pub async fn set_expiry(
         &self,
         who: &str,
@@ -110,7 +111,7 @@ impl Registrar {
         Ok(application)
     }
 
-    /// Gives an application other words for people.
+    /// Sets display name and contact of an application.
     pub async fn describe(
         &self,
         who: &str,
@@ -132,8 +133,7 @@ impl Registrar {
     }
 }
 
-/// The one key that is meant. A whole key names itself, and so does its SHA-256; a beginning names a key if only one
-/// begins like that.
+/// Finds one key: by the whole key, by its SHA-256, or by a unique prefix.
 fn one_key(application: &StoredApplication, prefix: &str) -> Result<Digest, RegistrarError> {
     let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
     let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);
@@ -149,7 +149,7 @@ fn one_key(application: &StoredApplication, prefix: &str) -> Result<Digest, Regi
     }
 }
 
-/// The keys that have not ended, if all of them can be given that end.
+/// The keys that have not expired, if all of them may get the new expiry.
 fn all_in_force(
     application: &StoredApplication,
     now: Wall,

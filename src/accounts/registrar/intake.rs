@@ -1,8 +1,8 @@
-//! Keys that were made elsewhere come in by their SHA-256, many at a time.
+//! Imports keys created elsewhere, by their SHA-256.
 //!
-//! Each is a change of its own, durable before it is told, so a batch that breaks off has lost nothing of what was
-//! told; the changes of a batch are under way together, so that they share the disk's waits. A key that is there is
-//! left as it is. Not for: reading files (`admin::lines`, `cli`).
+//! Each key is a change of its own, durable before it is reported, so an interrupted batch loses nothing that was
+//! reported. The changes of a batch run concurrently to share disk syncs. Existing keys stay unchanged. Input is
+//! parsed in `admin::key_lines` and `cli`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,68 +15,68 @@ use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredK
 use super::validation::{check_limits, check_text};
 use super::{Registrar, RegistrarError};
 
-/// The longest beginning of a key that may be shown: no more of a key than helps to tell it from others.
+/// Maximum number of characters of a key that may be shown: enough to tell keys apart, no more.
 const LONGEST_PREFIX: usize = 24;
 
-/// A key and its application, as they are carried from one installation to another.
+/// A key and its application, for transfer between installations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// The key's SHA-256.
+    /// SHA-256 of the key.
     pub digest: Digest,
-    /// The name of its application.
+    /// Name of its application.
     pub name: String,
-    /// The tier of its application.
+    /// Tier of its application.
     pub tier: String,
     /// Its application; `None` for a new one.
     pub application: Option<ApplicationId>,
-    /// What is shown of the key; `None` for the beginning of its SHA-256.
+    /// The visible characters of the key; `None` for the first ones of its SHA-256.
     pub shown: Option<String>,
-    /// Limits of the application's own.
+    /// Limits of this application only.
     pub own: OwnLimits,
-    /// How to reach the application's owner.
+    /// How to reach the owner.
     pub contact: Option<String>,
-    /// A remark about the application.
+    /// A remark.
     pub note: Option<String>,
-    /// When the key was made; `None` for now.
+    /// When the key was created; `None` for now.
     pub created_at: Option<Wall>,
-    /// When it ends.
+    /// When the key expires.
     pub expires_at: Option<Wall>,
-    /// When it was revoked.
+    /// When the key was revoked.
     pub revoked_at: Option<Wall>,
 }
 
-/// What became of a key that was not refused.
+/// The result for a key that was not rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportedKey {
-    /// It is now known, as a key of this application.
+    /// Imported, as a key of this application.
     Taken(ApplicationId),
-    /// It was known. Nothing was changed.
+    /// Already known; nothing was changed.
     AlreadyThere,
 }
 
-/// Why a key was refused. Nothing was changed.
+/// Why a key was rejected. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct BadField {
-    /// The field that is wrong.
+    /// The invalid field.
     pub field: String,
-    /// What is wrong and what would do.
+    /// What is wrong and what is expected.
     pub reason: String,
 }
 
 impl BadField {
-    /// This field, for this reason.
+    /// Rejects this field for this reason.
     pub fn new(field: &str, reason: impl Into<String>) -> Self {
         Self { field: field.to_owned(), reason: reason.into() }
     }
 }
 
-/// What became of one key of a batch; the store's failures are the whole batch's.
+/// The result for one key of a batch. Failures of the store concern the whole batch.
 type IntakeResult = Result<Result<ImportedKey, BadField>, StoreError>;
 
 impl Registrar {
-    /// Takes keys in. Answers for each, in their order. If the store fails, some of them may have been taken: to ask
-    /// again does no harm.
+    /// Imports keys. Returns a result for each, in their order. If the store fails, some keys may have been imported:
+    /// repeating the import is safe.
     pub async fn take_in(
         &self,
         who: &str,
@@ -97,7 +97,7 @@ impl Registrar {
                 }
             }
         }
-        // Nothing is left before all is settled: what is durable has to be in force.
+        // Wait for all before any error is returned: durable changes must take effect.
         let work = applications.into_iter().map(|(id, records)| self.take_in_turn(who, id, records));
         told.extend(join_all(work).await.into_iter().flatten());
         self.count_keys();
@@ -106,12 +106,12 @@ impl Registrar {
         Ok(told.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
     }
 
-    /// Whether keys of another form than ours are looked up at all.
+    /// Whether keys of other forms are looked up at all.
     pub fn accepts_imported(&self) -> bool {
         self.form.accepts_imported()
     }
 
-    /// The keys of one application, one after the other.
+    /// Imports the keys of one application one after another.
     async fn take_in_turn(
         &self,
         who: &str,
@@ -134,7 +134,7 @@ impl Registrar {
     ) -> IntakeResult {
         let now = self.clock.now().wall;
         if known.is_none() {
-            // Most are new, so it is tried before it is asked.
+            // Most keys are new, so try to create first.
             match self.make(who, id, record.clone().creation(now)).await {
                 Ok(application) => {
                     *known = Some(application);
@@ -152,7 +152,7 @@ impl Registrar {
                 Err(error) => return Err(error),
             }
         }
-        // Where there is no such application, it was the key that is there.
+        // The application is unknown, so the conflict was the key.
         let Some(there) = known else { return Ok(Err(of_another())) };
         if there.keys.iter().any(|key| key.digest == record.digest) {
             return Ok(Ok(ImportedKey::AlreadyThere));
@@ -170,7 +170,7 @@ impl Registrar {
         }
     }
 
-    /// What stands there is not repeated: it may be a key in the wrong column.
+    /// The value is not repeated in the error: it may be a key in the wrong column.
     fn tier_of(&self, record: &KeyRecord) -> Result<(), BadField> {
         let known = || self.terms.load().names().collect::<Vec<_>>().join(", ");
         let unknown = |_| BadField::new("tier", format!("is none that there is; there are {}", known()));
@@ -196,9 +196,9 @@ impl KeyRecord {
         })
     }
 
-    /// Whether its words and numbers are such as are taken, as far as that can be said without a store.
+    /// Checks everything that can be checked without the store.
     pub fn check(&self) -> Result<(), BadField> {
-        // The tier too: a batch of lines that each are as long as they may be would be too large to be sent.
+        // The tier too: a batch of lines of maximum length would be too large to send.
         let texts = [
             ("name", Some(&self.name)),
             ("tier", Some(&self.tier)),
@@ -223,7 +223,7 @@ impl KeyRecord {
         if is_fit { Ok(()) } else { Err(BadField::new("prefix", would_do)) }
     }
 
-    /// Whether what it says of its application is so.
+    /// Checks that its statements about the application are true.
     fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
         let (own, contact, note) = (self.own, &self.contact, &self.note);
         let same = [

@@ -1,7 +1,7 @@
-//! Changes to applications and keys: durable first, then in force on this machine at once.
+//! Changes to applications and keys: durable first, then in force in this process at once.
 //!
-//! The one way in for the command line, the side port and `demo`; with a running server it keeps the roster true, on
-//! a stopped one it works on the store alone. Not for: requests (they only read the roster).
+//! The command line, the side port and `demo` make changes only through it. On a running server it keeps the key
+//! directory current; on a stopped one it works on the store alone.
 
 mod adopt;
 mod amend;
@@ -33,48 +33,48 @@ pub use adopt::AdoptError;
 pub use amend::FieldChange;
 pub use intake::{BadField, ImportedKey, KeyRecord};
 
-/// How many applications are read at a time.
+/// Applications read per page.
 const PAGE: usize = 10_000;
-/// How many records of the audit trail are read at a time.
+/// Audit records read per page.
 const AUDIT_PAGE: usize = 1_000;
-/// How many uses of keys are remembered in one go: leases must not wait behind more.
+/// Uses of keys stored at a time: leases must not wait behind more.
 const USES: usize = 500;
-/// How often it is logged again that the store is not in its place.
+/// Minimum interval between log lines while the store file is missing or replaced.
 const TOLD_AGAIN: Duration = Duration::from_mins(1);
 
 /// Makes changes.
 pub struct Registrar {
     store: Arc<dyn Store>,
-    /// None on a stopped system, where nobody comes in.
+    /// `None` on a stopped system, which serves no requests.
     roster: Option<Arc<KeyDirectory>>,
     terms: ArcSwap<TermsByTier>,
     form: KeyForm,
     clock: Clock,
     instruments: Arc<Instruments>,
-    /// One change at a time: what is in force follows what is durable, in the same order.
+    /// One change at a time, so that changes take effect in the order in which they become durable.
     turn: tokio::sync::Mutex<()>,
-    /// When it was last logged that the store is not in its place, if it is not.
+    /// When the missing or replaced store file was logged last.
     misplaced_told: ArcSwapOption<Mono>,
 }
 
-/// A wish for a new application.
+/// A new application.
 #[derive(Clone, Debug)]
 pub struct NewApplication {
     /// Its name.
     pub name: String,
-    /// Its tier's name.
+    /// Its tier.
     pub tier: String,
-    /// Limits of its own.
+    /// Limits of this application only.
     pub own: OwnLimits,
-    /// Its owner's address.
+    /// How to reach the owner.
     pub contact: Option<String>,
     /// A remark.
     pub note: Option<String>,
-    /// When its key ends.
+    /// When its key expires.
     pub expires_at: Option<Wall>,
 }
 
-/// An application with a key that was made just now: the only time the key can be seen.
+/// An application with a new key: the only time the key is visible.
 #[derive(Clone, Debug)]
 pub struct IssuedKey {
     /// The application.
@@ -83,59 +83,59 @@ pub struct IssuedKey {
     pub key: Secret,
 }
 
-/// Why a change was not made. Nothing was changed.
+/// Why a change failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrarError {
-    /// There is no such tier.
+    /// The tier is not configured.
     #[error("unknown tier `{tier}`; the tiers are {known}")]
     UnknownTier {
-        /// What was asked for.
+        /// The unknown tier.
         tier: String,
-        /// Those there are.
+        /// The configured tiers.
         known: String,
     },
-    /// A text is empty, too long, or has characters that would disturb a terminal.
+    /// A text is empty, too long, or has characters that would confuse a terminal.
     #[error("the {0} must be 1 to {LONGEST_TEXT} printable characters")]
     BadText(&'static str),
-    /// A limit that would refuse everything.
+    /// A limit of zero would refuse everything.
     #[error("a limit must be at least 1; to block an application, revoke its keys")]
     BadLimit,
-    /// An instant that has passed.
+    /// The expiry is in the past.
     #[error("the expiry must be in the future; to disable a key now, revoke it")]
     BadExpiry,
-    /// Every key of the application has ended.
+    /// All keys have expired or are revoked.
     #[error(
         "all keys of {0} have expired or are revoked; name the key to extend, or run `scoregate keys rotate {0}`"
     )]
     NoneInForce(ApplicationId),
-    /// Several keys of the application have not ended, and one of them would end later than it does.
+    /// Several keys are active, and one of them would expire later than it does.
     #[error(
         "{1} keys of {0} have not ended, and one of them would go on for longer than a rotation or an expiry lets it: \
          name the key that is meant"
     )]
     SeveralInForce(ApplicationId, usize),
-    /// No key of the application begins like that, or several do.
+    /// No key of the application has this prefix, or several have.
     #[error(
         "{found} keys of {application} begin with `{prefix}`; `scoregate keys show {application}` shows them"
     )]
     NoSuchKey {
-        /// Which application.
+        /// The application.
         application: ApplicationId,
-        /// The beginning.
+        /// The prefix.
         prefix: String,
-        /// How many begin like that.
+        /// Number of keys with this prefix.
         found: usize,
     },
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The operating system gave no randomness.
+    /// The operating system's random generator failed.
     #[error("no key can be created; the operating system returned no random bytes: {0}")]
     NoRandomness(#[from] getrandom::Error),
 }
 
 impl Registrar {
-    /// A registrar of `store` that keeps `roster` true, if there is one.
+    /// A registrar of `store` that keeps `roster` current, if there is one.
     pub fn new(
         store: Arc<dyn Store>,
         roster: Option<Arc<KeyDirectory>>,
@@ -149,18 +149,18 @@ impl Registrar {
         Self { store, roster, terms, form, clock, instruments, turn, misplaced_told }
     }
 
-    /// Reads all applications into the roster. Records that cannot be used are passed over, counted and named in the
-    /// log; they never stop a start.
+    /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
+    /// prevent a start.
     pub async fn load(&self) -> Result<(), StoreError> {
         let Some(roster) = &self.roster else { return Ok(()) };
         let today = self.clock.now().wall.day();
-        // A clock that went backwards does not reopen a day: the newest that was opened goes on.
+        // A clock that was set back does not reopen a day: the newest opened day stays in force.
         let day = self.store.newest_day().await?.map_or(today, |newest| newest.max(today));
         let terms = self.terms.load_full();
         let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
         while let Some(reading) = next {
             let page = reading.await?;
-            // The next page is read while this one is taken in: a page that was polled once is on its way.
+            // Read the next page while this one is applied: a page that was polled once is in flight.
             next = page.next.map(|after| self.store.page(Some(after), PAGE, day));
             if let Some(reading) = &mut next
                 && let Poll::Ready(page) = futures_util::poll!(reading.as_mut())
@@ -196,7 +196,8 @@ impl Registrar {
         Ok(IssuedKey { application, key: secret })
     }
 
-    /// Gives an application a new key; the others end after `overlap`. The quota stays with the application.
+    /// Creates a new key for an application; its other keys expire after `overlap`. The quota belongs to the
+    /// application and is unchanged.
     pub async fn rotate(
         &self,
         who: &str,
@@ -206,7 +207,7 @@ impl Registrar {
         self.rotate_until(who, id, overlap, None).await
     }
 
-    /// The same, with an end for the new key.
+    /// Rotates with an expiry for the new key.
     pub async fn rotate_until(
         &self,
         who: &str,
@@ -220,21 +221,21 @@ impl Registrar {
         Ok(IssuedKey { application: self.change(who, id, what).await?, key: secret })
     }
 
-    /// One application.
+    /// Returns an application.
     pub async fn show(&self, id: ApplicationId) -> Result<StoredApplication, RegistrarError> {
         let day = self.clock.now().wall.day();
         let found = self.store.application(id, day).await?;
         Ok(found.ok_or(StoreError::UnknownApplication(id))?)
     }
 
-    /// An application as requests meet it; none on a stopped system, nor where every key of it is forgotten.
+    /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
     pub async fn account(&self, id: ApplicationId) -> Result<Option<Arc<Account>>, RegistrarError> {
         let stored = self.show(id).await?;
         let found = |roster: &Arc<KeyDirectory>| stored.keys.iter().find_map(|key| roster.find(&key.digest));
         Ok(self.roster.as_ref().and_then(found).map(|found| found.account))
     }
 
-    /// Units of today that an application used. `None` on a stopped system, which knows only what was granted.
+    /// Units that an application used today. `None` on a stopped system, which knows only granted units.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
         let roster = self.roster.as_ref()?;
         let account = stored.keys.iter().find_map(|key| roster.find(&key.digest)).map(|found| found.account);
@@ -252,7 +253,7 @@ impl Registrar {
         Ok(self.store.page(after, most.clamp(1, PAGE), day).await?)
     }
 
-    /// Changes that were made, newest first, and before which record to go on.
+    /// Audit records, newest first, and where the next page begins.
     pub async fn audit(&self, ask: AuditQuery) -> Result<(Vec<AuditRecord>, Option<u64>), RegistrarError> {
         let most = ask.most.clamp(1, AUDIT_PAGE);
         let mut records = self.store.audit(AuditQuery { most: most + 1, ..ask }).await?;
@@ -262,16 +263,16 @@ impl Registrar {
         Ok((records, next))
     }
 
-    /// Raises the alarm if the store was found to be damaged. To be called every now and then.
+    /// Raises the alarm if the store was found damaged. Called periodically.
     pub fn look_at_the_store(&self) {
         self.instruments.store_is_damaged(self.store.damage().is_some());
     }
 
-    /// Raises the alarm while the store's file is not in its place. Logged when it begins, every minute while it lasts, and
-    /// when it ends. To be called every few seconds.
+    /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
+    /// the end. Called every few seconds.
     pub async fn look_for_the_store(&self) {
         let store = Arc::clone(&self.store);
-        // A disk that hangs must not hold a thread that serves.
+        // On a thread of its own: a disk that hangs must not block a serving thread.
         let Ok(found) = tokio::task::spawn_blocking(move || store.misplaced()).await else { return };
         self.instruments.store_is_misplaced(found.is_some());
         let now = self.clock.now().mono;
@@ -293,7 +294,7 @@ impl Registrar {
         }
     }
 
-    /// Has the store remember which keys were used since the last time. What it cannot take now, it is told again.
+    /// Stores which keys were used since the last call. Uses that cannot be stored are kept for the next call.
     pub async fn remember_uses(&self) {
         let Some(roster) = &self.roster else { return };
         let uses = roster.take_used();
@@ -321,7 +322,7 @@ impl Registrar {
         Ok(application)
     }
 
-    /// Makes a change, in a turn that the caller has.
+    /// Makes a change. The caller holds the turn.
     async fn make(
         &self,
         who: &str,
@@ -342,7 +343,7 @@ impl Registrar {
         Ok(application)
     }
 
-    /// Has the store do some work, and tells how long that took.
+    /// Runs a store operation and records its duration.
     async fn timed<T>(&self, work: StoreWork, doing: impl Future<Output = T>) -> T {
         let started = self.clock.now().mono;
         let done = doing.await;

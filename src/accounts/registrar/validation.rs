@@ -15,8 +15,8 @@ pub(super) fn check_text(what: &'static str, text: Option<&String>) -> Result<()
     if text.is_none_or(is_printable) { Ok(()) } else { Err(RegistrarError::BadText(what)) }
 }
 
-/// Whether a character can make a text look like another one: control characters, invisible ones and those that change the
-/// direction of writing. Joiners are allowed; some scripts need them.
+/// Whether a character can make a text look like another one: control characters, invisible ones and those that
+/// change the writing direction. Joiners are allowed; some scripts need them.
 fn misleads(character: char) -> bool {
     let is_unseen = matches!(
         character,

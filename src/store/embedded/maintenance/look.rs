@@ -2,7 +2,6 @@
 //!
 //! Not for: opening the store to work with it (`file`).
 
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -87,7 +86,7 @@ fn still(path: &Path) -> String {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
             address.push(char::from(*byte));
         } else {
-            let _ = write!(address, "%{byte:02x}"); // a String takes everything
+            address.push_str(&format!("%{byte:02x}"));
         }
     }
     address + "?immutable=1"
