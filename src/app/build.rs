@@ -1,6 +1,5 @@
-//! Builds the gateway from its settings, and builds it anew around the same state when they change.
-//!
-//! Not for: ports, tasks and signals (`app`).
+//! Builds the gateway from its settings, and rebuilds it around the same state when settings change. Ports, tasks and
+//! signals are in `app`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,15 +26,14 @@ use crate::upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, Protect
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
 
-/// What was built.
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
     pub(super) registrar: Arc<Registrar>,
-    /// The built-in backend, if it is that one.
+    /// The built-in backend, if used.
     pub(super) scoring: Option<Arc<Scoring>>,
 }
 
-/// Builds the gateway on its store and its backend, and loads who may come in.
+/// Builds the gateway on its store and backend, and loads the keys.
 pub(super) async fn build(
     config: &Config,
     data_dir: &DataDir,
@@ -91,7 +89,7 @@ pub(super) async fn build(
     Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
 }
 
-/// The way to the ledger. What earlier processes delivered on grace is charged before the balances are read.
+/// Connects to the ledger. Units that earlier processes delivered on grace are charged before balances are read.
 async fn leases(
     store: Arc<dyn Store>,
     data_dir: &DataDir,
@@ -110,7 +108,7 @@ async fn leases(
     Ok(leases)
 }
 
-/// The same gateway by other settings: what it knows and holds is shared with the one before.
+/// Builds the gateway with other settings; it shares its state with the one before.
 pub(super) fn renewed(
     before: &Gateway,
     old: &Config,
@@ -119,7 +117,7 @@ pub(super) fn renewed(
 ) -> Gateway {
     before.guard.set_limit(config.guard_per_minute);
     let instruments = instruments(config, registry);
-    // Rooms of another size begin empty: who is in the old ones leaves them as they are.
+    // Pools of another size start empty: slots in the old ones are released as usual.
     let capacity = if config.capacity == old.capacity {
         Arc::clone(&before.capacity)
     } else {
@@ -144,7 +142,7 @@ pub(super) fn renewed(
     }
 }
 
-/// Where requests are told: standard output is data, and so are they.
+/// The access log on standard output.
 fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<AccessLog> {
     let lost = log::count_lost_lines(registry);
     let lost = lost.of(LogStream::Access).filter(|_| config.tells_requests && is_heard());
@@ -154,7 +152,7 @@ fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<Ac
     Ok(AccessLog::new(Arc::new(lines), config.sampling))
 }
 
-/// Handles for the tiers that there are: whatever was counted goes on.
+/// Handles for the configured tiers; existing counts continue.
 fn instruments(config: &Config, registry: &MetricsRegistry) -> Arc<Instruments> {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     Arc::new(Instruments::new(registry, &tiers))
@@ -170,12 +168,12 @@ fn notice(config: &Config) -> ServiceNotice {
 
 async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
     let directory = data_dir.path().to_owned();
-    // Opening checks the file and may upgrade it: not for a thread that serves.
+    // Opening checks the file and may migrate it, so not on a serving thread.
     let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&directory)).await??;
     Ok(Arc::new(store))
 }
 
-/// The last good documents. Without a shelf the program runs all the same: it holds nothing that cannot be fetched.
+/// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
     let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.shelf_bytes);
     Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, most_bytes)).await? {
@@ -187,7 +185,7 @@ async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Opti
     })
 }
 
-/// The backend, and what has to be kept current if it is the built-in one.
+/// Opens the backend, and what keeps the built-in one current.
 async fn upstream(
     config: &Config,
     clock: &Clock,
@@ -206,7 +204,7 @@ async fn upstream(
     Ok((Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone())), Some(scoring)))
 }
 
-/// The built-in backend on its archive. Opening reads the runs of two months.
+/// Opens the built-in backend on its archive, which reads the runs of two months.
 async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
     tokio::task::spawn_blocking(move || {
         let archive = Archive::open(&archive, now)?;
@@ -228,7 +226,7 @@ fn pages(config: &Config) -> Pages {
         tiers: config.tiers.clone(),
         base_url: config.base_url.clone(),
         key_prefix: config.key_prefix.clone(),
-        // Of the other backends nobody knows which models they have.
+        // The models of other backends are unknown.
         example_model: matches!(config.upstream, UpstreamConfig::Simulated { .. })
             .then(|| pages::EXAMPLE_MODEL.to_owned()),
         guard_per_minute: config.guard_per_minute,

@@ -1,7 +1,7 @@
-//! The certificates of the public port while it runs: their files are looked at, and what is new there is taken.
+//! Reloads the certificates of the public port when their files change.
 //!
-//! By content and not by date: a file that is put in place by a link that changes, as some do it, is noticed as well. Not
-//! for: judging certificates (`server::Certificates`).
+//! Compared by content, not by date, so replacing a symbolic link is noticed too. Certificates are validated in
+//! `server::certificates`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::config::{ConfigProblems, read_certificates};
 use crate::server::{CertificateFiles, Certificates, TlsTermination};
 use crate::telemetry::metrics::MetricsRegistry;
 
-/// How often the files are looked at.
+/// Interval between checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What holds the certificates in use.
+/// The certificates in use and their files.
 #[derive(Clone)]
 pub(super) struct CertificateReloader {
     files: Arc<ArcSwap<Vec<CertificateFiles>>>,
@@ -47,12 +47,12 @@ impl CertificateReloader {
         Ok(keeper)
     }
 
-    /// What opens TLS, if there is any.
+    /// TLS, if configured.
     pub(super) fn tls(&self) -> Option<TlsTermination> {
         self.tls.clone()
     }
 
-    /// Looks at the files for as long as the program runs.
+    /// Checks the files until shutdown.
     pub(super) async fn keep(self, clock: Clock, stop: CancellationToken) {
         let Some(tls) = self.tls.clone() else { return };
         let mut refused = None;
@@ -62,7 +62,7 @@ impl CertificateReloader {
                 () = clock.sleep(LOOK_EVERY) => {}
             }
             let (keeper, now, in_use) = (self.clone(), clock.now().wall, tls.certificates().fingerprint);
-            // Files may lie on a disk that is slow.
+            // Files may be on a slow disk.
             let looked = tokio::task::spawn_blocking(move || keeper.look(in_use, refused, now)).await;
             match looked {
                 Ok(CertificateCheck::Same) => {}
@@ -87,7 +87,7 @@ impl CertificateReloader {
             self.refused.set(0.0);
             return CertificateCheck::Same;
         }
-        // What was refused is said once, and read again when it has changed.
+        // A rejected file is logged once, and read again when it changes.
         if fingerprint.is_some() && fingerprint == refused {
             return CertificateCheck::Same;
         }
@@ -98,7 +98,7 @@ impl CertificateReloader {
         }
     }
 
-    /// Takes over what a reload read.
+    /// Uses the certificates read by a reload.
     pub(super) fn take(&self, files: &[CertificateFiles], certificates: Option<Certificates>) {
         self.files.store(Arc::new(files.to_vec()));
         if let Some(certificates) = certificates {
@@ -106,7 +106,7 @@ impl CertificateReloader {
         }
     }
 
-    /// From now on new connections get these.
+    /// Replaces the certificates for new connections.
     fn renew(&self, certificates: Certificates) {
         let ends = certificates.ends;
         if let Some(tls) = &self.tls {
@@ -124,7 +124,7 @@ impl CertificateReloader {
     }
 }
 
-/// What was found.
+/// The result of a check.
 enum CertificateCheck {
     Same,
     New(Box<Certificates>),

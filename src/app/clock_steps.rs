@@ -1,6 +1,4 @@
-//! Steps of the wall clock, counted and logged.
-//!
-//! Not for: which time applies after a step (`clock`).
+//! Counts and logs steps of the wall clock. Their consequences are in `clock`.
 
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::{Clock, ClockEvent, StepDirection, Wall};
 use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 
-/// How often the clocks are compared where no request does it.
+/// Interval between comparisons of the clocks if no request causes one.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 impl MetricLabel for StepDirection {

@@ -1,4 +1,4 @@
-//! The directory that holds all state: one process at a time, for its owner only.
+//! The data directory: used by one process at a time, accessible to its owner only.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -8,28 +8,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// The Unix socket's name in it.
+/// Name of the Unix socket in it.
 pub const SOCKET: &str = "scoregate.sock";
-/// The name of the shelf in it.
+/// Name of the disk mirror in it.
 pub const DOCUMENTS: &str = "documents";
 const LOCK: &str = "scoregate.lock";
-/// What a lock says in a directory that has not held a store yet. The store empties the file when it is opened; older versions
-/// wrote nothing.
+/// Content of a new lock file. The store empties the file when it is opened; older versions wrote nothing.
 const NO_STORE_YET: &[u8] = b"This directory has held no scoregate store yet.\n";
 
-/// Another process holds the directory.
+/// Another process uses the directory.
 #[derive(Debug, thiserror::Error)]
 #[error("the data directory {} is in use by another scoregate process; stop it, or use another --data-dir", .0.display())]
 pub struct DataDirInUse(PathBuf);
 
 impl DataDirInUse {
-    /// This directory.
+    /// For this directory.
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
 }
 
-/// A data directory that this process holds. Released by drop.
+/// A data directory that this process has locked. Released by drop.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -38,7 +37,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the directory if there is none, and takes it for this process.
+    /// Creates the directory if necessary, and locks it.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         std::fs::DirBuilder::new()
@@ -57,7 +56,7 @@ impl DataDir {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -66,7 +65,7 @@ impl DataDir {
     pub fn socket(&mut self) -> anyhow::Result<UnixListener> {
         let path = self.path.join(SOCKET);
         let shown = path.display();
-        // The lock is ours, so a socket that is there was left by a process that is gone.
+        // The lock is ours, so an existing socket was left by a process that has ended.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("the old socket {shown} cannot be removed"));
@@ -82,7 +81,7 @@ impl DataDir {
     }
 }
 
-/// The lock's file. A new one says that the directory has held no store.
+/// Opens the lock file. A new one marks a directory without a store.
 fn lock_file(path: &Path) -> io::Result<File> {
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
         Ok(mut file) => {

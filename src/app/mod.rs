@@ -1,6 +1,6 @@
-//! Builds the program from its settings, in order, and takes it down in reverse.
+//! Starts the program from its settings, in order, and stops it in reverse.
 //!
-//! The only place that names concrete engines. Not for: the command line, nor for anything that a request does.
+//! Only this module names concrete engines. Arguments are parsed in `cli`.
 
 mod build;
 mod certificates;
@@ -40,20 +40,20 @@ pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
 pub use sockets::InheritedSockets;
 use supervisor::{Supervisor, SupervisorState};
 
-/// How long a stop waits for the access log's last lines. The event log has the same time after it (`cli`).
+/// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// A program that runs.
+/// A running server.
 pub struct RunningServer {
-    /// Where the public port listens.
+    /// Address of the public port.
     pub public: SocketAddr,
-    /// Where the side port listens.
+    /// Address of the side port.
     pub side: SocketAddr,
     /// Changes to applications and keys.
     pub registrar: Arc<Registrar>,
-    /// The gateway as it is now, which a reload changes for another.
+    /// The current gateway, replaced by a reload.
     pub gateway: Arc<ArcSwap<Gateway>>,
-    /// Who asks for a reload over the side port, for whoever has settings to read.
+    /// Reload requests from the side port, to be handled by the owner of the settings.
     pub reloads: mpsc::Receiver<ReloadAsked>,
     reloading: Reloader,
     clock: Clock,
@@ -67,21 +67,22 @@ pub struct RunningServer {
     data_dir: DataDir,
 }
 
-/// How a stop went. Keeps the data directory from others until it is dropped: what was cut off may hold the store for
-/// as long as the runtime lives, and a store that closes removes the log under its name, whoever's it is by then.
+/// The result of a shutdown. Holds the lock of the data directory until it is dropped: aborted work may hold the
+/// store as long as the runtime lives, and a store that closes removes the write-ahead log by name, even that of
+/// another process.
 #[derive(Debug)]
 pub struct ShutdownReport {
-    /// Whether every open request was finished within the grace.
+    /// Whether all open requests finished within the shutdown timeout.
     pub all_finished: bool,
     _held: DataDir,
 }
 
-/// Starts everything on ports of its own. When this returns, requests are answered.
+/// Starts the server. Requests are answered when this returns.
 pub async fn start(config: Config, clock: Clock) -> anyhow::Result<RunningServer> {
     start_on(InheritedSockets::default(), config, clock).await
 }
 
-/// Starts everything, on sockets that were handed over where there are any.
+/// Starts the server on inherited sockets, if there are any.
 pub async fn start_on(
     sockets: InheritedSockets,
     mut config: Config,
@@ -90,7 +91,7 @@ pub async fn start_on(
     let registry = registry(&clock);
     let certificates = prepare_public_port(&mut config, &clock, &registry)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
-    // Ports first: one that is taken is noticed before anything is loaded.
+    // Ports first: an address in use is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
     let (public, side) = (port.address()?, tcp.local_addr()?);
     let ledger_calls = TaskTracker::new();
@@ -155,7 +156,7 @@ fn prepare_public_port(
     Ok(certificates)
 }
 
-/// Where metrics live, with those that say what runs.
+/// The metrics registry, with build information.
 fn registry(clock: &Clock) -> MetricsRegistry {
     let registry = MetricsRegistry::default();
     registry.tell_build(env!("CARGO_PKG_VERSION"), clock.now().wall.seconds());
@@ -165,13 +166,13 @@ fn registry(clock: &Clock) -> MetricsRegistry {
 }
 
 impl RunningServer {
-    /// The gateway as it is now, for tests that look inside.
+    /// The current gateway, for tests.
     pub fn gateway(&self) -> Arc<Gateway> {
         self.gateway.load_full()
     }
 
-    /// Stops: accepts no more, finishes what runs, gives leased units back. The store closes when all that held
-    /// it is gone, with the runtime at the latest.
+    /// Stops: accepts nothing new, finishes open requests, returns leased units. The store closes when nothing holds
+    /// it any more, with the runtime at the latest.
     pub async fn stop(mut self) -> ShutdownReport {
         tracing::info!("stopping");
         self.supervisor.tell(SupervisorState::Stopping);
@@ -181,7 +182,7 @@ impl RunningServer {
         let gateway = self.gateway.load_full();
         gateway.leases.collect();
         self.ledger_calls.close();
-        // A fetch that nobody waits for any more may end with the process; a lease under way may not.
+        // A fetch without waiters may end with the process; a lease in flight may not.
         let settled =
             self.clock.within(self.reloading.config.server.grace, self.ledger_calls.wait()).await.is_ok();
         gateway.leases.drain(&gateway.roster).await;

@@ -1,19 +1,18 @@
-//! How many files and sockets the process may have open, and how many of them may be connections.
+//! The limit of open files, and how many of them connections may use.
 //!
-//! The port never takes the last ones: whatever else has files and sockets, a store, a side port, has its own. Not for: what is done
-//! when accepting fails all the same (`server`).
+//! Some descriptors are reserved for the store, the side port and others. Failures to accept are handled in `server`.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Kept back for everything that is no connection of the port.
+/// Reserved for everything except connections of the public port.
 const KEPT_BACK: u64 = 64;
 
-/// The limit of open files. `None` if there is none.
+/// The limit of open files; `None` if unlimited.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenFiles(Option<u64>);
 
 impl OpenFiles {
-    /// Raises the limit as far as we may: the usual one is from times when programs had few.
+    /// Raises the soft limit to the hard limit: the default is too low for servers.
     pub(crate) fn raise() -> Self {
         let limit = getrlimit(Resource::Nofile);
         if limit.current == limit.maximum {
@@ -29,7 +28,7 @@ impl OpenFiles {
         }
     }
 
-    /// So many connections there can be, where `wanted` are.
+    /// The number of connections, at most `wanted`.
     pub(crate) fn most_connections(self, wanted: usize) -> usize {
         let Some(limit) = self.0 else { return wanted };
         let possible = usize::try_from(limit.saturating_sub(KEPT_BACK).max(1)).unwrap_or(usize::MAX);

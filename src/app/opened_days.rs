@@ -1,14 +1,14 @@
-//! At the start: the newest UTC day that the ledger has opened, compared with the machine's clock.
+//! At start: compares the newest UTC day opened in the ledger with the machine's clock.
 //!
-//! A start has no earlier reading of the boot-time clock to compare with, so a clock that is wrong is only noticed here.
-//! Not for: closing days (`store::upkeep`).
+//! At start there is no earlier reading of the boot-time clock, so a wrong wall clock can be detected only here. Days
+//! are closed in `store::embedded::maintenance`.
 
 use std::path::Path;
 
 use crate::clock::Wall;
 use crate::store::{Store, StoreError, maintenance};
 
-/// A ledger that was not written for longer than this is unusual enough for a warning.
+/// A ledger not written for longer than this is worth a warning.
 const LONG_IDLE_DAYS: u32 = 7;
 
 /// Logs a day that has not begun yet, with the command that closes it, and a clock that is days ahead of the ledger.

@@ -1,7 +1,7 @@
-//! Other settings for a program that runs: all of them, or none.
+//! Applies changed settings to the running program: all of them, or none.
 //!
-//! What can hold at once does; the rest is named, and holds from the next start. Not for: reading settings (`config`),
-//! nor for who asks (`cli`, `admin`).
+//! Settings that can take effect at once do; the others are reported, and take effect at the next start. Settings are
+//! read in `config`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
 use super::{RunningServer, build};
 
-/// What a reload works on.
+/// The state that a reload changes.
 pub(super) struct Reloader {
     /// The settings in force.
     pub(super) config: Config,
@@ -29,14 +29,14 @@ pub(super) struct Reloader {
 }
 
 impl RunningServer {
-    /// Puts other settings into force. Where anything is wrong, nothing changes.
+    /// Applies other settings. If anything is wrong, nothing changes.
     pub async fn reload(&mut self, wanted: Config) -> Result<Reloaded, ConfigProblems> {
         let outcome = self.take_over(wanted).await;
         self.reloading.tell(&outcome);
         outcome
     }
 
-    /// Settings could not be read again: that is to be seen as well.
+    /// Records a reload whose settings could not be read.
     pub fn reload_refused(&self, problems: &ConfigProblems) {
         self.reloading.tell(&Err(problems.clone()));
     }
@@ -44,7 +44,7 @@ impl RunningServer {
     async fn take_over(&mut self, wanted: Config) -> Result<Reloaded, ConfigProblems> {
         let (before, now) = (&self.reloading.config, self.clock.now().wall);
         let (config, changed) = wanted.in_place_of(before)?;
-        // What can fail comes first, and the terms last of it: they are put back if their adoption fails.
+        // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
         let certificates = read_certificates(&config.certificates, now)?;
         let in_force = in_force(&config).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
@@ -89,13 +89,13 @@ impl Reloader {
     }
 }
 
-/// What the side port goes by.
+/// The settings of the side port.
 pub(super) fn in_force(config: &Config) -> Result<ActiveSettings, BadToken> {
     let access = Arc::new(AdminAccess::over_tcp(config.admin_token.clone(), config.admin_hosts.clone())?);
     Ok(ActiveSettings { access, settings: config.shown() })
 }
 
-/// What came of reading settings again.
+/// The result of a reload.
 #[derive(Clone, Copy)]
 enum ReloadOutcome {
     Done,
@@ -109,7 +109,7 @@ impl MetricLabel for ReloadOutcome {
     }
 }
 
-/// What is told of reloads begins with the program: an alert cannot see the first of something that was never there.
+/// Initializes the reload metrics at start: an alert cannot see the first increase of an absent series.
 pub(super) fn begin(registry: &MetricsRegistry) {
     count(registry);
     registry.gauge("scoregate_config_rejected").set(0.0);

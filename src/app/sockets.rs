@@ -1,8 +1,7 @@
-//! Sockets that were handed over by the parent process: systemd's socket activation, and any supervisor that speaks it.
+//! Sockets inherited from a service manager by systemd's socket activation protocol.
 //!
-//! The first socket is the public port, the second, if there is one, the side port. While one process takes over from
-//! another the socket stays open, and who comes meanwhile waits in its queue. Not for: connections (`server`), nor for what the service manager is told
-//! (`supervisor`).
+//! The first socket is the public port, the second, if any, the side port. The socket stays open during a handover,
+//! and new connections wait in its queue.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -17,11 +16,11 @@ use crate::server::{self, PublicPort};
 
 use super::data_dir::{DataDir, DataDirInUse};
 
-/// So long a process that was handed sockets waits for the one before it, which still answers what it accepted.
+/// How long a process with inherited sockets waits for its predecessor, which still finishes its connections.
 const PREDECESSOR: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Sockets that were handed over.
+/// Inherited sockets.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     public: Option<TcpListener>,
@@ -29,7 +28,7 @@ pub struct InheritedSockets {
 }
 
 impl InheritedSockets {
-    /// Those that `LISTEN_FDS` names. None where it names none, or names them for another process.
+    /// The sockets of `LISTEN_FDS`. Empty if it is not set or meant for another process.
     pub fn inherited() -> anyhow::Result<Self> {
         let mut handed = ListenFd::from_env();
         let mut take = |which, name| {
@@ -39,7 +38,7 @@ impl InheritedSockets {
         Ok(Self { public: take(0, "public")?, side: take(1, "side")? })
     }
 
-    /// The data directory. Who was handed sockets waits until the process before has left it.
+    /// Locks the data directory. With inherited sockets, waits until the predecessor has released it.
     pub(super) async fn data_dir(&self, path: &Path, clock: &Clock) -> anyhow::Result<DataDir> {
         let patience = if self.public.is_some() { PREDECESSOR } else { Duration::ZERO };
         let end = clock.mono().plus(patience);
@@ -53,7 +52,7 @@ impl InheritedSockets {
         }
     }
 
-    /// Both ports: as handed over, else as the settings say.
+    /// Both ports: inherited, else bound as configured.
     pub(super) async fn open(self, config: &Config) -> anyhow::Result<(PublicPort, TcpListener)> {
         let public = match self.public {
             Some(socket) => PublicPort::inherited(socket),

@@ -1,7 +1,6 @@
-//! Metrics of the data directory: free space of its file system, and when its store was last backed up.
+//! Metrics of the data directory: free space of its file system, and time of the last backup.
 //!
-//! Measured in the background: a disk that hangs delays neither a request nor a scrape. Not for: whether the store works
-//! (`gateway`).
+//! Measured in the background: a disk that hangs delays neither requests nor scrapes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use crate::telemetry::metrics::MetricsRegistry;
 
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
 
-/// The gauges and what they measure.
+/// The gauges and the directory.
 pub(super) struct StorageGauges {
     directory: PathBuf,
     free: Gauge,
@@ -41,7 +40,7 @@ impl StorageGauges {
         storage
     }
 
-    /// Measures for as long as the program runs. A failure is logged when it begins.
+    /// Measures until shutdown. A failure is logged when it begins.
     pub(super) async fn keep(self, clock: Clock, stop: CancellationToken) {
         let storage = Arc::new(self);
         let mut is_failing = false;

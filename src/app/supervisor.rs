@@ -1,8 +1,7 @@
-//! What the service manager (systemd, or another that speaks its protocol) hears of us: ready, stopping, and a
-//! keep-alive for its watchdog for as long as the public port's runtime runs.
+//! Notifies the service manager (systemd or compatible): ready, stopping, and the watchdog keep-alive while the
+//! public port's runtime runs.
 //!
-//! A thread of its own sends, because the manager's socket may be full, and then sending blocks. Not for: sockets
-//! that the manager hands over (`sockets`).
+//! A thread of its own sends, because sending blocks when the manager's socket is full.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,7 +19,7 @@ pub(super) enum SupervisorState {
     Stopping,
 }
 
-/// The way to the thread that sends. It ends when this is dropped.
+/// The channel to the sending thread, which ends when this is dropped.
 pub(super) struct Supervisor {
     stages: Sender<SupervisorState>,
     /// Disconnected when the thread has sent everything and ended.
@@ -28,10 +27,10 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the thread. Where there is no service manager it has nothing to do.
+    /// Starts the thread. Without a service manager it does nothing.
     pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
         let ((stages, told), (ends, ended)) = (channel(), channel());
-        // Twice in the time after which the manager would end the process.
+        // Twice within the watchdog timeout.
         let every = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()).map(|limit| limit / 2);
         let serve = move || {
             serve(&told, &heartbeat, every);
@@ -42,7 +41,7 @@ impl Supervisor {
         Ok(Self { stages, ended })
     }
 
-    /// Has the service manager told. Never blocks.
+    /// Queues a notification. Never blocks.
     pub(super) fn tell(&self, stage: SupervisorState) {
         if self.stages.send(stage).is_err() {
             tracing::warn!(?stage, "service manager cannot be notified; the notification thread has ended");
@@ -79,7 +78,7 @@ fn serve(stages: &Receiver<SupervisorState>, heartbeat: &Heartbeat, every: Optio
     }
 }
 
-/// The keep-alive for the watchdog, unless the public port's runtime has stalled.
+/// The watchdog keep-alive, unless the public port's runtime has stalled.
 fn keep_alive(heartbeat: &Heartbeat) -> Option<NotifyState<'static>> {
     match heartbeat.is_alive() {
         Ok(()) => Some(NotifyState::Watchdog),

@@ -1,4 +1,4 @@
-//! What runs beside the requests for as long as the program does.
+//! Background tasks of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use super::data_dir::DataDir;
 use super::storage::StorageGauges;
 use super::{certificates, clock_steps};
 
-/// How often what is over is swept up.
+/// Interval between sweeps of expired entries.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// How often it is written down which keys were used, and tried to charge what was delivered on grace.
+/// Interval between writes of key uses, and between attempts to charge units delivered on grace.
 const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
-/// How often it is checked that the store's file is in its place.
+/// Interval between checks that the store file is in place.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
-/// Starts all of them but the ports'.
+/// Starts all tasks except the ports.
 pub(super) fn spawn(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
@@ -55,7 +55,7 @@ pub(super) fn spawn(
     background.spawn(keep_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
 }
 
-/// Watches files: certificates that are renewed, the room on the data directory's disk.
+/// Watches files: renewed certificates, free disk space.
 pub(super) fn watch_files(
     background: &TaskTracker,
     data_dir: &DataDir,
@@ -68,14 +68,14 @@ pub(super) fn watch_files(
     background.spawn(StorageGauges::new(data_dir.path(), registry).keep(clock.clone(), stop.clone()));
 }
 
-/// What keeps the built-in backend current, and where it is asked to look for an import.
+/// The updater of the built-in backend, and its channel for requests.
 pub(super) fn keeper(scoring: Arc<Scoring>, clock: &Clock) -> (SnapshotUpdater, UpdateRequests) {
     let looking = Arc::clone(&scoring);
     SnapshotUpdater::new(scoring, Arc::new(move |now| looking.look(now)), clock.clone())
 }
 
-/// The built-in backend makes its next snapshot when it is due, and not when somebody asks. After an import, which comes at
-/// no expected time, the documents are refreshed before the import is answered.
+/// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, whose time
+/// is unpredictable, documents are refreshed before the import is answered.
 async fn keep_scores(mut keeper: SnapshotUpdater, refresher: Arc<Refresher>, stop: CancellationToken) {
     let keep = async {
         loop {
@@ -84,7 +84,7 @@ async fn keep_scores(mut keeper: SnapshotUpdater, refresher: Arc<Refresher>, sto
                 refresher.follow_an_early_refresh().await;
             }
             if let Some((asked, outcome)) = asked {
-                // Whoever asked may have left.
+                // The requester may have left.
                 drop(asked.send(outcome));
             }
         }
@@ -92,7 +92,7 @@ async fn keep_scores(mut keeper: SnapshotUpdater, refresher: Arc<Refresher>, sto
     stop.run_until_cancelled(keep).await;
 }
 
-/// The owner of the tasks beside the requests, with the first of them: the heartbeat of the runtime that this is called on.
+/// The owner of background tasks, with the first of them: the heartbeat of the current runtime.
 pub(super) fn begin(
     registry: &MetricsRegistry,
     clock: &Clock,
@@ -105,7 +105,7 @@ pub(super) fn begin(
     (background, heartbeat)
 }
 
-/// The side port answers when the public one is saturated: a thread and a runtime of its own.
+/// Runs the side port on a thread and a runtime of its own, so that it answers when the public one is saturated.
 pub(super) fn side_thread(
     side: SidePort,
     config: SideConfig,
@@ -154,7 +154,7 @@ async fn sweep(gateway: Arc<ArcSwap<Gateway>>, clock: Clock, stop: CancellationT
             () = clock.sleep(SWEEP_EVERY) => {}
         }
         let swept = gateway.load_full();
-        // With many documents this takes milliseconds, which no thread that serves can spare.
+        // With many documents this takes milliseconds, too long for a serving thread.
         if tokio::task::spawn_blocking(move || swept.sweep()).await.is_err() {
             tracing::error!("periodic task panicked");
         }

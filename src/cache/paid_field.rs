@@ -17,9 +17,9 @@ pub(super) const DEEPEST: u8 = 64;
 #[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
 pub struct BadContent;
 
-/// The data without the paid field, wherever in an item it stands; `None` if there is none. The field is cut out with
-/// one comma and the space on that comma's side, and nothing else is touched: data that never had it has the same
-/// bytes. It is looked for even where it cannot be, so that its presence never decides whether the rest is taken.
+/// The data without the paid field, wherever in an item it is; `None` if it does not occur. The field is cut out with
+/// one comma and the space on that comma's side, and nothing else changes: data that never had it has the same bytes.
+/// Every nested object is searched, so the field's presence never decides whether the data is accepted.
 pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadContent> {
     let text = std::str::from_utf8(data).map_err(|_| BadContent)?;
     let whole: &RawValue = serde_json::from_str(text).map_err(|_| BadContent)?;
@@ -37,13 +37,13 @@ pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadConte
     Ok(Some(Bytes::from(kept)))
 }
 
-/// Finds what has to be cut out of `value`, a part of `whole`, in the order of the text.
+/// Collects the ranges to cut out of `value`, a part of `whole`, in the order of the text.
 fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) -> Result<(), BadContent> {
     let deeper = depth.checked_sub(1).ok_or(BadContent);
     match value.as_bytes().first() {
         Some(b'{') => {
             let fields = Members::of(value).map_err(|_| BadContent)?;
-            // Of an object that names a field twice readers would disagree about which of the two counts.
+            // With duplicate names, parsers would disagree about which value counts.
             if fields.twice().is_some() {
                 return Err(BadContent);
             }
@@ -66,7 +66,7 @@ fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) 
     }
 }
 
-/// Where in `whole` a field of `object` begins and ends, with the comma that goes with it.
+/// The range in `whole` of a field of `object`, with one adjacent comma.
 fn cut(whole: &str, object: &str, fields: &[Member<'_>], place: usize) -> Range<usize> {
     let start = |part: &str| part.as_ptr().addr() - whole.as_ptr().addr();
     let end = |part: &str| start(part) + part.len();

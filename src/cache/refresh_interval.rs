@@ -1,29 +1,29 @@
-//! When the backend is asked whether it has refreshed: at the expected instant, then at growing intervals until it has,
-//! and now and then in between, so that an early refresh is seen.
+//! When to ask the backend whether it has refreshed: at the expected time, then at growing intervals until it has,
+//! and occasionally in between, so that an early refresh is detected.
 //!
-//! Pure. Not for: what is asked, nor what is done about a refresh (`documents::refresher`).
+//! Pure. Requests are made by `documents::refresher`.
 
 use std::time::Duration;
 
 use crate::clock::Mono;
 
-/// How long it is waited after each question that found nothing new, once a refresh is overdue.
+/// Intervals after each request that found nothing new, once a refresh is overdue.
 const OVERDUE: [Duration; 4] =
     [Duration::from_secs(5), Duration::from_secs(10), Duration::from_secs(20), Duration::from_secs(40)];
 const LONG_OVERDUE: Duration = Duration::from_mins(1);
-/// Before that, so many questions would fill a cadence: in its first half, when next to nothing comes; in the second, when
-/// a refresh may come early; and in the last twelfth, when it may come a little early, as most that are early do. Never
-/// more often than what is long overdue: a backend may be slow even where the answer is short.
+/// Before that, the number of requests that would fill a cadence: in its first half, when refreshes are rare; in the
+/// second, when one may come early; and in the last twelfth, when most early refreshes come. Never more often than
+/// for a refresh that is long overdue: a backend may be slow even for short responses.
 const IN_THE_FIRST_HALF: u32 = 12;
 const IN_THE_SECOND: u32 = 30;
 const AT_LAST: u32 = 60;
 
-/// The rhythm of a backend's refreshes, as far as it is known.
+/// The refreshes of a backend, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefreshInterval {
     cadence: Duration,
     expected: Mono,
-    /// How often it was asked in vain since then.
+    /// Requests since then that found nothing new.
     in_vain: usize,
     next: Mono,
 }
@@ -44,12 +44,12 @@ impl RefreshInterval {
         self.next
     }
 
-    /// It was asked at `now`, and had refreshed, or says for the first time when it will: next at `expected`.
+    /// After a request at `now` found a refresh, or the first statement about the next one: it is due at `expected`.
     pub fn refreshed(self, expected: Mono, now: Mono) -> Self {
         Self::new(self.cadence, expected, now)
     }
 
-    /// It was asked at `now` in vain: it has not refreshed, or did not answer.
+    /// After a request at `now` that failed or found nothing new.
     pub fn in_vain(self, now: Mono) -> Self {
         if now < self.expected {
             return self.in_between(now);
@@ -82,7 +82,7 @@ mod tests {
         Mono::from_nanos(seconds * 1_000_000_000)
     }
 
-    /// When so many questions go out that find nothing new.
+    /// The times of requests that find nothing new.
     fn asked_in_vain(rhythm: RefreshInterval, questions: usize) -> Vec<Mono> {
         let rhythms = std::iter::successors(Some(rhythm), |rhythm| Some(rhythm.in_vain(rhythm.next())));
         rhythms.take(questions).map(|rhythm| rhythm.next()).collect()

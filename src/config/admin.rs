@@ -1,6 +1,5 @@
-//! `admin.*` as read: the token of the side port, and the host names under which it is asked, each without its port.
-//!
-//! Not for: comparing them with what is sent (`admin::Access`).
+//! `admin.*`: the token of the side port, and the host names it accepts, without port. They are compared in
+//! `admin::AdminAccess`.
 
 use crate::admin::AdminAccess;
 use crate::secret::Secret;
@@ -8,7 +7,7 @@ use crate::secret::Secret;
 use super::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
-/// The most names: each request is compared with all.
+/// Maximum number of names: each request is compared with all.
 const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 

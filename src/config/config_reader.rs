@@ -1,4 +1,4 @@
-//! Reading single values of settings, and collecting what is wrong with them.
+//! Reads single values of settings and collects problems.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use super::tables::is_in_a_table;
 use super::words::{duration, nearest, size};
 use super::{ConfigProblem, ConfigProblems};
 
-/// Reads one value after the other and collects what is wrong. A value that is wrong reads as something harmless: it
-/// is never used, since any problem refuses the whole.
+/// Reads one value after another and collects problems. An invalid value reads as a harmless one, which is never
+/// used: any problem rejects the whole configuration.
 pub(super) struct ConfigReader<'w> {
     pub(super) written: &'w ConfigValues,
     problems: Vec<ConfigProblem>,
@@ -27,7 +27,7 @@ impl<'w> ConfigReader<'w> {
         Self { written, problems: Vec::new() }
     }
 
-    /// What was read, unless something is wrong with it.
+    /// Returns the result unless there are problems.
     pub(super) fn done<T>(self, read: T) -> Result<T, ConfigProblems> {
         if self.problems.is_empty() { Ok(read) } else { Err(ConfigProblems(self.problems)) }
     }
@@ -53,7 +53,7 @@ impl<'w> ConfigReader<'w> {
                     "there is no such setting; `scoregate check --sample` prints all there are".into()
                 }
             };
-            // Not what stands there: it may be a secret whose path is misspelled.
+            // Without the value: it may be a secret whose path is misspelled.
             self.problem(path, None, remedy);
         }
     }
@@ -62,7 +62,7 @@ impl<'w> ConfigReader<'w> {
         self.written.values.get(path)
     }
 
-    /// What was written, else the default; understood by `read`.
+    /// The configured value, else the default, parsed by `read`.
     pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let setting: &Setting = setting_of(path)?;
         if let Some(value) = self.maybe(path) {

@@ -1,5 +1,5 @@
-//! `cors.*` as read: which origins browsers may read answers from. Each has to be written as browsers send it, or it would
-//! never be met. Not for: what is answered then (`gateway::Cors`).
+//! `cors.*`: the origins whose pages may read responses. They must be written as browsers send them, or they would
+//! never match. Responses are handled in `gateway::cors`.
 
 use http::HeaderValue;
 use toml::Value;
@@ -9,11 +9,11 @@ use crate::gateway::CorsPolicy;
 use super::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
-/// The most origins: each request that names one is compared with all.
+/// Maximum number of origins: each request with an origin is compared with all.
 const MOST_ORIGINS: usize = 64;
 
 impl ConfigReader<'_> {
-    /// Nothing where no origin is listed.
+    /// `None` without origins.
     pub(super) fn cors(&mut self) -> Option<CorsPolicy> {
         let max_age = self.duration("cors.max_age");
         let written = self.texts(PATH);
@@ -38,7 +38,7 @@ impl ConfigReader<'_> {
         (!origins.is_empty()).then(|| CorsPolicy::listed(origins, max_age))
     }
 
-    /// The texts of a list; of the environment, which knows no lists, what stands between commas.
+    /// The strings of a list; in the environment, which has no lists, separated by commas.
     pub(super) fn texts(&mut self, path: &str) -> Vec<String> {
         let Some(value) = self.maybe(path) else { return Vec::new() };
         let of_the_environment = self.written.variable(path).is_some();
@@ -64,7 +64,7 @@ impl ConfigReader<'_> {
 
 const EXAMPLE: &str = "write an origin, such as \"https://dash.example.org\" or \"http://localhost:3000\"";
 
-/// What would do in place of what no browser sends as an origin.
+/// The remedy for a text that no browser sends as an origin.
 fn wrong_with(text: &str) -> Option<&'static str> {
     let Some((scheme, authority)) = text.split_once("://") else { return Some(EXAMPLE) };
     let own_port = match scheme {
@@ -99,7 +99,7 @@ fn wrong_with(text: &str) -> Option<&'static str> {
     (!is_host(host)).then_some(EXAMPLE)
 }
 
-/// The host, an IPv6 address in its brackets, and the port behind its colon.
+/// The host, IPv6 addresses in brackets, and the port after its colon.
 fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -113,7 +113,7 @@ fn is_port(text: &str) -> bool {
 
 fn is_host(host: &str) -> bool {
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        // Browsers write an address in its shortest form.
+        // Browsers send an address in its shortest form.
         return inside.parse().is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

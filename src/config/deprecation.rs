@@ -1,4 +1,4 @@
-//! `service.deprecated_at` and what follows it, as read. Not for: how answers say it (`gateway::Retirement`).
+//! `service.deprecated_at` and related settings. Headers are written in `gateway::deprecation`.
 
 use toml::Value;
 
@@ -35,7 +35,7 @@ impl ConfigReader<'_> {
         })
     }
 
-    /// An instant, as text or as TOML's own.
+    /// A time, as a string or as a TOML datetime.
     fn instant(&mut self, path: &str) -> Option<Wall> {
         let value = self.maybe(path)?;
         let read = match value {

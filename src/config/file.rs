@@ -1,5 +1,5 @@
-//! Settings as written: a flat list of paths and raw values from a TOML file and the environment. Inert: nothing is
-//! understood yet, nothing has a default.
+//! Settings as written: a flat list of paths and raw values from a TOML file and the environment. Values are not
+//! interpreted here and have no defaults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,23 +11,23 @@ use super::renamed::new_variable;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
 use super::{ConfigProblem, ConfigProblems};
 
-/// What was written, by path. Later sources win over earlier ones.
+/// Written values, by path. Later sources override earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigValues {
     pub(super) values: BTreeMap<String, Value>,
-    /// Where those were said that do not stand in the file.
+    /// Origins of values that are not from the file.
     origins: BTreeMap<String, SettingOrigin>,
 }
 
-/// Where a setting was said.
+/// The source of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum SettingOrigin {
-    /// In the file.
+    /// The file.
     #[default]
     File,
-    /// In the environment, by this variable.
+    /// This environment variable.
     Environment(String),
-    /// On the command line.
+    /// A command-line option.
     Flag,
 }
 
@@ -42,23 +42,23 @@ impl fmt::Display for SettingOrigin {
 }
 
 impl ConfigValues {
-    /// Sets a value, as a flag of the command line does.
+    /// Sets a value from a command-line option.
     pub fn set(&mut self, path: &str, value: impl Into<Value>) {
         self.put(path, value.into(), SettingOrigin::Flag);
     }
 
-    /// Sets a value that was said there.
+    /// Sets a value from this source.
     pub(super) fn put(&mut self, path: &str, value: Value, origin: SettingOrigin) {
         self.values.insert(path.to_owned(), value);
         self.origins.insert(path.to_owned(), origin);
     }
 
-    /// Where a value was said.
+    /// The source of a value.
     pub(super) fn origin(&self, path: &str) -> SettingOrigin {
         self.origins.get(path).cloned().unwrap_or_default()
     }
 
-    /// The variable of the environment by which it was.
+    /// The environment variable of a value.
     pub(super) fn variable(&self, path: &str) -> Option<&str> {
         match self.origins.get(path)? {
             SettingOrigin::Environment(variable) => Some(variable),
@@ -66,21 +66,21 @@ impl ConfigValues {
         }
     }
 
-    /// Whether anything was said at this path or below it.
+    /// Whether a value is set at this path or below it.
     pub fn says(&self, path: &str) -> bool {
         let below = format!("{path}.");
         self.values.keys().any(|key| key == path || key.starts_with(&below))
     }
 
-    /// Lets `other` win over what is here.
+    /// Overrides values by those in `other`.
     pub fn overlay(&mut self, other: Self) {
-        // The environment's `upstream` replaces the file's table of that name, and the other way round.
+        // `upstream` in the environment replaces the table of that name in the file, and vice versa.
         if other.values.contains_key("upstream") {
             self.values.retain(|key, _| !key.starts_with("upstream."));
         } else if other.says("upstream") {
             self.values.remove("upstream");
         }
-        // So do a secret and the file that holds it.
+        // So do a secret and the file that contains it.
         for path in other.values.keys() {
             let counterpart =
                 path.strip_suffix(IN_A_FILE).map_or_else(|| format!("{path}{IN_A_FILE}"), str::to_owned);
@@ -104,7 +104,7 @@ pub fn read_file(path: &Path) -> Result<ConfigValues, ConfigProblems> {
         .map_err(|problem| whole(problem.0.into_iter().map(|p| p.remedy).collect::<Vec<_>>().join("\n")))
 }
 
-/// Reads TOML.
+/// Parses TOML.
 pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
     let table: toml::Table = toml::from_str(text).map_err(|error| {
         ConfigProblems(vec![ConfigProblem {
@@ -118,7 +118,7 @@ pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
     Ok(written)
 }
 
-/// What is wrong with text that is no TOML. It does not repeat the line, which may hold a secret.
+/// The error for invalid TOML. Does not repeat the line, which may contain a secret.
 fn malformed(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -154,10 +154,10 @@ fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Variables of the environment that begin like ours and are no settings.
+/// Environment variables with our prefix that are not settings.
 const NOT_SETTINGS: [&str; 3] = ["SCOREGATE_CONFIG", "SCOREGATE_FULL", "SCOREGATE_WRITE"];
 
-/// Reads the environment: what begins with `SCOREGATE_` has to be a setting.
+/// Reads the environment: every variable with the prefix `SCOREGATE_` must be a setting.
 pub fn read_environment(
     variables: impl Iterator<Item = (String, String)>,
 ) -> Result<ConfigValues, ConfigProblems> {
@@ -182,7 +182,7 @@ pub fn read_environment(
     if problems.is_empty() { Ok(written) } else { Err(ConfigProblems(problems)) }
 }
 
-/// A list has commas; a number or a flag in the environment is one in the file; everything else is text.
+/// Lists contain commas; numbers and booleans are converted; everything else is a string.
 fn value_of(kind: ValueKind, text: String) -> Value {
     if kind == ValueKind::Networks {
         let entries = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());

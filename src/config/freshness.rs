@@ -1,6 +1,5 @@
-//! How documents are kept, as read: for all endpoints, and for those with a table of their own, `[freshness.alerts]`.
-//!
-//! Not for: what follows from it (`documents::retention`).
+//! `freshness.*`: retention of documents, for all endpoints and per endpoint in `[freshness.alerts]` and the like.
+//! Applied in `documents::retention`.
 
 use std::time::Duration;
 
@@ -31,7 +30,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// What an endpoint's table says, and else what holds for all.
+    /// The values of an endpoint's table, else the general ones.
     fn lifetime_of(&mut self, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
         let table = table_of(endpoint);
         let mut said = |name: &str| self.maybe_duration(&format!("{table}.{name}"));

@@ -1,7 +1,7 @@
-//! `[mapping.ENDPOINT]`: how a backend of other paths and shapes is fitted, as written, made into what the upstream uses.
+//! `[mapping.ENDPOINT]`: maps a backend with other paths and shapes.
 //!
-//! What is not written is as of a backend that speaks as we do. The environment cannot say it. Not for: what a path or a
-//! pointer may look like (`upstream::mapping` reads them).
+//! Omitted fields mean a backend like ours. The environment cannot set them. Paths and pointers are parsed in
+//! `upstream::mapping`.
 
 use toml::Value;
 
@@ -11,14 +11,14 @@ use crate::upstream::{DataShape, EndpointMapping, JsonPointer, Mapping, NotFound
 use super::config_reader::ConfigReader;
 use super::renamed::new_path;
 
-/// What can be said of an endpoint.
+/// The fields of an endpoint's table.
 const FIELDS: [&str; 8] =
     ["path", "unsupported", "data", "shape", "key_as", "not_found", "timestamp", "complete"];
-/// What the data can be.
+/// The shapes of data.
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 impl ConfigReader<'_> {
-    /// All that is said of how the backend is fitted.
+    /// The mapping of all endpoints.
     pub(super) fn mapping(&mut self) -> Mapping {
         self.unknown_mappings();
         let mut mapping = Mapping::default();
@@ -62,7 +62,7 @@ impl ConfigReader<'_> {
     }
 }
 
-/// One endpoint's table.
+/// The table of one endpoint.
 struct MappingTable<'r, 'w> {
     reading: &'r mut ConfigReader<'w>,
     endpoint: &'static Endpoint,
@@ -119,7 +119,7 @@ impl<'w> MappingTable<'_, 'w> {
             (Some("map"), Some(key)) if !key.is_empty() && !key.contains(char::is_control) => {
                 return DataShape::Map { key_as: key.to_owned() };
             }
-            (Some("map"), None) if self.value("key_as").is_some() => {} // it is no text, and that was said
+            (Some("map"), None) if self.value("key_as").is_some() => {} // not a string, which is reported already
             (Some("map"), _) => self.problem(
                 "key_as",
                 "name the member that carries each item's key, such as \"id\" or \"provider\"",

@@ -1,7 +1,7 @@
 //! Settings: as written by an operator (`file`), checked against THE table (`settings`), as used by the program
-//! (`resolve`). Every problem is reported at once, with its path, the value found and what would do.
+//! (`resolve`). All problems are reported at once, each with its path, the value found and the remedy.
 //!
-//! The only place that knows the file format. Each component owns its typed settings; here they are filled in.
+//! Only this module knows the file format. Each component defines its typed settings; they are filled in here.
 
 mod admin;
 mod config_reader;
@@ -48,88 +48,88 @@ pub use server::side_port;
 pub use settings::{SETTINGS, Setting, ValueKind};
 pub use tls::{certificate_files, read_certificates};
 
-/// Everything the program is built from.
+/// The complete configuration of the program.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the public port listens.
+    /// Address of the public port.
     pub listen: SocketAddr,
-    /// Where the side port listens.
+    /// Address of the side port.
     pub admin_listen: SocketAddr,
-    /// Host names under which the side port is asked.
+    /// Host names accepted by the side port.
     pub admin_hosts: Vec<String>,
     /// The token of the side port.
     pub admin_token: Option<Secret>,
-    /// Where state is kept.
+    /// The data directory.
     pub data_dir: PathBuf,
     /// The name of the service.
     pub service: String,
     /// The attribution notice.
     pub license: String,
-    /// The public base address, if it is known, for the documents.
+    /// The public base URL, for the documentation.
     pub base_url: Option<String>,
-    /// Which pages of other sites may read answers, if any.
+    /// CORS policy, if any.
     pub cors: Option<CorsPolicy>,
-    /// What is said of the API's own end.
+    /// Deprecation and sunset of the API.
     pub retirement: Deprecation,
-    /// What keys begin with.
+    /// Prefix of keys.
     pub key_prefix: String,
-    /// Whether keys of another form may be known.
+    /// Whether keys of other forms are accepted.
     pub accept_imported: bool,
-    /// The plans.
+    /// The tiers.
     pub tiers: Vec<Tier>,
-    /// Refusals a minute.
+    /// Refusals per minute and address.
     pub guard_per_minute: u32,
     /// The backend.
     pub upstream: UpstreamConfig,
-    /// Where benchmark runs are kept, whether the built-in backend is asked or not.
+    /// The archive of benchmark runs, whether the built-in backend is used or not.
     pub archive: PathBuf,
-    /// How it is protected.
+    /// Queue of the backend.
     pub protection: ProtectionConfig,
-    /// How documents are kept.
+    /// Retention of documents.
     pub retention: Retention,
-    /// Room for documents.
+    /// Capacity of the cache.
     pub cache_bytes: u64,
-    /// Room for documents on disk.
+    /// Capacity of the disk mirror.
     pub shelf_bytes: u64,
-    /// Who is believed about his clients.
+    /// Trusted proxies.
     pub proxies: Proxies,
-    /// How the public port behaves.
+    /// Settings of the public port.
     pub server: ServerConfig,
-    /// The certificates of the public port; plain HTTP if there are none.
+    /// The certificates of the public port; plain HTTP without any.
     pub certificates: Vec<CertificateFiles>,
-    /// Threads that serve.
+    /// Number of worker threads.
     pub workers: Option<usize>,
-    /// How much runs at once.
+    /// Concurrency limits.
     pub capacity: ConcurrencyConfig,
-    /// Whether requests are told on standard output.
+    /// Whether the access log is enabled.
     pub tells_requests: bool,
-    /// Which of them.
+    /// Sampling of the access log.
     pub sampling: LogSampling,
-    /// The log.
+    /// The event log.
     pub log: LogConfig,
-    /// All of it as it was written.
+    /// All values as written.
     pub written: ConfigValues,
 }
 
-/// Which backend.
+/// The backend.
 #[derive(Clone, Debug)]
 pub enum UpstreamConfig {
-    /// The one inside, which scores the runs of an archive.
+    /// The built-in one, which scores the runs of an archive.
     BuiltIn {
         /// The archive.
         archive: PathBuf,
     },
-    /// The one inside, with simulated runs. No setting says so: only a demo invents its data.
+    /// The built-in one with simulated runs. Used by `demo` only; no setting selects it.
     Simulated {
         /// The seed.
         seed: u64,
     },
-    /// One over the network.
+    /// A backend over the network.
     Http(HttpConfig),
 }
 
 impl UpstreamConfig {
-    /// What tells a backend from another, whose documents are of no use here: where it is, and how its answers are read.
+    /// Identifies a backend by its address and mapping. Stored documents of another backend are not used.
     pub fn identity(&self) -> String {
         match self {
             Self::BuiltIn { archive } => format!("built-in {}", archive.display()),
@@ -143,18 +143,18 @@ impl UpstreamConfig {
     }
 }
 
-/// Something wrong with the settings.
+/// A problem of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// The setting's path, such as `upstream.timeout`.
     pub path: String,
-    /// What was found; never a secret.
+    /// The value found; never a secret.
     pub found: Option<String>,
-    /// What would do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// Everything wrong with the settings, at once.
+/// All problems of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblems(pub Vec<ConfigProblem>);
 

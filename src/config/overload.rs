@@ -1,4 +1,4 @@
-//! `overload.*` as read. Not for: what is done about it (`gateway::Capacity`).
+//! `overload.*`: concurrency limits. Applied in `gateway::concurrency_limit`.
 
 use crate::gateway::ConcurrencyConfig;
 

@@ -1,6 +1,5 @@
-//! Who stands before us, as read: proxies that are believed about their clients, and how they say who that is.
-//!
-//! Not for: what follows from it (`address::client`, `server::proxy_header`).
+//! `proxies.*`: trusted proxies, and how they pass on the client's address. Applied in `address::client` and
+//! `server::proxy_header`.
 
 use toml::Value;
 
@@ -24,7 +23,7 @@ impl ConfigReader<'_> {
         Proxies { trusted, header }
     }
 
-    /// A list of networks; what is none is a problem of its own each.
+    /// A list of networks; each invalid entry is a problem.
     pub(super) fn networks(&mut self, path: &str) -> Networks {
         let written = self.value(path, |value| value.as_array().cloned()).unwrap_or_default();
         let read = written.iter().filter_map(|entry| self.network(path, entry));

@@ -1,14 +1,12 @@
-//! Settings in place of others that are in force: which hold at once, and which only a new start can take.
-//!
-//! Not for: putting them into force (`app`).
+//! Compares new settings with those in force: which take effect at once, and which need a restart. Applied in `app`.
 
 use crate::admin::Reloaded;
 
 use super::file::ConfigValues;
 use super::{Config, ConfigProblems, resolve};
 
-/// What is built once, at the start: ports, threads, the store, the backend and what is kept of its answers. Each is a
-/// setting or a whole table.
+/// Settings used only at start: ports, threads, the store, the backend and stored documents. Each is a setting or a
+/// whole table.
 pub(super) static AT_NEXT_START: &[&str] = &[
     "admin.listen",
     "built_in",
@@ -26,8 +24,8 @@ pub(super) static AT_NEXT_START: &[&str] = &[
 ];
 
 impl Config {
-    /// These settings in place of `before`: what can hold at once is taken from here, the rest from there. Says what
-    /// differs. The whole has to fit together.
+    /// Merges these settings over `before`: those that can take effect at once from here, the rest from there.
+    /// Returns the differences. The result must be consistent as a whole.
     pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), ConfigProblems> {
         let (from, to) = (&before.written, &self.written);
         let mut paths: Vec<&String> = from.values.keys().chain(to.values.keys()).collect();
@@ -35,7 +33,7 @@ impl Config {
         paths.dedup();
         let mut changed = Reloaded::default();
         let mut written = ConfigValues::default();
-        // To begin to speak TLS, or to stop, is another port to everybody who knows this one.
+        // Enabling or disabling TLS would change the port for all its clients.
         let tls_comes_or_goes = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
             let (old, new) = (from.values.get(path), to.values.get(path));
@@ -53,7 +51,7 @@ impl Config {
     }
 }
 
-/// Whether a setting waits for the next start.
+/// Whether a setting needs a restart.
 pub(super) fn waits(path: &str) -> bool {
     let is_or_is_in =
         |of: &&str| path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));

@@ -1,4 +1,4 @@
-//! Settings as used: from what was written to a complete [`Config`], or every problem at once.
+//! Resolves written values to a complete [`Config`], or reports all problems at once.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::{Config, ConfigProblems, UpstreamConfig};
 
-/// The archive's name in the data directory.
+/// Name of the archive in the data directory.
 const ARCHIVE: &str = "runs.db";
 
-/// Makes the settings that the program uses.
+/// Resolves the settings of the program.
 pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     reading.unknown_paths();
@@ -131,7 +131,7 @@ impl ConfigReader<'_> {
         UpstreamConfig::Http(http)
     }
 
-    /// Where the runs are kept: beside the rest of the state, unless it is said.
+    /// The archive of runs: in the data directory by default.
     fn archive(&mut self) -> PathBuf {
         if self.maybe("built_in.archive").is_some() {
             return PathBuf::from(self.text("built_in.archive"));

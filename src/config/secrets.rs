@@ -1,7 +1,5 @@
-//! Secrets from files of their own, as containers and supervisors hand them over: beside each setting that is a secret
-//! stands one whose name ends with `_file`.
-//!
-//! Not for: what becomes of a secret (`resolve`), or certificates, which are watched (`tls`).
+//! Reads secrets from files, as containers and service managers provide them: each secret setting has a variant with
+//! the suffix `_file`.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,10 +10,10 @@ use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
 use super::{ConfigProblem, ConfigProblems};
 
-/// More than any token is long.
+/// Longer than any token.
 const LARGEST: u64 = 16 * 1024;
 
-/// Puts what stands in the files where it would have been written. A secret that is said both ways is a problem.
+/// Reads the files into their settings. A secret that is set in both ways is a problem.
 pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
     let mut problems = Vec::new();
     for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
@@ -37,7 +35,7 @@ pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
     if problems.is_empty() { Ok(()) } else { Err(ConfigProblems(problems)) }
 }
 
-/// One line of text; the line's end is none of it.
+/// One line of text, without its line break.
 fn read(file: &Path) -> Result<String, String> {
     let mut text = String::new();
     let opened = std::fs::File::open(file);

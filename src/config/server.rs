@@ -1,6 +1,4 @@
-//! How the public port behaves, as read: `server.*`; and where the side port listens.
-//!
-//! Not for: what the numbers do (`server`).
+//! `server.*`, and the address of the side port.
 
 use std::net::SocketAddr;
 
@@ -11,7 +9,7 @@ use super::ConfigProblems;
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 
-/// Where the side port listens, whatever else is wrong with the settings.
+/// The address of the side port, whatever else is wrong with the settings.
 pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     let address = reading.address("admin.listen");
@@ -19,7 +17,7 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 }
 
 impl ConfigReader<'_> {
-    /// `many` are the peers that speak for many.
+    /// `many` are trusted proxies, which may open more connections than other addresses.
     pub(super) fn server(&mut self, many: &Networks) -> ServerConfig {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
         let most_connections = count("server.max_connections");

@@ -1,6 +1,4 @@
-//! Settings in force, for the operator to look at: each with its value and where it was said, and none with a secret.
-//!
-//! Not for: the values that the program uses (`resolve`).
+//! Settings in force, for operators: each with its value and source, secrets hidden.
 
 use toml::Value;
 
@@ -11,11 +9,11 @@ use super::Config;
 use super::file::ConfigValues;
 use super::settings::{SETTINGS, ValueKind, setting_of};
 
-/// What stands for a secret, however long it is.
+/// Replaces a secret of any length.
 const HIDDEN: &str = "…";
 
 impl Config {
-    /// All of them: those of THE table in its order, then those of tables that an operator names.
+    /// All settings: those of THE table in its order, then those of named tables.
     pub fn shown(&self) -> Vec<SettingView> {
         let written = &self.written;
         let rows = SETTINGS.iter().map(|row| match written.values.get(row.path) {
@@ -29,8 +27,8 @@ impl Config {
     }
 }
 
-/// A value as it may be shown. Besides what is a secret by its kind, an address can have a password in it, and a path at the
-/// backend a fixed parameter that lets us in there.
+/// A value as it may be shown. Besides secret settings, an address can contain a password, and a backend path a fixed
+/// parameter that acts as one.
 pub(super) fn showable(path: &str, value: &Value) -> Value {
     let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
     if is_secret {
@@ -53,7 +51,7 @@ fn by_default(path: String, value: Option<serde_json::Value>) -> SettingView {
     SettingView { path, value: value.unwrap_or_default(), from: "default".into() }
 }
 
-/// A tier that holds because none is written.
+/// A tier of the default set, used when none is configured.
 fn standard(tier: &Tier) -> [SettingView; 3] {
     let row = |field: &str, value| by_default(format!("tiers.{}.{field}", tier.name), Some(value));
     [

@@ -1,8 +1,8 @@
-//! Paths of settings in tables that the operator names: tiers, certificates, mappings, lifetimes of endpoints.
+//! Paths of settings in named tables: tiers, certificates, mappings, retention per endpoint.
 
 use crate::routes::ENDPOINTS;
 
-/// Whether a path is a setting of such a table.
+/// Whether a path is a setting of a named table.
 pub(super) fn is_in_a_table(path: &str) -> bool {
     // Paths below `mapping` are checked where they are read.
     path.starts_with("mapping.") || is_in_a_named_table(path)

@@ -6,11 +6,11 @@ use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 
 use super::config_reader::ConfigReader;
 
-/// The most tiers: each is a label in the metrics.
+/// Maximum number of tiers: each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
 
 impl ConfigReader<'_> {
-    /// The tiers; without any table the standard ones.
+    /// The tiers; the standard ones if none is configured.
     pub(super) fn tiers(&mut self) -> Vec<Tier> {
         let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| tier_of(path)).collect();
         names.dedup();

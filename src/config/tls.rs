@@ -1,6 +1,5 @@
-//! TLS as read: `[tls.NAME]` for each certificate, and whether plain HTTP may be spoken where others can listen.
-//!
-//! Not for: what stands in the files (`server::Certificates`).
+//! `[tls.NAME]`: certificates; and whether plain HTTP is allowed on a non-loopback address. Files are read in
+//! `server::certificates`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,7 +35,7 @@ impl ConfigReader<'_> {
         PathBuf::from(file.unwrap_or_default())
     }
 
-    /// Plain HTTP is for this machine, unless it is said that something before us speaks TLS.
+    /// Allows plain HTTP on loopback only, unless the settings state that a proxy terminates TLS.
     pub(super) fn no_plain_http_by_accident(&mut self, listen: SocketAddr, has_tls: bool) {
         let may = self.flag("server.plain_http");
         if listen.ip().is_loopback() || has_tls || may {
@@ -52,7 +51,7 @@ impl ConfigReader<'_> {
     }
 }
 
-/// The files of the certificates that the settings name, whatever else is wrong with the settings.
+/// The configured certificate files, whatever else is wrong with the settings.
 pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
     let files = ConfigReader::of(written).certificates();
     let is_named = |file: &CertificateFiles| {
@@ -61,7 +60,7 @@ pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
     files.into_iter().filter(is_named).collect()
 }
 
-/// Reads certificates, or says everything that is wrong with them.
+/// Reads certificates, or reports everything that is wrong with them.
 pub fn read_certificates(
     files: &[CertificateFiles],
     now: Wall,

@@ -1,16 +1,16 @@
-//! How values are spelled: times, sizes, and what a misspelled path was meant to be.
+//! Parses durations and sizes, and suggests a setting for a misspelled path.
 
 use std::time::Duration;
 
 use super::settings::SETTINGS;
 
-/// The known setting that is most like a path, if any is like it at all.
+/// The most similar known setting, if any is similar enough.
 pub(super) fn nearest(path: &str) -> Option<&'static str> {
     let candidates = SETTINGS.iter().map(|setting| (strsim::levenshtein(path, setting.path), setting.path));
     candidates.min().filter(|(distance, _)| *distance <= 3).map(|(_, known)| known)
 }
 
-/// `"10s"` as a time; `None` for nothing, nonsense and more than ten years.
+/// `"10s"` as a duration; `None` for zero, invalid text and more than ten years.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
     let millis = match unit {
@@ -21,7 +21,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         "d" => 86_400_000,
         _ => return None,
     };
-    // Ten years are the most: anything longer is a slip.
+    // Anything above ten years is a mistake.
     let time = Duration::from_millis(number.checked_mul(millis)?);
     (number > 0 && time <= Duration::from_hours(87_600)).then_some(time)
 }

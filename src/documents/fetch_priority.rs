@@ -1,7 +1,7 @@
-//! The priority of a fetch, and the trace that it is a part of.
+//! The priority of a fetch, and the trace it belongs to.
 //!
-//! A fetch belongs to no client. Its trace is that of the request that started it. Requests that join it later can raise its
-//! priority, but do not change its trace. Not for: the order of the queue (`upstream`).
+//! A fetch belongs to no client. Its trace is that of the request that started it. Requests that join later can raise
+//! its priority but do not change its trace. The order of the queue is in `upstream`.
 
 use crate::keys::ApplicationId;
 use crate::telemetry::trace::TraceContext;
@@ -14,16 +14,14 @@ pub(crate) struct FetchPriority {
     pub(super) urgency: PriorityClass,
     /// The trace of the request.
     pub(super) trace: Option<TraceContext>,
-    /// The application that sent the request.
+    /// The application of the request.
     pub(super) caller: Option<ApplicationId>,
 }
 
-/// What a fetch carries: its current priority, and the trace of the request that started it.
+/// The current priority of a fetch, and the trace of the request that started it.
 #[derive(Clone, Debug)]
 pub(super) struct FetchContext {
-    /// The current priority.
     pub(super) urgent: CurrentPriority,
-    /// The trace.
     pub(super) trace: Option<TraceContext>,
 }
 

@@ -1,6 +1,6 @@
-//! One fetch: the backend is asked, and the response is stored, or the failure is remembered.
+//! One fetch: requests a document from the backend, and stores the response or remembers the failure.
 //!
-//! It runs in a task of its own. Not for: which fetches are made, nor who waits for them (`fetcher`).
+//! It runs in a task of its own. Which fetches are made is decided in `fetcher`.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,19 +21,18 @@ use super::cached_documents::{Confirmation, Documents};
 use super::fetch_priority::FetchContext;
 use super::known_models::KnownModels;
 
-/// How long a failed fetch is not repeated. Short, so that the next good response is seen soon.
+/// How long a failed fetch is not repeated. Short, so that a recovery is noticed soon.
 const FAILURE_TTL: Duration = Duration::from_millis(500);
 /// How long a model that the backend does not know is not fetched again.
 const UNKNOWN_MODEL_TTL: Duration = Duration::from_mins(1);
 
-/// Why a fetch brought no document.
+/// Why a fetch returned no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FetchError {
     /// The backend does not know the model.
     NoSuchModel,
-    /// The model is not listed, and it is another caller's turn to ask about unlisted models.
+    /// The model is not listed, and it is another caller's turn to request an unlisted model.
     Unlisted,
-    /// The backend failed.
     Backend(UpstreamFailure),
 }
 
@@ -43,14 +42,14 @@ pub(super) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
 /// The right to make one fetch, shared with the requests that wait for it.
 pub(super) type FetchLeader = FlightLeader<FetchResult, FetchContext>;
 
-/// What fetches need: the backend, the documents, and what is known of earlier fetches.
+/// The backend, the documents, and the results of earlier fetches.
 pub(super) struct FetchWorker {
     documents: Arc<Documents>,
     upstream: ProtectedUpstream,
-    /// Fetches that failed of late, by key.
+    /// Recently failed fetches, by key.
     negative: NegativeCache<FetchError>,
     last: LastFetches,
-    /// Permits to build documents: half of the cores, since a build keeps a core busy and takes megabytes.
+    /// Permits to build documents: half of the cores, since building saturates a core and takes megabytes.
     builders: Semaphore,
     clock: Clock,
     instruments: Arc<Instruments>,
@@ -74,17 +73,16 @@ impl FetchWorker {
         &self.upstream
     }
 
-    /// Documents that cannot be had for now.
+    /// Documents that cannot be fetched for now.
     pub(super) fn negative(&self) -> &NegativeCache<FetchError> {
         &self.negative
     }
 
-    /// The last fetches.
     pub(super) fn last(&self) -> &LastFetches {
         &self.last
     }
 
-    /// Makes one fetch. A panic is a failure: it wakes the waiting requests, and is remembered.
+    /// Makes one fetch. A panic counts as a failure: it wakes the waiting requests and is remembered.
     pub(super) async fn run(&self, ticket: FetchLeader) {
         let key = ticket.key().clone();
         if AssertUnwindSafe(self.fetch(ticket)).catch_unwind().await.is_err() {
@@ -119,7 +117,7 @@ impl FetchWorker {
         ticket.land(result);
     }
 
-    /// Stores what the backend answered, or removes the document that it no longer has.
+    /// Stores the response, or removes a document that the backend no longer has.
     async fn settle(
         &self,
         ticket: &FetchLeader,
@@ -145,7 +143,7 @@ impl FetchWorker {
                 self.store(ticket, content, confirmation).await
             }
             Ok(UpstreamResponse::NoSuchModel | UpstreamResponse::Nothing { .. }) => {
-                // That a model is gone is an answer, not a failure: the stored document is removed.
+                // A removed model is a valid response, not a failure: remove the stored document.
                 ticket.while_current(|| self.documents.remove(key));
                 self.documents.note_change(key);
                 Err(FetchError::NoSuchModel)
@@ -154,15 +152,15 @@ impl FetchWorker {
         }
     }
 
-    /// Whether a model exists where the response leaves that open: by the list of models, or, without one, because its
+    /// Whether a model exists if the response does not tell: by the list of models, or, without one, by whether its
     /// document is stored.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
         key.id.as_ref().and_then(is_listed).unwrap_or(is_stored)
     }
 
-    /// Remembers a failure. A fetch that was never sent is not remembered: it may be repeated as soon as the backend may be
-    /// asked.
+    /// Remembers a failure. A fetch that was never sent is not remembered: it may be repeated as soon as the backend
+    /// accepts requests.
     fn remember(&self, ticket: &FetchLeader, error: &FetchError, now: Now) {
         let key = ticket.key();
         let ttl = match error {
@@ -183,8 +181,8 @@ impl FetchWorker {
         ticket.while_current(|| self.negative.remember(key.clone(), error.clone(), until));
     }
 
-    /// Builds a document from a response and stores it. Compression takes time, so it runs on a blocking thread, in few
-    /// places at once.
+    /// Builds a document from a response and stores it. Compression takes time, so it runs on a blocking thread,
+    /// limited in number.
     async fn store(
         &self,
         ticket: &FetchLeader,

@@ -1,7 +1,7 @@
-//! Which fetches are made: one for a document however many requests wait for it, and none whose answer is known already.
+//! Decides which fetches are made: one per document however many requests wait, and none whose result is already
+//! known.
 //!
-//! A fetch runs in a task that belongs to no client. Not for: making it (`fetch_task`), nor for what a request makes of its
-//! result (`gateway::fetch`).
+//! Fetches run in tasks that belong to no client; see `fetch_task`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,16 +39,16 @@ struct JoinedFetch {
     outcome: CacheOutcome,
 }
 
-/// Which stored document makes a fetch unnecessary.
+/// When a fetch is unnecessary.
 #[derive(Clone, Copy)]
 enum Need {
-    /// One whose refresh is not due: another fetch may have ended since the cache was looked at.
+    /// If the stored document is not due for a refresh: another fetch may have ended since the lookup.
     Current,
-    /// None.
+    /// Never.
     Confirmation,
 }
 
-/// Makes fetches, and remembers which are under way.
+/// Makes fetches, and tracks those in flight.
 pub struct Fetcher {
     documents: Arc<Documents>,
     worker: FetchWorker,
@@ -73,8 +73,8 @@ impl Fetcher {
         Self { documents, worker, flights, turns, tasks, clock, instruments }
     }
 
-    /// Refreshes an overdue document in the background, unless the backend answered about it a moment ago. While the circuit
-    /// breaker is open nothing is started: every request for a stale document comes here.
+    /// Refreshes an overdue document in the background, unless the backend confirmed it a moment ago. Starts nothing
+    /// while the circuit breaker is open: every request for a stale document comes here.
     pub(crate) fn refresh(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -87,13 +87,13 @@ impl Fetcher {
         }
     }
 
-    /// Asks the backend about a document, current or not. Returns what is stored after that.
+    /// Asks the backend about a document, whether it is current or not. Returns the document stored afterwards.
     pub(super) async fn revalidate(self: &Arc<Self>, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
         self.join_or_start(key, FetchPriority::BACKGROUND, Need::Confirmation).result.result().await?.ok()
     }
 
-    /// Fetches a document for a request, which waits at most the fetch timeout. An unlisted model is fetched once more after
-    /// the list of models was refreshed.
+    /// Fetches a document for a request, which waits for at most the fetch timeout. For an unlisted model the list of
+    /// models is refreshed first.
     pub(crate) async fn fetch(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -115,15 +115,15 @@ impl Fetcher {
             None => match fetch(DocumentKey::list_of_models()).await {
                 Ok(_) => true,
                 Err(WaitError::Fetch(FetchError::NoSuchModel | FetchError::Unlisted)) => false,
-                // Without any list nothing is known of the model.
+                // Without a list, nothing is known about the model.
                 Err(error) => return Err(error),
             },
         };
         if refreshed { fetch(key.clone()).await } else { unlisted }
     }
 
-    /// Joins the fetch of a document that is under way, or starts one, unless its result is known without asking the backend:
-    /// it failed a moment ago, the stored document will do, or the model is not listed.
+    /// Joins the fetch of a document that is in flight, or starts one, unless its result is known: it failed a moment
+    /// ago, the stored document suffices, or the model is not listed.
     fn join_or_start(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -156,7 +156,7 @@ impl Fetcher {
         JoinedFetch { result, outcome: CacheOutcome::Miss }
     }
 
-    /// Why the backend is not asked about a document that was never stored, if its model is not listed.
+    /// Why a document that was never stored is not fetched, if its model is not listed.
     fn refuse_unlisted(
         &self,
         key: &DocumentKey,
@@ -177,14 +177,14 @@ impl Fetcher {
         }
     }
 
-    /// Marks documents as overdue, or removes them with `hard`. Results of fetches under way are not stored.
+    /// Marks documents as overdue, or removes them with `hard`. Results of fetches in flight are not stored.
     pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         self.flights.forget(|key| selection.fits(key));
         self.worker.negative().forget(|key| selection.fits(key));
         self.documents.purge(selection, hard)
     }
 
-    /// The backend has refreshed: documents confirmed before are outdated, and failures may not be repeated.
+    /// After a refresh of the backend: documents confirmed before are outdated, and failures may no longer apply.
     pub(super) fn outdate(&self, at: Mono) {
         self.documents.schedule().saw_one(at);
         self.instruments.refreshed();
@@ -206,7 +206,7 @@ impl Fetcher {
         }
     }
 
-    /// Drops what has expired, and updates the metrics of documents and backend.
+    /// Removes expired entries, and updates the metrics of documents and backend.
     pub(super) fn sweep(&self) {
         let now = self.clock.now();
         self.worker.negative().sweep(now.mono);

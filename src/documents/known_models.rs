@@ -1,6 +1,4 @@
-//! The models that the backend has listed, by the newest stored list.
-//!
-//! Not for: what the backend answers about a single model (`fetch_task`).
+//! The models that the backend lists, by the newest stored list.
 
 use std::sync::Arc;
 
@@ -11,14 +9,13 @@ use super::cached_documents::Documents;
 
 /// The newest stored list of models.
 pub(super) struct KnownModels {
-    /// Which list. They are sorted differently and name the same models.
+    /// Its key. All lists contain the same models in different order.
     pub(super) key: DocumentKey,
-    /// The list.
     pub(super) stored: Arc<StoredDocument>,
 }
 
 impl KnownModels {
-    /// The list that was confirmed last. Counts as a use, so that it is refreshed.
+    /// The list confirmed last. Counts as a use, so that it is refreshed.
     pub(super) fn newest(documents: &Documents) -> Option<Self> {
         let lists = DocumentKey::lists_of_models().filter_map(|key| Some((documents.get(&key)?, key)));
         let (stored, key) = lists.max_by_key(|(list, _)| list.confirmed)?;
@@ -26,7 +23,7 @@ impl KnownModels {
         Some(Self { key, stored })
     }
 
-    /// Whether a model is listed; none if the list does not tell.
+    /// Whether a model is listed; `None` if the list does not tell.
     pub(super) fn lists(&self, id: &ModelId) -> Option<bool> {
         self.stored.document.lists(id)
     }

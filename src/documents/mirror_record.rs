@@ -1,6 +1,6 @@
-//! A document as it is kept on disk: its data as the content of a jar, everything else on the label.
+//! Encodes a document as a record of the disk mirror: its data as content, everything else in the header.
 //!
-//! Pure. What a former process wrote is believed as far as it makes sense now. Not for: the disk (`disk_mirror`).
+//! Pure. Dates written by an earlier process are limited to plausible values.
 
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use crate::keys::Rights;
 use crate::routes::DocumentKey;
 use crate::store::MirrorRecord;
 
-/// What stands on the label. Instants are milliseconds of the wall.
+/// The header. Instants are milliseconds of wall time.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RecordLabel {
-    /// Which backend it is from.
+    /// The backend that sent it.
     backend: String,
     items: usize,
     generated_at: u64,
@@ -27,21 +27,21 @@ struct RecordLabel {
     last_modified: Option<String>,
     due: u64,
     confirmed: u64,
-    /// When the backend was last seen to have refreshed, if it was.
+    /// When a refresh of the backend was last detected, or zero.
     refreshed: u64,
     uses: u32,
 }
 
-/// A document out of its jar.
+/// A document read from its record.
 #[derive(Debug)]
 pub(super) struct RestoredDocument {
     pub(super) key: DocumentKey,
     pub(crate) stored: StoredDocument,
-    /// When the backend was last seen to have refreshed.
+    /// When a refresh of the backend was last detected.
     pub(super) refreshed_at: Mono,
 }
 
-/// Why a jar is of no use.
+/// Why a record is unusable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnusableRecord {
     #[error("the file name is not a document name")]
@@ -54,7 +54,7 @@ pub(super) enum UnusableRecord {
     Content(#[from] BadContent),
 }
 
-/// Puts a document into a jar. The label alone tells of a document that was only confirmed.
+/// Encodes a document. `content` is omitted for a document that was only confirmed.
 pub(super) fn write(
     key: &DocumentKey,
     stored: &StoredDocument,
@@ -83,7 +83,7 @@ pub(super) fn write(
     MirrorRecord { name: key.address(), label, content: full.data().clone() }
 }
 
-/// Takes a document out of its jar.
+/// Decodes a document.
 pub(super) fn read(
     jar: &MirrorRecord,
     backend: &str,
@@ -106,7 +106,7 @@ pub(super) fn read(
     let document = Document::again(content, &label, writing.forms.map(Wall::from_millis))?;
     let [due, confirmed, refreshed] =
         [writing.due, writing.confirmed, writing.refreshed].map(Wall::from_millis);
-    // A clock that was set back since must not make it fresh for longer than it ever was.
+    // If the clock was set back since, the document must not be fresh for longer than it ever was.
     let due = due.min(now.wall.plus(due.since(confirmed)));
     let confirmed = confirmed.min(now.wall);
     let [due, confirmed, refreshed_at] =

@@ -1,7 +1,7 @@
 //! The read-through engine: cached documents, fetches, refreshes, and copies on disk.
 //!
-//! [`Documents`] never waits. [`Fetcher`] fills it from the backend, [`Refresher`] keeps it current, and [`DiskMirror`] writes
-//! its changes to disk. Not for: requests (`gateway`), nor for the form of a document (`cache`).
+//! [`Documents`] never waits. [`Fetcher`] fills it from the backend, [`Refresher`] keeps it current, and
+//! [`DiskMirror`] writes its changes to disk. Requests are handled in `gateway`.
 
 mod backend_status;
 mod cached_documents;

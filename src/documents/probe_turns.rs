@@ -1,6 +1,6 @@
-//! The right to ask the backend about a model that it has not listed: one request a second, callers in turn.
+//! Limits requests for models that the backend has not listed: one a second, callers in turn.
 //!
-//! Made-up model ids thereby cost the backend next to nothing, and one caller cannot use up the right of the others.
+//! So invented model ids cost the backend next to nothing, and no caller can use up the turns of others.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use parking_lot::Mutex;
 use crate::clock::Mono;
 use crate::keys::ApplicationId;
 
-/// The interval between two fetches of unlisted models.
+/// Interval between two fetches of unlisted models.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a refused caller keeps its turn without asking again. It is told to retry after one interval, and needs some
-/// time for that.
+/// How long a refused caller keeps its turn without another request. `Retry-After` is one interval, and clients need
+/// some time.
 const TURN_TTL: Duration = Duration::from_secs(2);
-/// The most callers that wait for their turn. Others have none, and may take one that is free.
+/// Maximum number of callers that wait for a turn. Others have no place in the order and may take a free turn.
 const MAX_WAITING: usize = 64;
 
-/// The turns of callers, in the order in which they were refused.
+/// The turns, in the order of refusal.
 #[derive(Debug, Default)]
 pub(super) struct ProbeTurns(Mutex<CallerTurns>);
 
@@ -90,7 +90,7 @@ mod tests {
         let (mut of_greedy, mut of_patient) = (0, 0);
         for millis in 0..20_000 {
             of_greedy += u32::from(probes.take(greedy, at(millis)));
-            // It comes back a moment late each time.
+            // It returns a little late every time.
             if millis % 1_100 == 300 {
                 of_patient += u32::from(probes.take(patient, at(millis)));
             }

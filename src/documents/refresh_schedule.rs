@@ -1,6 +1,5 @@
-//! The backend's refreshes: when one was last seen, and when the next is expected.
-//!
-//! Not for: asking the backend (`refresher`), nor for the dates of a document (`cache::freshness`).
+//! The backend's refreshes: the last one detected and the next one expected. The dates of a document are in
+//! `cache::freshness`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,25 +11,25 @@ use crate::cache::{RefreshInterval, StoredDocument};
 use crate::clock::{Mono, Now, Wall};
 use crate::routes::DocumentKey;
 
-/// The backend's refreshes, as far as they are known.
+/// The backend's refreshes, as far as known.
 #[derive(Debug, Default)]
 pub(super) struct RefreshSchedule {
-    /// When one was last seen, in nanoseconds of running time. Documents confirmed earlier are outdated.
+    /// When one was last detected, in nanoseconds of monotonic time. Documents confirmed earlier are outdated.
     seen_at: AtomicU64,
     /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
     stated: AtomicU64,
-    /// None before a document is stored.
+    /// `None` until a document is stored.
     rhythm: Mutex<Option<RefreshInterval>>,
     begins: Notify,
-    /// The newest refresh that a request's fetch has seen, until the refresher takes it.
+    /// The newest refresh detected by a request's fetch, until the refresher takes it.
     seen: Mutex<Option<RefreshSeen>>,
     sees: Notify,
 }
 
-/// A refresh that a fetch for a request has seen.
+/// A refresh detected by a request's fetch.
 #[derive(Clone, Debug)]
 pub(super) struct RefreshSeen {
-    /// The document that has changed.
+    /// The changed document.
     pub(super) document: DocumentKey,
     /// The new document.
     pub(super) stored: Arc<StoredDocument>,
@@ -39,18 +38,18 @@ pub(super) struct RefreshSeen {
 }
 
 impl RefreshSchedule {
-    /// When a refresh was last seen.
+    /// When a refresh was last detected.
     pub(super) fn seen_at(&self) -> Mono {
         Mono::from_nanos(self.seen_at.load(Ordering::Acquire))
     }
 
-    /// A refresh was seen.
+    /// Records a detected refresh.
     pub(super) fn saw_one(&self, now: Mono) {
         self.seen_at.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
-    /// A request's fetch brought a changed document. If the next refresh is overdue, this is it. Otherwise the change may
-    /// concern that document alone, and must not outdate all others.
+    /// Records that a request's fetch returned a changed document. If the next refresh is overdue, this is it.
+    /// Otherwise the change may concern that document alone and must not outdate others.
     pub(super) fn seen_by_a_fetch(&self, seen: RefreshSeen) {
         if self.rhythm().is_some_and(|rhythm| rhythm.expected() <= seen.at) {
             *lock(&self.seen) = Some(seen);
@@ -58,7 +57,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// Waits until a request's fetch sees a refresh that was not seen before.
+    /// Waits for a new refresh detected by a request's fetch.
     pub(super) async fn next_seen(&self) -> RefreshSeen {
         loop {
             let seen = lock(&self.seen).take();
@@ -69,7 +68,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// A response states the next refresh.
+    /// Records the next refresh that a response states.
     pub(super) fn state(&self, due: Wall) {
         self.stated.store(due.seconds(), Ordering::Relaxed);
     }
@@ -79,23 +78,23 @@ impl RefreshSchedule {
         self.stated().filter(|stated| *stated > now)
     }
 
-    /// The next refresh by the newest response; may be past.
+    /// The next refresh by the newest response, possibly in the past.
     pub(super) fn stated(&self) -> Option<Wall> {
         let stated = self.stated.load(Ordering::Relaxed);
         (stated > 0).then(|| Wall::from_seconds(stated))
     }
 
-    /// The next refresh by the rhythm; may be past.
+    /// The next refresh by the measured interval, possibly in the past.
     pub(super) fn expected(&self) -> Option<Mono> {
         self.rhythm().map(|rhythm| rhythm.expected())
     }
 
-    /// The next refresh by the rhythm, if it is in the future.
+    /// The next refresh by the measured interval, if it is in the future.
     pub(super) fn expected_after(&self, now: Now) -> Option<Wall> {
         self.expected().filter(|expected| *expected > now.mono).map(|expected| now.wall_at(expected))
     }
 
-    /// Begins the rhythm, if it has not begun.
+    /// Sets the first interval unless it is set.
     pub(super) fn begin(&self, rhythm: RefreshInterval) {
         let mut known = lock(&self.rhythm);
         if known.is_none() {
@@ -104,7 +103,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// The rhythm. Waits for its beginning.
+    /// The interval. Waits until it is set.
     pub(super) async fn begun(&self) -> RefreshInterval {
         loop {
             match self.rhythm() {
@@ -114,7 +113,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// Takes the rhythm a step further.
+    /// Updates the interval.
     pub(super) fn step(&self, step: impl Fn(RefreshInterval) -> RefreshInterval) {
         let mut rhythm = lock(&self.rhythm);
         *rhythm = rhythm.map(step);
@@ -125,7 +124,7 @@ impl RefreshSchedule {
     }
 }
 
-/// Values are replaced as a whole, so a panic elsewhere does no harm.
+/// Values are replaced as a whole, so a panic leaves nothing half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }

@@ -1,9 +1,9 @@
-//! Keeps documents current: asks the backend on a schedule whether it has refreshed, and if so refreshes the documents in use,
-//! most used first. Stored documents are served meanwhile.
+//! Keeps documents current: asks the backend on a schedule whether it has refreshed, and if so refreshes the
+//! documents in use, most used first. Stored documents are served meanwhile.
 //!
-//! One request is enough to find out: it is about the document that is used most, and conditional where the backend allows
-//! it. Once a refresh is overdue, a changed document that a request fetched is as good a sign. Not for: documents that nobody
-//! requests; they are refreshed on the next request.
+//! One request suffices to detect a refresh: for the most used document, conditional if the backend allows it. Once a
+//! refresh is overdue, a changed document fetched for a request also indicates it. Documents not in use are refreshed
+//! on their next request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::cached_documents::Documents;
 use super::fetcher::Fetcher;
 use super::refresh_schedule::RefreshSeen;
 
-/// Refreshes requested at once. The backend's queue decides how many are sent.
+/// Concurrent refreshes. The backend's queue limits how many are sent.
 const CONCURRENT_REFRESHES: usize = 4;
 
 /// Refreshes documents in use.
@@ -30,7 +30,7 @@ pub struct Refresher {
     is_active: AtomicBool,
 }
 
-/// The refresher is active until this is dropped.
+/// Marks the refresher as active until it is dropped.
 struct ActiveRefresher<'r>(&'r AtomicBool);
 
 impl Refresher {
@@ -89,26 +89,28 @@ impl Refresher {
                 self.follow(RefreshSeen { document: key, stored, at }).await;
             }
             after => schedule.step(|rhythm| match after.as_ref().map(|after| after.due) {
-                // The backend states when it will refresh.
+                // The backend states its next refresh.
                 Some(later) if later > rhythm.expected().max(at) => rhythm.refreshed(later, at),
                 Some(_) | None => rhythm.in_vain(at),
             }),
         }
     }
 
-    /// The backend has refreshed: documents confirmed before are outdated, and those in use are refreshed.
+    /// After a refresh of the backend: documents confirmed before are outdated, and those in use are refreshed.
     async fn follow(&self, RefreshSeen { document, stored, at }: RefreshSeen) {
         self.fetcher.outdate(at);
         let cadence = self.documents.retention().cadence;
         let expected = if stored.due > at { stored.due } else { at.plus(cadence) };
         self.documents.schedule().step(|rhythm| rhythm.refreshed(expected, at));
-        // It was fetched, and dated, before the refresh was known. Its record on disk carries the refresh to the next process.
+        // It was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to the
+        // next process.
         self.documents.replace(&document, &stored, stored.current(at, expected));
         tracing::debug!(%document, "backend refresh detected");
         self.refresh_documents_in_use(at).await;
     }
 
-    /// The backend has refreshed early and says so. The next expected refresh stays as it is.
+    /// Refreshes documents after the operator announced an early refresh of the backend. The next expected refresh is
+    /// unchanged.
     pub async fn follow_an_early_refresh(&self) {
         let at = self.clock.now().mono;
         self.fetcher.outdate(at);
@@ -129,7 +131,7 @@ impl Refresher {
         stream::iter(outdated).for_each_concurrent(CONCURRENT_REFRESHES, refresh).await;
     }
 
-    /// Looks at every document on a blocking thread. None if that panicked.
+    /// Visits every document on a blocking thread. `None` if that panicked.
     async fn blocking<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Documents) -> T + Send + 'static,

@@ -1,7 +1,7 @@
-//! Certificates and their keys, from files: which one stands for which name, and when the first of them ends.
+//! Loads certificates and private keys from files: which certificate serves which name, and when the first expires.
 //!
-//! Everything that is wrong with the files is said at once, with the file and what would do. Not for: watching the files
-//! (`app`), nor for TLS itself (`tls`).
+//! All problems of the files are reported at once, each with the file and the remedy. Files are watched in `app`; TLS
+//! itself is in `tls`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,39 +17,39 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use crate::clock::Wall;
 
-/// Where a certificate and its key lie.
+/// The files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// What the settings call it; `default` stands for every name that no other has.
+    /// Its name in the settings; `default` serves every name that has no certificate of its own.
     pub name: String,
-    /// The certificate and those that it builds on, in PEM.
+    /// The certificate chain in PEM.
     pub certificate: PathBuf,
-    /// Its private key, in PEM.
+    /// Its private key in PEM.
     pub key: PathBuf,
 }
 
-/// Something that is wrong with a file.
+/// A problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadCertificate {
-    /// What the settings call the certificate.
+    /// The name of the certificate in the settings.
     pub name: String,
     /// The file.
     pub file: PathBuf,
-    /// What is wrong, and what would do.
+    /// What is wrong, and the remedy.
     pub reason: String,
 }
 
-/// Certificates that are good to use.
+/// Valid certificates.
 pub struct Certificates {
     by_name: HashMap<String, Arc<CertifiedKey>>,
     default: Arc<CertifiedKey>,
-    /// When the first of them ends.
+    /// When the first of them expires.
     pub ends: Wall,
-    /// What tells these files from others.
+    /// Identifies the contents of the files.
     pub fingerprint: [u8; 32],
 }
 
-/// A certificate as read.
+/// A loaded certificate.
 struct LoadedCertificate {
     certified: Arc<CertifiedKey>,
     names: Vec<String>,
@@ -57,7 +57,7 @@ struct LoadedCertificate {
 }
 
 impl Certificates {
-    /// Reads all of them, or says everything that is wrong. `None` if there are none.
+    /// Loads all of them, or reports all problems. `None` without files.
     pub fn load(files: &[CertificateFiles], now: Wall) -> Result<Option<Self>, Vec<BadCertificate>> {
         let (mut problems, mut by_name, mut all) = (Vec::new(), HashMap::new(), Vec::new());
         let mut digest = Sha256::new();
@@ -90,7 +90,7 @@ impl Certificates {
         }))
     }
 
-    /// What tells the files as they are now from others. `None` if one cannot be read.
+    /// Identifies the current contents of the files. `None` if one cannot be read.
     pub fn fingerprint_of(files: &[CertificateFiles]) -> Option<[u8; 32]> {
         let mut digest = Sha256::new();
         for one in files {
@@ -100,7 +100,7 @@ impl Certificates {
         Some(digest.finalize().into())
     }
 
-    /// The one for a name: its own, one for all names of its domain, or the default.
+    /// The certificate for a name: an exact one, a wildcard, or the default.
     pub(super) fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = name.and_then(|name| {
             let domain = || name.split_once('.').map(|(_, domain)| format!("*.{domain}"));
@@ -155,8 +155,8 @@ fn load(
     Ok(LoadedCertificate { certified: Arc::new(certified), names, ends })
 }
 
-/// The names that it is for, in lower case. Addresses count, though no client names them: a certificate may be for those
-/// alone.
+/// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for
+/// addresses only.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let alternatives = certificate.subject_alternative_name().ok().flatten();
     let general = alternatives.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();

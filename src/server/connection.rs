@@ -1,6 +1,7 @@
-//! One connection, from its socket to its end: what is spoken on it is found out, and then spoken.
+//! One connection, from accept to close: detects the protocol and serves it.
 //!
-//! Not for: how HTTP is spoken (`http1`, `http2`), nor for when a connection is cut (`pulse`, `watch`).
+//! HTTP itself is in `http1` and `http2`; when a connection is cut is decided in `connection_activity` and
+//! `deadline_timer`.
 
 use std::sync::Arc;
 
@@ -24,26 +25,26 @@ use super::timed_io::TimedIo;
 use super::tls::TlsTermination;
 use super::{http1, http2};
 
-/// How a connection behaves.
+/// Settings of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionConfig {
-    /// How long everything may take.
+    /// Timeouts.
     pub deadlines: Deadlines,
-    /// What opens TLS; without it plain HTTP is spoken.
+    /// TLS; plain HTTP without it.
     pub tls: Option<TlsTermination>,
-    /// Peers whose connections have to begin with a PROXY header.
+    /// Peers whose connections must begin with a PROXY header.
     pub proxy_protocol: Networks,
-    /// Peers that speak for many, and may have more connections than one address.
+    /// Trusted proxies, which may have more connections than other addresses.
     pub many: Networks,
 }
 
-/// The protocol that a stream begins with.
+/// The protocol at the beginning of a stream.
 enum WireProtocol {
     Http1,
     Http2,
 }
 
-/// Serves a connection to its end.
+/// Serves a connection until it is closed.
 pub(super) async fn serve(
     stream: TcpStream,
     mut peer: Peer,
@@ -53,7 +54,7 @@ pub(super) async fn serve(
     host: &ConnectionContext,
 ) -> ConnectionEnd {
     if stream.set_nodelay(true).is_err() {
-        return ConnectionEnd::Failed; // only a socket that is gone already refuses that
+        return ConnectionEnd::Failed; // fails only if the socket is gone
     }
     let mut watch = DeadlineTimer::new(Arc::clone(pulse), config.deadlines, &host.clock);
     let mut stream = TimedIo::new(stream, Arc::clone(pulse));
@@ -68,7 +69,7 @@ pub(super) async fn serve(
             Ok(Err(error)) => return no_proxy_header(&error, peer),
             Err(told) => return ConnectionEnd::from(told),
         };
-        // A proxy that speaks for itself looks whether we are there. The client may be a listed proxy in its turn.
+        // A health check by the proxy itself. The client may be a trusted proxy in turn.
         speaks_for_many = client.is_none_or(|client| config.many.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
@@ -91,7 +92,7 @@ pub(super) async fn serve(
 }
 
 fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
-    // Many balancers look whether a port is open, and say nothing.
+    // Many load balancers open a connection as a health check and send nothing.
     if matches!(error, NoHeader::Ended) {
         return ConnectionEnd::Done;
     }
@@ -99,7 +100,7 @@ fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
     ConnectionEnd::Failed
 }
 
-/// Speaks what the client speaks. Each protocol has a future of its own size: a connection holds the one it needs.
+/// Serves the detected protocol. Each has a future of its own size, so a connection holds only the one it needs.
 async fn speak<S>(
     mut stream: S,
     peer: Peer,
@@ -125,7 +126,7 @@ where
     }
 }
 
-/// Reads until it is clear what is spoken. What was read belongs to the conversation.
+/// Reads until the protocol is known. The bytes read belong to the protocol.
 async fn find_out(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(WireProtocol, Bytes)> {
     let mut heard = BytesMut::with_capacity(1_024);
     loop {

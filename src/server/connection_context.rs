@@ -1,4 +1,4 @@
-//! What every connection needs of the server.
+//! What every connection needs from the server.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::gateway::Gateway;
 /// What every connection needs.
 #[derive(Clone)]
 pub(super) struct ConnectionContext {
-    /// Answers requests; replaced by a reload.
+    /// Replaced by a reload.
     pub(super) gateway: Arc<ArcSwap<Gateway>>,
     pub(super) clock: Clock,
     /// Owns the tasks beside connections.

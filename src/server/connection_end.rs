@@ -1,4 +1,4 @@
-//! How a connection ended, as the metrics count it.
+//! The reasons for the end of a connection, as metric labels.
 
 use crate::telemetry::metrics::MetricLabel;
 
@@ -8,23 +8,23 @@ use super::deadlines::MissedDeadline;
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
-    /// In order.
+    /// Closed in order.
     Done,
-    /// The other side broke it off, or sent what is no HTTP.
+    /// Reset by the other side, or invalid HTTP.
     Failed,
-    /// No request came in time, or no whole one.
+    /// No complete request head in time.
     Head,
-    /// Nothing was asked for a while.
+    /// Idle timeout.
     Idle,
-    /// A request took too long, its answer's way included.
+    /// Request timeout, sending of the response included.
     Request,
-    /// The client took nothing of its answer, or too little.
+    /// The client read nothing of a response, or too slowly.
     Unread,
-    /// Its place was needed, and it was idle, or read nothing, or had no key.
+    /// Its slot was needed, and it was idle, did not read, or had no key.
     Displaced,
-    /// Its address had as many as it may.
+    /// Its address had too many connections.
     Refused,
-    /// No TLS came about.
+    /// The TLS handshake failed.
     Tls,
 }
 

@@ -1,8 +1,8 @@
-//! Places for connections: so many in all, so many for each address.
+//! Slots for connections: a limit in total and per address.
 //!
-//! Where all are taken and a client connects, the connection of the lowest rank is closed (`displacement`): connections that
-//! ask nothing, read nothing or have no key keep nobody out. An IPv6 address counts with its /64. Not for: requests (`gateway`
-//! has limits of its own).
+//! If all slots are taken and a client connects, the connection with the lowest rank is closed (`displacement`): idle
+//! connections, slow readers and connections without a key keep nobody out. An IPv6 address counts as its /64.
+//! Requests are limited in `gateway`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::gateway::network;
 use super::connection_activity::ConnectionActivity;
 use super::displacement::DisplacementRank;
 
-/// All places.
+/// All slots.
 pub(super) struct ConnectionSlots {
     most: AtomicUsize,
     most_per_address: AtomicUsize,
@@ -27,29 +27,29 @@ pub(super) struct ConnectionSlots {
     freed: Notify,
 }
 
-/// How long the ranks are taken for what they were.
+/// How long a computed ranking is valid.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// How it stands with the places.
+/// The result of a search for a slot.
 enum SlotOccupancy {
     Room,
-    /// This connection can be closed.
+    /// This connection can be displaced.
     Full(Arc<ConnectionActivity>),
-    /// Perhaps one can then.
+    /// Try again then.
     Soon(Mono),
 }
 
-/// Who is there.
+/// The connections that hold slots.
 #[derive(Default)]
 struct SlotHolders {
     open: HashMap<u64, Arc<ConnectionActivity>>,
     by_address: HashMap<IpAddr, usize>,
     next: u64,
-    /// All are to end, and so is whoever comes now.
+    /// The server shuts down: all connections are to end, new ones too.
     is_over: bool,
 }
 
-/// A connection's place. Free again when this is dropped.
+/// The slot of a connection. Released by drop.
 pub(super) struct ConnectionSlot {
     places: Arc<ConnectionSlots>,
     number: u64,
@@ -63,7 +63,7 @@ impl ConnectionSlots {
         Arc::new(Self { most, most_per_address, crowd, freed })
     }
 
-    /// So many from now on. Who is there stays.
+    /// Changes the limits. Open connections stay.
     pub(super) fn allow(&self, most: usize, most_per_address: usize) {
         self.most.store(most, Ordering::Relaxed);
         self.most_per_address.store(most_per_address, Ordering::Relaxed);
@@ -71,12 +71,12 @@ impl ConnectionSlots {
     }
 
     fn crowd(&self) -> MutexGuard<'_, SlotHolders> {
-        // Nothing in here panics while it holds the lock.
+        // Nothing panics while holding the lock.
         self.crowd.lock()
     }
 
-    /// Waits until there is a place for a new connection. Closes the one of the lowest rank if there is none. While none has
-    /// a rank, new connections wait.
+    /// Waits for a slot for a new connection. If none is free, displaces the connection with the lowest rank; while
+    /// none can be displaced, new connections wait.
     pub(super) async fn room(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
@@ -109,7 +109,7 @@ impl ConnectionSlots {
                 }
             }
         }
-        // What a connection does may change its rank at any time, and tells nobody here.
+        // Ranks change without notice.
         let again = now.plus(AGAIN);
         lowest.map_or_else(
             || SlotOccupancy::Soon(soonest.map_or(again, |from| from.min(again))),
@@ -117,14 +117,14 @@ impl ConnectionSlots {
         )
     }
 
-    /// Tells every connection to end in order, and whoever comes later.
+    /// Ends all connections in order, and those that come later.
     pub(super) fn end(&self) {
         let mut crowd = self.crowd();
         crowd.is_over = true;
         crowd.open.values().for_each(|pulse| pulse.retire());
     }
 
-    /// Takes a place. To be asked for by the one who waited for [`Self::room`].
+    /// Takes a slot. Call it after waiting for [`Self::room`].
     pub(super) fn take(self: &Arc<Self>, pulse: &Arc<ConnectionActivity>) -> ConnectionSlot {
         let mut crowd = self.crowd();
         let number = crowd.next;
@@ -138,7 +138,7 @@ impl ConnectionSlots {
 }
 
 impl ConnectionSlot {
-    /// Counts it as one of this address. `false` if that has as many as it may.
+    /// Counts it for this address. Returns `false` if the address has too many.
     pub(super) fn is_of(&mut self, address: IpAddr) -> bool {
         let address = network(address);
         let mut crowd = self.places.crowd();

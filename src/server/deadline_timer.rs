@@ -1,7 +1,7 @@
-//! Watches over a connection while it is served: its deadlines, its age, and whether it is to end.
+//! Watches a connection: its deadlines, its age, and whether it is to end.
 //!
-//! One alarm for all of them, which is moved only when something is due earlier than before: a request in time costs no
-//! timer. Not for: deciding what is due when (`pulse`).
+//! One timer for all of them, which moves only when something is due earlier than before: a request that meets its
+//! deadlines costs no timer. Deadlines are computed in `deadlines`.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -13,7 +13,7 @@ use crate::clock::{Alarm, Clock, Mono};
 use super::connection_activity::ConnectionActivity;
 use super::deadlines::{Deadlines, HURRIED, MissedDeadline};
 
-/// The watch over one connection.
+/// The timer of one connection.
 pub(super) struct DeadlineTimer {
     pulse: Arc<ConnectionActivity>,
     deadlines: Deadlines,
@@ -23,25 +23,24 @@ pub(super) struct DeadlineTimer {
     told_to_retire: bool,
 }
 
-/// What a connection has to know.
+/// A signal for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionSignal {
-    /// It is to end in order: with the next answer, or soon.
+    /// Close in order: after the next response, or soon.
     Retire,
-    /// Something was not done in time.
+    /// A deadline was missed.
     Overdue(MissedDeadline),
-    /// Its place is needed.
+    /// Close now: the slot is needed.
     Cut,
 }
 
 impl DeadlineTimer {
-    /// Begins to watch.
     pub(super) fn new(pulse: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
         let (alarm, aged) = (clock.alarm(), clock.mono().plus(deadlines.age));
         Self { pulse, deadlines, clock: clock.clone(), alarm, aged, told_to_retire: false }
     }
 
-    /// Waits for `work`, or for what ends it. A connection that is to end in order goes on until its work is done.
+    /// Waits for `work`, or for a signal that ends it. With [`ConnectionSignal::Retire`] the work continues.
     pub(super) async fn over<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ConnectionSignal> {
         let mut work = pin!(work);
         loop {
@@ -53,7 +52,7 @@ impl DeadlineTimer {
         }
     }
 
-    /// Waits until the connection has to know something. It is told once to retire.
+    /// Waits for a signal. `Retire` is sent once.
     pub(super) async fn told(&mut self) -> ConnectionSignal {
         let pulse = Arc::clone(&self.pulse);
         loop {
@@ -68,8 +67,8 @@ impl DeadlineTimer {
         }
     }
 
-    /// Ready with what there is to know, or with nothing, if the alarm rang for something that was done meanwhile. Every
-    /// request comes by here, so the clock is read only when the alarm has rung.
+    /// Ready with a signal, or with `None` if the timer fired for something that has been done since. Called for
+    /// every request, so the clock is read only after the timer fired.
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionSignal>> {
         let seen = self.pulse.glance(&self.deadlines);
         if seen.is_cut {
@@ -80,7 +79,7 @@ impl DeadlineTimer {
             return Poll::Ready(Some(ConnectionSignal::Retire));
         }
         let end = if seen.is_retiring { seen.end } else { seen.end.min(self.aged) };
-        // Other connections can bring the end nearer, and tell nobody.
+        // Other connections can move the end closer without notice.
         self.alarm.set_by(if seen.may_hurry { end.min(self.clock.mono().plus(HURRIED)) } else { end });
         ready!(self.alarm.poll(cx));
         let now = self.clock.mono();

@@ -1,59 +1,58 @@
-//! What is due next on a connection, and until when: every deadline of a connection is decided here.
+//! Every deadline of a connection: what is due next, and when.
 //!
-//! Pure. Not for: what happens on a connection (`pulse`), nor for waiting (`watch`).
+//! Pure. The state of a connection is in `connection_activity`, the timer in `deadline_timer`.
 
 use std::time::Duration;
 
 use crate::clock::Mono;
 
-/// How long everything may take.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
-    /// From the connection to the head of its first request, a PROXY header and the opening of TLS included; and from the
-    /// first byte of any other request to the end of its head.
+    /// From the connection to its first request head, PROXY header and TLS handshake included; and from the first
+    /// byte of any later request to the end of its head.
     pub head: Duration,
     /// Between two requests.
     pub idle: Duration,
-    /// From a request's head to the last byte of its answer.
+    /// From a request's head to the last byte of its response.
     pub request: Duration,
-    /// How long a client may take to read the least amount of what waits for it.
+    /// Time for a client to read the minimum amount of what waits for it.
     pub write: Duration,
-    /// So old a connection becomes, at the most; then it ends with the next answer.
+    /// Maximum connection age; then it is closed after the next response.
     pub age: Duration,
 }
 
-/// So long a connection that is to end waits for one more request: one that is under way already is answered, and not
-/// cut off.
+/// How long a connection that is to end waits for one more request: a request already in transit is answered.
 pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The write timeout of clients without a key while too many responses wait in the whole process.
 pub(super) const HURRIED: Duration = Duration::from_secs(1);
 
-/// What was not done in time.
+/// A missed deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissedDeadline {
-    /// There was no request, or only a part of its head.
+    /// No complete request head.
     Head,
-    /// Nothing happened since the last request.
+    /// Nothing since the last request.
     Idle,
     /// A request was not answered to its last byte.
     Request,
-    /// The client takes nothing, or too little, of what waits for it.
+    /// The client read nothing, or too little, of what waits for it.
     Write,
 }
 
-/// What of a connection's doing decides what is due.
+/// The part of a connection's state that determines its deadlines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionProgress {
-    /// What is awaited.
+    /// What it waits for.
     pub(super) phase: ConnectionPhase,
     /// Since when.
     pub(super) since: Mono,
-    /// When the oldest request began that is not answered to its last byte.
+    /// Start of the oldest request that is not answered to its last byte.
     pub(super) asked: Option<Mono>,
-    /// Since when the client has taken too little of what waits for it.
+    /// Since when the client has read too little of what waits for it.
     pub(super) blocked: Option<Mono>,
-    /// What waits for this client has to be taken within [`HURRIED`].
+    /// Whether waiting bytes must be read within [`HURRIED`].
     pub(super) hurries: bool,
     /// Since when the connection is to end.
     pub(super) retiring: Option<Mono>,
@@ -61,13 +60,13 @@ pub(super) struct ConnectionProgress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionPhase {
-    /// The first request is awaited, and all that comes before it.
+    /// Waits for the first request and everything before it.
     Opening,
-    /// A part of a head is there.
+    /// A part of a request head has arrived.
     Head,
-    /// The next request is awaited.
+    /// Waits for the next request.
     Idle,
-    /// HTTP/2, where what arrives between requests says nothing about heads.
+    /// HTTP/2: bytes between requests do not indicate heads.
     Streams,
 }
 

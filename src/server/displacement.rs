@@ -1,51 +1,51 @@
-//! Which connection is closed for a new one where all places are taken.
+//! Chooses the connection to close for a new one when all slots are taken.
 //!
-//! Pure: what a connection does goes in, its rank comes out. Not for: closing it (`places`).
+//! Pure: computes the rank of a connection from its state. `connection_slots` closes it.
 
 use std::time::Duration;
 
 use crate::clock::Mono;
 
-/// No connection is closed for being idle or slow before this: a client that has just connected is about to ask, and one
-/// that was just answered may ask again.
+/// No connection is closed for being idle or slow earlier: a client that has just connected is about to send a
+/// request, and one that has just received a response may send another.
 const A_MOMENT: Duration = Duration::from_secs(1);
-/// A client that has not taken a byte for this long reads nothing at present. Short, because callers wait meanwhile.
+/// A client that has not taken a byte for this long is stalled. Short, because new callers wait.
 const STALLED: Duration = Duration::from_millis(250);
-/// A client that has not taken a byte for this long has stopped to read.
+/// A client that has not taken a byte for this long has stopped reading.
 const HUNG: Duration = Duration::from_secs(5);
 
-/// What a connection does, as far as it matters here.
+/// The state of a connection that determines its rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionConduct {
-    /// A valid key was presented on it.
+    /// Whether a valid key was presented on it.
     pub(super) is_authenticated: bool,
     /// When it was accepted.
     pub(super) opened: Mono,
-    /// Since when no request is open on it.
+    /// Since when it has no open request.
     pub(super) idle: Option<Mono>,
-    /// When the client last took a byte, where response bytes wait for it.
+    /// When the client last took a byte, if response bytes wait for it.
     pub(super) unread: Option<Mono>,
-    /// The response bytes that the client has taken.
+    /// Response bytes that the client has taken.
     pub(super) taken: u64,
 }
 
 /// Why a connection may be closed. The first variant is closed first; within a variant, the least value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DisplacementRank {
-    /// Without a key, and its client has stopped to read.
+    /// No key, and its client has stopped reading.
     Hung(Mono),
-    /// No request is open.
+    /// No open request.
     Idle(Mono),
-    /// Without a key, and its client reads nothing at present.
+    /// No key, and its client is stalled.
     Stalled(Mono),
-    /// Without a key; ranked by its progress, in bytes a second.
+    /// No key; ranked by its progress in bytes per second.
     WithoutKey(u64),
-    /// With a key, and its client has stopped to read.
+    /// With a key, and its client has stopped reading.
     HungWithKey(Mono),
 }
 
 impl ConnectionConduct {
-    /// The ranks of a connection, each with the instant from which it holds. None for a connection with a key that makes
+    /// The ranks of a connection, each with the time from which it holds. None for a connection with a key that makes
     /// progress.
     pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
         let Self { is_authenticated, opened, idle, unread, .. } = self;
@@ -60,7 +60,7 @@ impl ConnectionConduct {
         [hung, idle, stalled, slow].into_iter().flatten()
     }
 
-    /// Bytes taken a second, over the life of the connection.
+    /// Bytes taken per second since it was opened.
     fn rate(self, now: Mono) -> u64 {
         let millis = u64::try_from(now.since(self.opened).as_millis()).unwrap_or(u64::MAX);
         self.taken.saturating_mul(1_000) / millis.max(1)
@@ -83,7 +83,7 @@ mod tests {
         taken: 0,
     };
 
-    /// The rank of a connection at an instant.
+    /// The rank of a connection at a time.
     fn rank(conduct: ConnectionConduct, now: Mono) -> Option<DisplacementRank> {
         conduct.ranks(now).filter(|(from, _)| *from <= now).map(|(_, rank)| rank).min()
     }

@@ -1,9 +1,9 @@
-//! A stream of HTTP/1.1 requests, held to two rules that the codec does not have: a line ends with CR and LF, and a target has
-//! no fragment.
+//! A stream of HTTP/1.1 requests, checked for two rules that the codec does not enforce: a line ends with CR and LF,
+//! and a target has no fragment.
 //!
-//! Proxies disagree on both, and what two hops read differently can hide a request. Where a rule is broken, the codec gets a
-//! head that ends there with a NUL, which it refuses wherever it is. Bodies need no care: a request with one is refused, and
-//! its connection closed. Not for: HTTP/2, whose codec cuts a fragment off before anybody sees it.
+//! Proxies disagree on both, and requests that two hops parse differently can be smuggled. For a violation the codec
+//! gets a head that ends there with a NUL, which it rejects anywhere. Bodies need no check: a request with one is
+//! refused and its connection closed. On HTTP/2 the codec removes fragments itself.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,30 +11,29 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What the codec refuses at any place of a head.
+/// The codec rejects this anywhere in a head.
 const REFUSED: &[u8] = b"\0\r\n\r\n";
 
-/// The stream.
 pub(super) struct HeadScanner<S> {
     stream: S,
     at: ScanState,
     last: u8,
-    /// What the codec gets before anything else.
+    /// What the codec reads before anything else.
     refused: &'static [u8],
 }
 
-/// Where in a head the next byte is.
+/// Position of the next byte in a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScanState {
-    /// Before the first byte, where empty lines may be.
+    /// Before the first byte, where empty lines are allowed.
     Start,
     /// In the method.
     Method,
-    /// Behind the method, up to the end of the line.
+    /// Between the method and the end of the line.
     Target,
-    /// At the beginning of a line that may be the last one.
+    /// At the beginning of a line, which may be the last one.
     Line,
-    /// In a line.
+    /// In a header line.
     Field,
 }
 
@@ -43,7 +42,7 @@ impl<S> HeadScanner<S> {
         Self { stream, at: ScanState::Start, last: 0, refused: &[] }
     }
 
-    /// Where in these bytes a rule is broken first. Most that arrive are whole heads that break none, which is seen at once.
+    /// The position of the first violation. Most input is a complete valid head, which is recognised at once.
     fn broken(&mut self, bytes: &[u8]) -> Option<usize> {
         let is_whole = self.at == ScanState::Start && bytes.ends_with(b"\r\n\r\n");
         if !is_whole || may_be_broken(bytes) {
@@ -53,7 +52,7 @@ impl<S> HeadScanner<S> {
         None
     }
 
-    /// Whether the next byte breaks a rule.
+    /// Whether the next byte is a violation.
     fn breaks(&mut self, byte: u8) -> bool {
         let breaks = match byte {
             b'\n' => self.last != b'\r',
@@ -74,7 +73,7 @@ impl<S> HeadScanner<S> {
     }
 }
 
-/// Whether there is a `#`, or an LF without its CR. Without a branch in it, this is a few instructions for 16 bytes.
+/// Whether there is a `#`, or an LF without CR. Without branches it compiles to a few instructions per 16 bytes.
 fn may_be_broken(bytes: &[u8]) -> bool {
     let pairs = bytes.iter().zip(bytes.get(1..).unwrap_or_default());
     let found = pairs.fold(0, |found, (first, second)| {
@@ -137,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Where a rule is broken in bytes that arrive in parts of this size.
+    /// The position of the first violation in bytes that arrive in parts of this size.
     fn broken(bytes: &[u8], size: usize) -> Option<usize> {
         let mut heads = HeadScanner::new(());
         bytes.chunks(size).enumerate().find_map(|(part, bytes)| Some(part * size + heads.broken(bytes)?))

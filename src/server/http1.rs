@@ -1,4 +1,4 @@
-//! HTTP/1.1 on a stream, with limits above the gateway's own, so that the gateway's answer is the one that is sent.
+//! HTTP/1.1, with codec limits above the gateway's own, so that clients get the gateway's error responses.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
 use super::head_scanner::HeadScanner;
 
-/// Twice what the gateway takes: what is refused for its size is refused in the API's own words. Of fields the codec takes
-/// 100, which is more than the gateway does as well; if it were told any number, it would allocate for each request.
+/// Twice the gateway's limit, so that too large requests get the API's own error. The codec accepts 100 header
+/// fields, which is above the gateway's limit too; any other number would make it allocate for each request.
 const CODEC_HEAD_BYTES: usize = 32_768;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// How long and how much is still read from a client that was refused while it was sending: closing at once would take
-/// the answer back from it.
+/// How long and how much is read from a client that was refused while it was sending: closing at once would reset the
+/// connection and discard the response.
 const HEAR_OUT: Duration = Duration::from_secs(2);
 const HEAR_OUT_BYTES: u64 = 256 * 1_024;
 
-/// Serves a stream to its end.
+/// Serves a stream until it ends.
 pub(super) async fn serve<S>(
     mut stream: S,
     peer: Peer,
@@ -56,7 +56,7 @@ where
             let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
             let is_the_last = pulse.answered();
             let is_refused = response.status().as_u16() >= 400;
-            // Only refusals end their connection.
+            // Only refusals close the connection.
             if is_refused && response.headers().contains_key(CONNECTION) {
                 broke_off.store(true, Ordering::Relaxed);
             } else if is_the_last {
@@ -65,7 +65,7 @@ where
             Ok::<_, Infallible>(response)
         }
     });
-    // Deadlines are ours: the codec's would set a timer for each request.
+    // Our own timeouts: the codec's would set a timer for each request.
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(CODEC_HEAD_BYTES)
@@ -88,8 +88,8 @@ where
     }
 }
 
-/// The answer is sent: our side is closed, and what is still on its way is read, so that nothing resets the connection
-/// before the client has seen why.
+/// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response
+/// before the client has read it.
 async fn hear_out(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &ConnectionContext) {
     let heard = host.clock.within(HEAR_OUT, async {
         stream.shutdown().await?;
@@ -99,7 +99,7 @@ async fn hear_out(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &Connec
     tracing::trace!(?heard, "a client was heard out");
 }
 
-/// Closes our side of a connection that nobody uses.
+/// Closes our side of an idle connection.
 async fn leave(mut stream: impl AsyncWrite + Unpin, host: &ConnectionContext) {
     let left = host.clock.within(HEAR_OUT, stream.shutdown()).await;
     tracing::trace!(?left, "an idle connection was closed");

@@ -1,4 +1,4 @@
-//! HTTP/2 on a stream, with small windows and few streams: one client's appetite is its own affair.
+//! HTTP/2, with small windows and a limited number of streams, so that one client cannot take resources from others.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -29,21 +29,23 @@ use super::response_body::ResponseBody;
 
 /// The first bytes of an HTTP/2 connection.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Requests that a client may have open at once on one connection.
+/// Maximum number of concurrent requests on a connection.
 const STREAMS: u32 = 100;
-/// Requests have no bodies here, so nothing needs room: the least windows that the protocol starts with.
+/// Requests have no bodies, so the smallest initial windows suffice.
 const WINDOW: u32 = 65_535;
 const FRAME: u32 = 16_384;
-/// Twice what the gateway takes, as on HTTP/1.1.
+/// Twice the gateway's limit, as on HTTP/1.1.
 const HEAD_BYTES: u32 = 32_768;
-/// Streams that a client took back before we looked at them; more is an attack and ends the connection.
+/// Maximum number of streams reset by the client before they were processed; more is an attack and closes the
+/// connection.
 const RESETS: usize = 20;
-/// Streams that we reset because of a client's errors; likewise.
+/// Maximum number of streams reset by us for errors of the client; likewise.
 const ERRORS: usize = 100;
-/// Bytes of one answer that wait in the codec. Bodies are shared with the store, so this holds back writes, not memory.
+/// Maximum number of response bytes in the codec. Bodies are shared with the cache, so this limits writes, not
+/// memory.
 const SEND_BUFFER: usize = 64 * 1_024;
 
-/// Serves a stream to its end.
+/// Serves a stream until it ends.
 pub(super) async fn serve<S>(
     stream: S,
     peer: Peer,
@@ -59,7 +61,7 @@ where
         let mut ticket = pulse.ticket();
         let (gateway, pulse) = (host.gateway.load_full(), Arc::clone(pulse));
         async move {
-            // Boxed: of a response that waits for its client, all this would be kept in memory otherwise.
+            // Boxed, so that a response that waits for its client does not keep all of this in memory.
             let response = Box::pin(answer(gateway, request, peer, pulse)).await;
             if !ticket.answered(!response.body().is_end_stream()) {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
@@ -87,7 +89,7 @@ where
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
             told = watch.told() => told,
         };
-        // One that is idle is told before it is left: what it sent meanwhile is answered.
+        // An idle connection is told with GOAWAY: requests in transit are answered.
         if told == ConnectionSignal::Retire
             || (told == ConnectionSignal::Overdue(MissedDeadline::Idle) && !pulse.is_retiring())
         {
@@ -110,14 +112,14 @@ async fn answer(
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
-    // What closes a connection of HTTP/1.1 has no place in a head here: the connection says so itself.
+    // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {
         pulse.retire();
     }
     response
 }
 
-/// Runs the streams of connections, as tasks that a stop waits for.
+/// Runs the streams of connections as tasks that a shutdown waits for.
 #[derive(Clone)]
 struct StreamTasks(TaskTracker);
 

@@ -1,4 +1,4 @@
-//! Accepts connections until it is told to stop, then lets those that are open finish.
+//! Accepts connections until shutdown, then lets open connections finish.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,45 +24,46 @@ use super::connection_end::ConnectionEnd;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::unsent::UnsentResponses;
 
-/// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
+/// Pause after a failure to accept: descriptors become free only with time.
 const BREATHE: Duration = Duration::from_millis(50);
-/// What the kernel holds for a connection of what its client has not taken yet: several answers of the largest kind.
+/// Size of a connection's send buffer in the kernel: several of the largest responses.
 const SEND_BUFFER: u32 = 256 * 1_024;
-/// The unsent bytes of a connection below which the kernel takes more. At most a few of them go unnoticed as progress.
+/// The kernel accepts more bytes only below this number of unsent ones, so almost all progress of a client is
+/// visible.
 const UNSENT_BYTES: u32 = 4 * 1_024;
-/// How many connections the kernel keeps for us while we are busy, or while one process takes over from another.
+/// Length of the kernel's queue of connections, for load peaks and for the handover between two processes.
 const BACKLOG: u32 = 4_096;
-/// The log says at most once in this time that connections cannot be accepted.
+/// Minimum interval between log lines about failures to accept.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 
-/// How the public port behaves.
+/// Settings of the public port.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The most connections at once. Further ones wait in the kernel's queue.
+    /// Maximum number of connections. Others wait in the kernel's queue.
     pub most_connections: usize,
-    /// The most of one address.
+    /// Maximum number of connections per address.
     pub most_per_address: usize,
-    /// How a connection behaves.
+    /// Settings of a connection.
     pub connection: ConnectionConfig,
-    /// How long open connections may take to finish when the server stops.
+    /// How long open connections may take to finish at shutdown.
     pub grace: Duration,
 }
 
-/// How the public port behaves now, which can change while it serves.
+/// The current settings, which can change at run time.
 pub struct LiveServerConfig {
     config: ArcSwap<ServerConfig>,
     places: Arc<ConnectionSlots>,
 }
 
 impl LiveServerConfig {
-    /// From now on it behaves so. Connections that are open keep the deadlines they began with.
+    /// Changes the settings. Open connections keep the timeouts they started with.
     pub fn change(&self, config: ServerConfig) {
         self.places.allow(config.most_connections, config.most_per_address);
         self.config.store(Arc::new(config));
     }
 }
 
-/// The socket that the server listens on.
+/// The listening socket.
 pub struct PublicPort {
     listener: TcpListener,
     somebody_else_s: bool,
@@ -74,7 +75,7 @@ pub struct Server {
     shared: Arc<ServerShared>,
 }
 
-/// What the connections of a server share.
+/// State shared by the connections of a server.
 struct ServerShared {
     host: ConnectionContext,
     manners: Arc<LiveServerConfig>,
@@ -87,23 +88,23 @@ struct ServerShared {
 /// Binds the public port.
 pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // As the standard library does it: a port whose connections of before are not forgotten yet can be had.
+    // As in the standard library: allows binding while old connections are in TIME_WAIT.
     socket.set_reuseaddr(true)?;
-    // Connections inherit this: what the kernel holds for a client that reads nothing is bounded.
+    // Inherited by connections: bounds the kernel memory for a client that does not read.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     Ok(PublicPort { listener: socket.listen(BACKLOG)?, somebody_else_s: false })
 }
 
 impl PublicPort {
-    /// A socket that a service manager opened and holds: connections that we do not accept wait for the next process.
+    /// A socket opened and held by a service manager: connections that we do not accept wait for the next process.
     pub fn inherited(socket: std::net::TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         SockRef::from(&socket).set_send_buffer_size(SEND_BUFFER as usize)?;
         Ok(Self { listener: TcpListener::from_std(socket)?, somebody_else_s: true })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -132,13 +133,13 @@ impl Server {
         Self { port, shared }
     }
 
-    /// How it behaves, to be changed while it serves.
+    /// The settings, to be changed at run time.
     pub fn manners(&self) -> Arc<LiveServerConfig> {
         Arc::clone(&self.shared.manners)
     }
 
-    /// Serves until `stop`, then stops accepting and waits for open connections, as long as the grace lasts.
-    /// Answers whether all of them finished.
+    /// Serves until `stop`, then stops accepting and waits for open connections, up to the shutdown timeout. Returns
+    /// whether all of them finished.
     pub async fn run(self, stop: CancellationToken) -> bool {
         let Self { port, shared } = self;
         let mut said = None;
@@ -150,7 +151,7 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    // Others wait in the kernel's queue meanwhile.
+                    // Others wait in the kernel's queue.
                     tokio::select! {
                         () = shared.manners.places.room(&shared.host.clock) => {}
                         () = stop.cancelled() => {}
@@ -165,7 +166,7 @@ impl Server {
             }
         }
         shared.manners.places.end();
-        // Whoever is connected already has no other to turn to, where the socket ends with us.
+        // Clients in the kernel's queue have no other server if the socket is closed with this process.
         while !port.somebody_else_s
             && let Some(Ok((stream, peer))) = port.listener.accept().now_or_never()
         {
@@ -180,7 +181,7 @@ impl Server {
 
 impl ServerShared {
     fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        // Otherwise the kernel reports no progress of a slow client until a third of its send buffer is free.
+        // Otherwise the kernel reports progress of a slow client only when a third of its send buffer is free.
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }

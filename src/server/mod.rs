@@ -1,6 +1,4 @@
-//! The public port: accepting connections, speaking HTTP on each, letting them go.
-//!
-//! Knows sockets and the codec; what a request is answered, the gateway decides. Not for: the side port (`admin`).
+//! The public port: accepts connections and serves HTTP on them. Requests are answered by `gateway`.
 
 mod certificates;
 mod connection;
@@ -27,7 +25,7 @@ pub use certificates::{BadCertificate, CertificateFiles, Certificates};
 pub use connection::ConnectionConfig;
 pub use deadlines::Deadlines;
 pub use listener::{LiveServerConfig, PublicPort, Server, ServerConfig, bind};
-/// For the fuzz targets below `tests/fuzz/` alone.
+/// For the fuzz targets in `tests/fuzz/` only.
 #[doc(hidden)]
 pub use proxy_header::{Reading, read as read_proxy_header};
 pub use tls::{TlsError, TlsTermination};

@@ -1,8 +1,8 @@
-//! A stream of HTTP/2 frames that gives the codec one request at a time until a valid key was presented.
+//! A stream of HTTP/2 frames that passes one request at a time to the codec until a valid key was presented.
 //!
-//! The codec makes room for all streams that arrive together, and keeps it as long as the connection lives. One at a time, a
-//! request is answered, or refused for those that wait already, before there is the next one: so a connection without a key
-//! needs little memory however much it asks for. Not for: which requests are refused (`pulse`).
+//! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives.
+//! One at a time, a request is answered or refused before the next one is read, so a connection without a key needs
+//! little memory however many requests it sends. Which requests are refused is decided in `connection_activity`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,46 +14,45 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection_activity::ConnectionActivity;
 
-/// The length of a frame's head.
+/// Length of a frame header.
 const FRAME_HEAD: usize = 9;
-/// The types of the frames that begin a request and take it back.
+/// Types of the frames that begin and reset a request.
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 
-/// The most requests that a client without a key may take back. The codec counts those that were taken back before they were
-/// looked at; here each is looked at before it can be.
+/// Maximum number of resets by a client without a key. The codec counts only streams that were reset before it
+/// processed them; here each is processed first.
 const MOST_RESETS: usize = 100;
 
-/// The stream.
 pub(super) struct PacedIo<S> {
     stream: S,
     pulse: Arc<ConnectionActivity>,
     frames: FrameSequence,
-    /// What was read and is given to the codec later.
+    /// Bytes read and not yet passed to the codec.
     later: BytesMut,
-    /// The turn of the connection in which the codec was given a request whose answer it has to wait for.
+    /// The codec poll in which a request was passed on whose response must come first.
     given: Option<usize>,
 }
 
-/// Where in the sequence of frames a stream is.
+/// The position in the sequence of frames.
 struct FrameSequence {
-    /// The bytes left of the present payload, or of the preface.
+    /// Remaining bytes of the current payload, or of the preface.
     rest: usize,
     head: [u8; FRAME_HEAD],
-    /// How much of the next frame's head is there.
+    /// Bytes of the next frame header that have arrived.
     filled: usize,
     is_headers: bool,
-    /// How many requests were taken back.
+    /// Number of resets.
     resets: usize,
 }
 
 impl FrameSequence {
-    /// Behind so many bytes that are no frames the first one begins.
+    /// The first frame begins after this many other bytes.
     fn behind(preface: usize) -> Self {
         Self { rest: preface, head: [0; FRAME_HEAD], filled: 0, is_headers: false, resets: 0 }
     }
 
-    /// Goes on over bytes as far as the end of the first HEADERS frame. Answers how many that were, and whether it ends there.
+    /// Advances to the end of the first HEADERS frame. Returns the number of bytes, and whether they end there.
     fn go_on(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut ahead = bytes;
         while !ahead.is_empty() {
@@ -90,7 +89,7 @@ impl FrameSequence {
 }
 
 impl<S> PacedIo<S> {
-    /// A stream that begins with a preface of so many bytes.
+    /// A stream that begins with a preface of this length.
     pub(super) fn new(stream: S, preface: usize, pulse: Arc<ConnectionActivity>) -> Self {
         let (frames, later) = (FrameSequence::behind(preface), BytesMut::new());
         Self { stream, pulse, frames, later, given: None }
@@ -105,17 +104,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
     ) -> Poll<io::Result<()>> {
         let me = &mut *self;
         if me.given == Some(me.pulse.turn()) {
-            cx.waker().wake_by_ref(); // in its next turn it is known whether that was a request
+            cx.waker().wake_by_ref(); // by its next poll it is known whether that was a request
             return Poll::Pending;
         }
         if me.given.is_some() && !me.pulse.may_read_a_head() {
-            return Poll::Pending; // the answer wakes the connection, to be sent; a first key does so too
+            return Poll::Pending; // the response wakes the connection to be sent; so does a first key
         }
         if me.frames.resets > MOST_RESETS {
             return Poll::Ready(Err(io::Error::other("too many requests were taken back")));
         }
         me.given = None;
-        // With a key the frames are the codec's affair alone.
+        // With a key, frames are passed on as they arrive.
         let is_paced = !me.pulse.authenticated().get();
         if me.later.is_empty() {
             let begin = buffer.filled().len();

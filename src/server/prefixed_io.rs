@@ -1,4 +1,4 @@
-//! A stream with bytes before it that were read already, to find out what is spoken on it.
+//! A stream with bytes in front of it that were read to detect its protocol.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The stream.
 pub(super) struct PrefixedIo<S> {
     read_already: Bytes,
     stream: S,
@@ -18,14 +17,14 @@ impl<S> PrefixedIo<S> {
         Self { read_already, stream }
     }
 
-    /// Once for a connection, so apart from what each read does.
+    /// Runs once per connection, so it is kept apart from each read.
     #[cold]
     fn give(&mut self, buffer: &mut ReadBuf<'_>) {
         let length = self.read_already.len().min(buffer.remaining());
         buffer.put_slice(self.read_already.get(..length).unwrap_or_default());
         self.read_already.advance(length);
         if self.read_already.is_empty() {
-            self.read_already = Bytes::new(); // an empty rest would keep all of it in memory
+            self.read_already = Bytes::new(); // an empty slice would keep all of it in memory
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The body of an HTTP/2 response, which notices each byte that is sent.
+//! The body of an HTTP/2 response, which records every byte sent.
 //!
-//! The codec takes a body at once and sends as much of it as the client's windows have room for. What it takes says nothing of
-//! the client; what it advances over does. Not for: what follows from it (`pulse`).
+//! The codec takes a body at once and sends as much as the client's windows allow. Taking it means nothing; advancing
+//! over it means that bytes were sent.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub(super) struct ResponseBody {
     ticket: Option<StreamGuard>,
 }
 
-/// Bytes of the body in the codec. They are shared with the store.
+/// Bytes of the body in the codec, shared with the cache.
 pub(super) struct BodyBytes {
     bytes: Bytes,
     ticket: Option<StreamGuard>,

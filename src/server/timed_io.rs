@@ -1,7 +1,5 @@
-//! A socket that tells what happens on it: bytes came, bytes went, or nobody takes them.
-//!
-//! Stands directly on the socket, below TLS, where a slow line and one that stands still can be told apart. Not for:
-//! judging any of it (`pulse`).
+//! A socket that records activity: bytes received, bytes sent, or none accepted. Placed directly on the socket, below
+//! TLS, where a slow client can be told from a stalled one. Consequences are in `connection_activity`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,7 +11,6 @@ use tokio::net::TcpStream;
 
 use super::connection_activity::ConnectionActivity;
 
-/// The socket.
 pub(super) struct TimedIo {
     stream: TcpStream,
     pulse: Arc<ConnectionActivity>,
@@ -34,7 +31,7 @@ impl TimedIo {
 }
 
 impl Drop for TimedIo {
-    /// What is cut off may leave nothing behind: without this the kernel would go on offering what nobody takes.
+    /// Reset instead of close after a missed deadline: otherwise the kernel would keep sending unread bytes.
     fn drop(&mut self) {
         if self.pulse.is_cut() && self.stream.set_zero_linger().is_err() {
             tracing::trace!("a connection was gone before it was cut");
@@ -51,7 +48,7 @@ impl AsyncRead for TimedIo {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let heard = buffer.filled().len() - before;
-        // Said here, and not by the watch: whoever never pauses would keep that from being asked.
+        // Checked here and not by the timer: a client that never pauses would keep the timer from running.
         if heard > 0 && !self.pulse.heard(heard) {
             return Poll::Ready(Err(io::Error::other("so much arrived, and nothing was asked for")));
         }
@@ -81,7 +78,7 @@ impl AsyncWrite for TimedIo {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A socket keeps nothing back; whoever stands on it flushes when it has nothing left itself.
+        // A socket has no buffer of its own; the layers above flush when they are empty.
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if matches!(flushed, Poll::Ready(Ok(()))) {
             self.pulse.flushed();

@@ -1,7 +1,6 @@
-//! TLS on the public port: 1.2 and 1.3, the certificate by the name that the client asks for, sessions resumed.
+//! TLS 1.2 and 1.3 on the public port: certificate by server name, session resumption.
 //!
-//! Certificates are changed under running connections: each new one gets what is current. Not for: reading files
-//! (`certificates`).
+//! Certificates can be replaced at run time; new connections use the new ones. Files are read in `certificates`.
 
 use std::fmt;
 use std::io;
@@ -21,7 +20,7 @@ use super::certificates::Certificates;
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// What opens TLS on a connection.
+/// Accepts TLS connections.
 #[derive(Clone)]
 pub struct TlsTermination {
     acceptor: TlsAcceptor,
@@ -31,7 +30,7 @@ pub struct TlsTermination {
 #[derive(Debug)]
 struct CurrentTls(ArcSwap<Certificates>);
 
-/// TLS cannot be had.
+/// TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS cannot be set up: {0}")]
 pub struct TlsError(#[from] rustls::Error);
@@ -47,22 +46,22 @@ impl TlsTermination {
             .with_no_client_auth()
             .with_cert_resolver(resolver);
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-        // Tickets that clients keep: resumption grows nothing here. Their key changes by itself every few hours.
+        // Stateless tickets: resumption uses no memory here. Their key rotates every few hours.
         config.ticketer = ring::Ticketer::new()?;
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current })
     }
 
-    /// From now on new connections get these.
+    /// Replaces the certificates for new connections.
     pub fn renew(&self, certificates: Certificates) {
         self.current.0.store(Arc::new(certificates));
     }
 
-    /// What is in use.
+    /// The current certificates.
     pub fn certificates(&self) -> Arc<Certificates> {
         self.current.0.load_full()
     }
 
-    /// Opens TLS.
+    /// Performs the handshake.
     pub(super) async fn open<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

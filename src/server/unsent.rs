@@ -1,18 +1,18 @@
-//! How a client takes what waits for it: since when, how much, and whether that is enough.
+//! How fast a client reads: since when bytes wait for it, and whether it takes enough of them.
 //!
-//! A client has to take [`LEAST`] bytes within each write timeout. One that takes nothing is over that limit, and so is one
-//! that takes a byte now and then. Pure. Not for: the timeout itself (`deadlines`).
+//! A client must take [`LEAST`] bytes within each write timeout. Taking nothing violates that, and so does a byte now
+//! and then. Pure.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::clock::Mono;
 
-/// The bytes that a client has to take within the write timeout: about 400 B/s by the default of 20 s, a tenth of what a slow
-/// mobile link carries.
+/// Bytes that a client must take within the write timeout: about 400 B/s with the default of 20 s, a tenth of a slow
+/// mobile link.
 pub(super) const LEAST: usize = 8 * 1_024;
 
-/// The most responses that may wait for their clients in the whole process before clients without a key have less time.
+/// Maximum number of unsent responses in the whole process before clients without a key get less time.
 const MOST_UNSENT: usize = 4_096;
 
 /// Response bytes that wait for a client, on the socket or for an HTTP/2 window.
@@ -21,26 +21,26 @@ pub(super) struct UnsentBytes(Option<OpenResponse>);
 
 #[derive(Clone, Copy, Debug)]
 struct OpenResponse {
-    /// When the present allowance of time began.
+    /// Start of the current time allowance.
     since: Mono,
-    /// When the client last took anything.
+    /// When the client last took bytes.
     last: Mono,
-    /// What it has taken since `since`.
+    /// Bytes taken since `since`.
     taken: usize,
 }
 
 impl UnsentBytes {
-    /// Something waits. Changes nothing if something did already.
+    /// Bytes begin to wait. Changes nothing if some wait already.
     pub(super) fn begin(&mut self, now: Mono) {
         self.0.get_or_insert(OpenResponse { since: now, last: now, taken: 0 });
     }
 
-    /// Nothing waits any more.
+    /// No bytes wait any more.
     pub(super) fn end(&mut self) {
         self.0 = None;
     }
 
-    /// The client took so many bytes. The clock is read only if something waits.
+    /// The client took bytes. The clock is read only if bytes wait.
     pub(super) fn took(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
         let Some(open) = &mut self.0 else { return };
         open.last = now();
@@ -55,17 +55,17 @@ impl UnsentBytes {
         self.0.map(|open| open.since)
     }
 
-    /// When the client last took a byte, or when something began to wait.
+    /// When the client last took a byte, or when bytes began to wait.
     pub(super) fn last_byte(&self) -> Option<Mono> {
         self.0.map(|open| open.last)
     }
 }
 
-/// How many HTTP/2 responses wait for their clients in the whole process.
+/// Number of unsent HTTP/2 responses in the whole process.
 #[derive(Debug, Default)]
 pub(super) struct UnsentResponses(AtomicUsize);
 
-/// One of them, until this is dropped.
+/// One of them; dropped when it is sent.
 #[derive(Debug)]
 pub(super) struct UnsentResponse(Arc<UnsentResponses>);
 
@@ -76,7 +76,7 @@ impl UnsentResponses {
         UnsentResponse(Arc::clone(self))
     }
 
-    /// Whether there are so many that memory has to be freed.
+    /// Whether memory has to be freed.
     pub(super) fn are_too_many(&self) -> bool {
         self.0.load(Ordering::Relaxed) > MOST_UNSENT
     }

@@ -1,7 +1,7 @@
 //! The access log: one line per logged request, on standard output.
 //!
-//! A line is formatted and written by the thread of its writer, so no request waits for a disk or a reader. Not for:
-//! events of the program (`log.rs`), nor for which requests are logged and with which fields.
+//! A line is formatted and written by the writer's thread, so no request waits for a disk or a reader. Which requests
+//! are logged is decided in `gateway::access_log`.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::line_writer::LineWriter;
 
-/// Lines that may wait to be written: a few seconds of the access log at full load.
+/// Maximum number of queued lines: a few seconds of the access log at full load.
 const QUEUE: usize = 4_096;
 
 /// The fields of a line, in order.
@@ -20,13 +20,12 @@ pub type LineFields = Vec<(&'static str, Value)>;
 
 static HEARD: OnceLock<()> = OnceLock::new();
 
-/// Lines go to standard output from now on, where settings want them. Only the program does this, once; tests leave
-/// requests untold.
+/// Enables writing to standard output. Called once by the program; tests do not.
 pub fn hear() {
     HEARD.get_or_init(|| ());
 }
 
-/// Whether anybody hears lines.
+/// Whether writing is enabled.
 pub fn is_heard() -> bool {
     HEARD.get().is_some()
 }
@@ -39,14 +38,14 @@ pub struct AccessLogWriter {
 }
 
 impl AccessLogWriter {
-    /// Starts the thread that writes lines to `out`, as JSON or for people. `lost` counts lines that were not written.
+    /// Starts the thread that writes lines to `out`, as JSON or as text. `lost` counts lines that were not written.
     pub fn start(json: bool, lost: Counter, out: impl Write + Send + 'static) -> std::io::Result<Self> {
         let writer = LineWriter::start("access-log", QUEUE, out)?;
         writer.lost().count_in(lost);
         Ok(Self { writer, json })
     }
 
-    /// Queues a line, if there is room for it. `fields` runs on the writer's thread.
+    /// Queues a line if there is room. `fields` runs on the writer's thread.
     pub fn tell(&self, fields: impl FnOnce() -> LineFields + Send + 'static) {
         let json = self.json;
         self.writer.send(Box::new(move |text| put(&fields(), json, text)));
@@ -73,7 +72,7 @@ fn put(fields: &LineFields, json: bool, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-/// Whether a text can stand in a line for people without quotes.
+/// Whether a text needs no quotes in a text line.
 fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/?&=-".contains(&b))
 }

@@ -1,9 +1,8 @@
 //! Limits how many events of one kind are logged: the first [`BURST`] in ten seconds are, the rest are counted and
 //! reported in one line at the end of that time: "a fetch failed (253 more in 10 s)".
 //!
-//! A kind is a place in the code, and the value of one field whose values are a closed set, where the event has such
-//! a field. `debug` and `trace` events are not limited: whoever enables them wants to see each. Not for: how lines
-//! are written.
+//! A kind is a place in the code, plus the value of a field with a closed set of values where the event has one.
+//! `debug` and `trace` events are not limited.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -22,19 +21,19 @@ use tracing_subscriber::layer::Context;
 const BURST: u32 = 10;
 /// A window begins with the first event of a kind.
 const WINDOW: Duration = Duration::from_secs(10);
-/// How often windows are looked at once something was dropped.
+/// How often windows are checked once something was dropped.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Fields that tell kinds apart, each with a closed set of values.
+/// Fields that distinguish kinds, each with a closed set of values.
 const TELLING: [&str; 2] = ["endpoint", "code"];
-/// Kinds in memory at most. When there are more, a place in the code is one kind whatever its fields say.
+/// Maximum number of kinds in memory. Above it, a place in the code is one kind whatever its fields.
 const MOST_KINDS: usize = 512;
-/// Characters of a message that a report repeats.
+/// Maximum number of characters of a message that a report repeats.
 const LONGEST_MESSAGE: usize = 200;
-/// The target of reports. They are not limited, and `log.rs` enables them whatever the level is: a report follows
-/// events that were enabled.
+/// The target of reports. They are not limited, and `log` enables them at every level: a report follows events that
+/// were enabled.
 pub(super) const REPORTS: &str = "scoregate::event_limits";
 
-/// The running time, by whatever clock the program has.
+/// Monotonic time, by the program's clock.
 pub type RunningTime = Box<dyn Fn() -> Duration + Send + Sync>;
 
 /// A kind of events.
@@ -53,7 +52,7 @@ struct EventWindow {
     message: String,
 }
 
-/// What was dropped of a kind in a window.
+/// Events of a kind dropped in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct DroppedEvents {
     level: Level,
@@ -62,11 +61,11 @@ struct DroppedEvents {
     within: Duration,
 }
 
-/// What happens to an event.
+/// The decision about an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventDecision {
     Log,
-    /// It is the first that is dropped in its window.
+    /// The first event dropped in its window.
     DropFirst,
     Drop,
 }
@@ -101,7 +100,7 @@ impl EventWindows {
         if window.dropped == 1 { EventDecision::DropFirst } else { EventDecision::Drop }
     }
 
-    /// Sets what the report about a kind says.
+    /// Sets the text of the report about a kind.
     fn describe(&mut self, kind: &EventKind, now: Duration, level: Level, message: String) {
         let kind = self.bounded(kind, now);
         if let Some(window) = self.0.get_mut(&kind) {
@@ -109,7 +108,7 @@ impl EventWindows {
         }
     }
 
-    /// The kind, or the one of its place in the code if there is no room for another.
+    /// The kind, or the general one of its place in the code if there is no room for another.
     fn bounded(&mut self, kind: &EventKind, now: Duration) -> EventKind {
         if self.0.len() >= MOST_KINDS && !self.0.contains_key(kind) {
             self.0.retain(|_, window| window.dropped > 0 || !window.is_over(now));
@@ -120,7 +119,7 @@ impl EventWindows {
         kind.clone()
     }
 
-    /// Ends the windows that `ends` chooses, and returns what was dropped in them.
+    /// Ends the windows selected by `ends`, and returns what was dropped in them.
     fn reports(&mut self, now: Duration, ends: impl Fn(&EventWindow) -> bool) -> Vec<DroppedEvents> {
         let ended = self.0.extract_if(|_, window| ends(window)).map(|(_, window)| window);
         let dropped = ended.filter(|window| window.dropped > 0);
@@ -138,19 +137,19 @@ impl EventWindows {
     }
 }
 
-/// The limits, as a layer before the one that writes. All clones share their windows.
+/// The limits, as a layer before the one that writes. Clones share their windows.
 #[derive(Clone)]
 pub(super) struct EventLimits(Arc<SharedWindows>);
 
 struct SharedWindows {
     windows: Mutex<EventWindows>,
     now: RunningTime,
-    /// Wakes whoever reports.
+    /// Wakes the reporting thread.
     dropped: SyncSender<()>,
 }
 
 impl EventLimits {
-    /// Limits, and what hears that there is something to report.
+    /// Creates limits, and the receiver for the reporting thread.
     pub(super) fn new(now: RunningTime) -> (Self, Receiver<()>) {
         let (dropped, has_dropped) = sync_channel(1);
         (Self(Arc::new(SharedWindows { windows: Mutex::default(), now, dropped })), has_dropped)
@@ -185,7 +184,7 @@ impl EventLimits {
     }
 
     fn windows(&self) -> MutexGuard<'_, EventWindows> {
-        // Counts are whole at every step.
+        // Consistent after every step.
         self.0.windows.lock()
     }
 }
@@ -212,7 +211,7 @@ impl<S: Subscriber> Layer<S> for EventLimits {
             };
             self.windows().describe(&kind, now, *metadata.level(), message);
             match self.0.dropped.try_send(()) {
-                // If the channel is full, its receiver is about to look anyway.
+                // If the channel is full, its receiver is about to check anyway.
                 Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
             }
         }
@@ -234,7 +233,7 @@ fn tell(report: &DroppedEvents) {
     }
 }
 
-/// The value of the first field that tells kinds apart.
+/// The value of the first field that distinguishes kinds.
 struct KindVisitor(Option<String>);
 
 impl Visit for KindVisitor {
@@ -386,7 +385,7 @@ mod tests {
             }
             assert_eq!(limits.windows().0.len(), MOST_KINDS + 1, "those, and the place in the code");
             assert_eq!(written.lines().len(), MOST_KINDS + 10);
-            // Kinds that are over make room.
+            // Windows that are over make room.
             seconds.fetch_add(10, Ordering::SeqCst);
             fetch_fails("another");
             assert_eq!(limits.windows().0.len(), 2);

@@ -1,7 +1,6 @@
 //! Writes log lines on a thread of its own, so that no caller ever waits for a disk or for the reader of a pipe.
 //!
-//! The queue before the thread is bounded. When it is full, or when a write fails, lines are dropped and counted. Not
-//! for: what a line contains (`access_log_writer.rs`, `log.rs`).
+//! The queue of the thread is bounded. When it is full, or when a write fails, lines are dropped and counted.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -33,8 +32,8 @@ pub(super) struct LineWriter {
     lost: Arc<LostLines>,
 }
 
-/// Counts lines that were not written. The counter can be attached later than the writer is started; lines lost
-/// before that are added to it then.
+/// Counts lines that were not written. The counter can be attached after the start; earlier losses are added to it
+/// then.
 #[derive(Debug, Default)]
 pub(super) struct LostLines {
     counter: OnceLock<Counter>,
@@ -61,14 +60,14 @@ impl LostLines {
     }
 
     fn before(&self) -> MutexGuard<'_, u64> {
-        // A number is whole at every step.
+        // An assignment of one number, so a panic leaves nothing half changed.
         self.before.lock()
     }
 }
 
 impl LineWriter {
-    /// Starts the thread that writes lines to `out`, with a queue of so many lines. Nothing waits for that thread
-    /// when the process ends.
+    /// Starts the thread that writes lines to `out`, with a queue of `most` lines. The process does not wait for it
+    /// at exit.
     pub(super) fn start(name: &str, most: usize, out: impl Write + Send + 'static) -> std::io::Result<Self> {
         let (queue, items) = sync_channel(most);
         let lost = Arc::new(LostLines::default());
@@ -90,10 +89,10 @@ impl LineWriter {
         }
     }
 
-    /// Waits until every queued line is written, for at most `patience`. Returns whether it is.
+    /// Waits until every queued line is written, for at most `patience`. Returns whether it was.
     pub(super) fn finish(&self, patience: Duration) -> bool {
         let (flushed, is_flushed) = sync_channel(0);
-        // A full queue means that nobody reads: then there is nothing to wait for.
+        // A full queue means that nobody reads: waiting would be pointless.
         if self.queue.try_send(WriterItem::Flush(flushed)).is_err() {
             return false;
         }
@@ -119,7 +118,7 @@ fn write_all(items: &Receiver<WriterItem>, lost: &LostLines, mut out: impl Write
                 break;
             }
         }
-        // A line that was cut off must not run into the next one.
+        // After a partial write, the next line must start on a line of its own.
         if is_torn {
             text.insert(0, b'\n');
         }
@@ -147,7 +146,7 @@ mod tests {
         Box::new(move |to| to.extend_from_slice(text.as_bytes()))
     }
 
-    /// Says when a write begins, and blocks it until the other end of `held` is dropped.
+    /// Signals the start of a write, and blocks it until the other end of `held` is dropped.
     struct Stuck {
         begun: SyncSender<()>,
         held: Receiver<()>,
@@ -175,13 +174,13 @@ mod tests {
         let writer = LineWriter::start("test", QUEUE, Stuck { begun, held }).unwrap();
         writer.send(line("x\n"));
         has_begun.recv().unwrap();
-        // From now on the thread takes nothing.
+        // From here on the thread accepts nothing.
         for _ in 0..QUEUE + 1_000 {
             writer.send(line("x\n"));
         }
         assert!(!writer.finish(Duration::from_mins(1)), "a full queue is not waited for");
         let registry = MetricsRegistry::default();
-        // Any counter will do. What was lost before it was attached is in it, and what is lost later.
+        // Any counter will do. Losses before and after attaching it are counted.
         writer.lost().count_in(registry.counter("scoregate_panics_total"));
         assert_eq!(lost_lines(&registry), "1000");
         writer.send(line("x\n"));

@@ -1,8 +1,8 @@
-//! The event log: events for the operator, on standard error, as lines for people or as JSON.
+//! The event log: events for the operator, on standard error, as text or as JSON.
 //!
-//! Events only (start, stop, failures, changes); requests are counted and go to the access log. Nothing a client sent
-//! may be logged except through `{:?}`, which escapes it; keys cannot be, their type does not print. Lines are
-//! formatted by the caller and written by a thread of their own, panics included: nobody waits for standard error.
+//! Events only (start, shutdown, failures, changes); requests are in the access log. Text from clients may be logged
+//! only through `{:?}`, which escapes it; keys cannot be logged, their type does not print. Lines are formatted by
+//! the caller and written by a thread of their own, panics included: no caller waits for standard error.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -21,20 +21,20 @@ use super::event_limits::{EventLimits, REPORTS};
 use super::line_writer::LineWriter;
 use super::metrics::{self, Counter, MetricFamily, MetricLabel};
 
-/// Events that may wait to be written. Their kinds are limited, so this is far more than a burst; and few enough that
-/// a reader who stopped shows in the count of lost lines soon.
+/// Maximum number of queued events. Events are limited by kind, so this is far more than a burst; and small enough
+/// that a reader that stopped is soon visible in the count of lost lines.
 const QUEUE: usize = 256;
 
-/// How the log looks and how much it says.
+/// Format and level of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
-    /// One JSON object a line, in place of text.
+    /// One JSON object per line instead of text.
     pub json: bool,
     /// `error`, `warn`, `info`, `debug` or `trace`, or a filter such as `info,scoregate::upstream=debug`.
     pub level: String,
 }
 
-/// A log of the program, as the label of its lost lines.
+/// A log of the program, as the label of lost lines.
 #[derive(Clone, Copy, Debug)]
 pub enum LogStream {
     /// One line per request, on standard output.
@@ -50,24 +50,24 @@ impl MetricLabel for LogStream {
     }
 }
 
-/// The parts of a log that was started.
+/// The parts of the started log.
 struct StartedLog {
-    /// Changes the level while events are logged.
+    /// Changes the level at run time.
     filter: reload::Handle<EnvFilter, Registry>,
     writer: LineWriter,
     limits: EventLimits,
 }
 
 static STARTED: OnceLock<StartedLog> = OnceLock::new();
-/// The level in force.
+/// The current level.
 static LEVEL: Mutex<String> = Mutex::new(String::new());
 
-/// What a level has to be, for whoever wrote another.
+/// The expected form of a level, for error messages.
 pub const LEVELS: &str =
     "write error, warn, info, debug, trace, or a filter such as \"info,scoregate::upstream=debug\"";
 
-/// Writes events and panics to standard error from now on. Only the program does this, once; tests have no log. Fails
-/// if its threads cannot be started.
+/// Starts writing events and panics to standard error. Called once by the program; tests have no log. Fails if its
+/// threads cannot be started.
 pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     let writer = LineWriter::start("event-log", QUEUE, std::io::stderr())?;
     let (limits, has_dropped) = EventLimits::new(now);
@@ -84,7 +84,7 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
         events.with(lines.with_target(false)).try_init()
     };
     config.level.clone_into(&mut lock());
-    // Another subscriber being there already is no reason not to serve.
+    // An existing subscriber is no reason not to serve.
     if started.is_err() || STARTED.set(StartedLog { filter: handle, writer, limits }).is_err() {
         tracing::debug!("event log already started");
         return Ok(());
@@ -93,7 +93,7 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes the place of the standard hook, which writes to standard error on the thread that panics.
+/// Replaces the standard hook, which writes to standard error on the panicking thread.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let (thread, place) = (thread.name().unwrap_or("unnamed"), panic.location().map(ToString::to_string));
@@ -128,7 +128,7 @@ pub fn say(line: &str) -> bool {
     true
 }
 
-/// Writes what is queued, and how many events were dropped; waits for at most `patience`. Blocks.
+/// Writes queued lines and reports dropped events; waits for at most `patience`. Blocks.
 pub fn finish(patience: Duration) {
     if let Some(StartedLog { writer, limits, .. }) = STARTED.get() {
         limits.finish();
@@ -136,7 +136,7 @@ pub fn finish(patience: Duration) {
     }
 }
 
-/// Registers the counters of lost lines, and counts those of the event log from its start on.
+/// Registers the counters of lost lines; those of the event log include losses since its start.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total", &["access", "events"].map(str::to_owned));
     if let (Some(StartedLog { writer, .. }), Some(counter)) = (STARTED.get(), lost.of(LogStream::Events)) {
@@ -145,10 +145,10 @@ pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Cou
     lost
 }
 
-/// Says more or less than before, from now on.
+/// Changes the level.
 pub fn set_level(level: &str) {
     let Some(started) = STARTED.get() else { return };
-    // Held meanwhile, so that what is said to be the level is the one of whoever came last.
+    // Held during the change, so that `level` returns the one that was set last.
     let mut now = lock();
     match started.filter.reload(filter(level)) {
         Ok(()) => level.clone_into(&mut now),
@@ -156,31 +156,31 @@ pub fn set_level(level: &str) {
     }
 }
 
-/// How much the log says; none where nobody listens.
+/// The current level; `None` if the log was not started.
 pub fn level() -> Option<String> {
     STARTED.get().map(|_| lock().clone())
 }
 
-/// It is replaced as a whole, so a panic elsewhere does no harm.
+/// Replaced as a whole, so a panic leaves nothing half changed.
 fn lock() -> MutexGuard<'static, String> {
     LEVEL.lock()
 }
 
-/// What the codec says below its warnings quotes what strangers sent, a malformed head with a key in it too: that is
-/// never told, whatever level is asked for.
+/// Below its warnings the HTTP codec quotes text from clients, such as a malformed head with a key in it: never
+/// logged, at any level.
 fn is_ours_to_tell(event: &Metadata<'_>) -> bool {
     let is_codec = event.target() == "h2" || event.target().starts_with("h2::");
     !is_codec || *event.level() <= Level::WARN
 }
 
-/// The codec warns of each frame that it did not ask for, which would let strangers write the log: what such a
-/// connection comes to is counted. Who wants to hear it says `h2=warn`.
+/// The HTTP/2 codec warns about every unexpected frame, so clients could flood the log; metrics count such
+/// connections. `h2=warn` enables the warnings.
 fn filter(level: &str) -> EnvFilter {
     let quiet = |level: &str| EnvFilter::try_new(format!("{REPORTS}=info,h2=error,{level}"));
     quiet(level).or_else(|_| quiet("info")).unwrap_or_default()
 }
 
-/// Whether a text is a level or filter that we understand.
+/// Whether a text is a valid level or filter.
 pub fn is_level(text: &str) -> bool {
     let words = ["error", "warn", "info", "debug", "trace", "off"];
     let level = |part: &str| words.contains(&part.rsplit('=').next().unwrap_or("").trim());

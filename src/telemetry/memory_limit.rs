@@ -1,7 +1,5 @@
-//! The memory that the process may use: the lowest limit of its control groups (cgroup v2 or v1), or the machine's
-//! memory if that is less.
-//!
-//! Not for: how much is used (`process`).
+//! The memory limit of the process: the lowest limit of its control groups (cgroup v2 or v1), or the machine's memory
+//! if that is less. Usage is in `process`.
 
 use std::fs;
 
@@ -9,7 +7,7 @@ const GROUPS: &str = "/proc/self/cgroup";
 const MACHINE: &str = "/proc/meminfo";
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The limit in bytes; `None` where the system does not say.
+/// The limit in bytes; `None` if the system states none.
 pub(super) fn memory_limit() -> Option<u64> {
     lowest(&|path| fs::read_to_string(path).ok())
 }
@@ -20,7 +18,7 @@ fn lowest(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     limits.chain(machine(&read(MACHINE)?)).min()
 }
 
-/// The files with the limits of a group and of the groups above it: a limit holds for all groups below.
+/// The limit files of a group and its ancestors: a limit applies to all groups below.
 fn limit_files(line: &str) -> Vec<String> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { return Vec::new() };
@@ -66,7 +64,7 @@ mod tests {
         assert_eq!(with(&[version_2, machine, (mine, "2048\n"), (above, "4096\n")]), Some(2048));
         assert_eq!(with(&[version_2, machine, (mine, "max\n"), (above, "4096\n")]), Some(4096));
         assert_eq!(with(&[version_2, machine, (mine, "max\n")]), Some(8000 * 1024));
-        // In a container the group is the root of what can be seen.
+        // In a container the group is the root of the visible hierarchy.
         let (inside, limit) = ((GROUPS, "0::/\n"), "/sys/fs/cgroup/memory.max");
         assert_eq!(with(&[inside, machine, (limit, "1024\n")]), Some(1024));
         let version_1 = (GROUPS, "5:cpu,cpuacct:/\n4:memory:/x\n0::/\n");

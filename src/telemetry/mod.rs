@@ -1,7 +1,7 @@
-//! What can be seen from outside while it runs: the table of metrics, the logs, and traces.
+//! Observability: the table of metrics, the logs, and trace context.
 //!
-//! Lowest layer: it knows words and numbers, not requests. What is counted when is `instruments`'s business and
-//! that of the background tasks.
+//! The lowest layer: it knows names and numbers, not requests. What is counted is decided in `instruments` and in
+//! background tasks.
 
 pub mod access_log_writer;
 mod event_limits;

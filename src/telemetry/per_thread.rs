@@ -1,32 +1,32 @@
-//! What every thread has a part of its own of, so that threads that do the same do not wait for each other's memory.
+//! Per-thread copies of a value, so that threads do not contend for one cache line.
 //!
-//! A line of memory that two cores write to travels between them with each write, which costs more than most of what a hit
-//! does. Not for: what has to be exact at every moment; a sum over all parts is as old as its reading takes.
+//! A cache line written by two cores moves between them with each write, which costs more than most of a hit. A sum
+//! over all copies is as old as the time needed to read them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many parts. With more threads than that some share one, which is slower and no less right.
+/// Number of copies. With more threads some share a copy, which is slower but still correct.
 const PARTS: usize = 16;
 
-/// One value for each thread, as far as there are parts.
+/// One value per thread, up to a fixed number of copies.
 #[derive(Debug)]
 pub struct PerThread<T> {
     parts: [CachePadded<T>; PARTS],
 }
 
-/// On lines of memory that nothing else lies on; processors fetch them in pairs.
+/// On cache lines of its own; processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct CachePadded<T>(T);
 
 impl<T> PerThread<T> {
-    /// The calling thread's part.
+    /// The calling thread's copy.
     pub fn mine(&self) -> &T {
         let [first, ..] = &self.parts;
         &self.parts.get(place()).unwrap_or(first).0
     }
 
-    /// All parts.
+    /// All copies.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.parts.iter().map(|part| &part.0)
     }
@@ -38,7 +38,7 @@ impl<T: Default> Default for PerThread<T> {
     }
 }
 
-/// The place of the calling thread's part: threads get them in turns.
+/// The index of the calling thread's copy, assigned round robin.
 fn place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

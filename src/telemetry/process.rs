@@ -1,6 +1,6 @@
-//! What the process itself takes: processor time, memory, files, threads; looked up when the metrics are read.
+//! Process metrics: CPU time, memory, files, threads, read when metrics are scraped.
 //!
-//! From `/proc`, so on Linux; elsewhere the figures stay away. Not for: what requests do.
+//! From `/proc`, so on Linux only; elsewhere these metrics are absent.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::memory_limit::memory_limit;
 
-/// The one metric that the recorder cannot hold: a counter with a fraction.
+/// The only metric that the recorder cannot hold: a counter with a fraction.
 pub(super) const CPU: &str = "process_cpu_seconds_total";
 
-/// Handles of what is looked up.
+/// Handles of the process metrics.
 #[derive(Clone)]
 pub(super) struct ProcessMetrics {
     pub(super) resident: Gauge,
@@ -25,7 +25,7 @@ pub(super) struct ProcessMetrics {
 }
 
 impl ProcessMetrics {
-    /// Looks again.
+    /// Updates them.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; sizes of memory are far below 2^53")]
     pub(super) fn look(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -40,7 +40,7 @@ impl ProcessMetrics {
             self.threads.set(threads);
         }
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
-            // The directory itself is open meanwhile.
+            // Reading the directory opens one descriptor.
             self.open_fds.set(open.map(|_| 1.0).sum::<f64>() - 1.0);
         }
         if let Some(limit) = memory_limit() {
@@ -49,13 +49,13 @@ impl ProcessMetrics {
         if let Ok(cores) = std::thread::available_parallelism() {
             self.cores.set(cores.get() as f64);
         }
-        // None is no limit.
+        // `None` means unlimited.
         let most = getrlimit(Resource::Nofile).current;
         self.max_fds.set(most.and_then(|most| u32::try_from(most).ok()).map_or(f64::INFINITY, f64::from));
     }
 }
 
-/// Seconds that the process has spent on processors, as a line of the scrape with its heading.
+/// CPU seconds of the process, as a line of the scrape with its heading.
 pub(super) fn cpu(meaning: &str) -> String {
     #[expect(clippy::disallowed_methods, reason = "work that was done, and no time of day")]
     let spent = clock_gettime(ClockId::ProcessCPUTime);

@@ -1,44 +1,43 @@
-//! The heaviest of ever so many, in bounded memory: Space-Saving (Metwally, Agrawal and El Abbadi, 2005).
+//! Top-k counting in bounded memory: the Space-Saving sketch (Metwally, Agrawal and El Abbadi, 2005).
 //!
-//! So many places are kept, however many different ones come. Who finds none takes the place of whoever was counted least,
-//! and inherits that count: so nobody is counted too little, and by how much one may be counted too much is known. Whoever
-//! makes up more than one in `PLACES` of what came to a shard is surely there. Not for: metrics, whose labels are closed
-//! sets, nor for who is counted and why.
+//! A fixed number of entries. A new key without a free entry replaces the entry with the lowest count and inherits
+//! that count: so no count is too low, and its maximum error is known. A key with more than one in `PLACES` of a
+//! shard's events certainly has an entry.
 
 use std::hash::{BuildHasher as _, Hash};
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Parts with a lock of their own each, so that threads seldom meet.
+/// Parts with a lock each, so that threads rarely contend.
 const SHARDS: usize = 16;
-/// Places of each.
+/// Entries per part.
 const PLACES: usize = 64;
 
-/// The heaviest, and what is remembered of each.
+/// The sketch: keys with the highest counts, and a tally for each.
 pub struct SpaceSaving<K, T> {
     shards: [Shard<K, T>; SHARDS],
     keyed: RandomState,
 }
 
-/// One of those that were counted.
+/// An entry of the sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SketchEntry<K, T> {
-    /// Who.
+    /// The key.
     pub who: K,
-    /// How often it came, at most.
+    /// Upper bound of its count.
     pub count: u64,
-    /// By so much that may be too much; what is remembered begins after it.
+    /// Maximum error of the count; the tally begins after these events.
     pub over: u64,
-    /// What is remembered.
+    /// The tally.
     pub tally: T,
 }
 
-/// On a line of memory of its own.
+/// On cache lines of its own.
 #[repr(align(64))]
 struct Shard<K, T>(Mutex<ShardEntries<K, T>>);
 
-/// Apart from each other: whoever is looked for is found, or not, in few lines of memory.
+/// Keys apart from tallies, so that a lookup reads few cache lines.
 struct ShardEntries<K, T> {
     era: u64,
     who: Vec<K>,
@@ -47,7 +46,7 @@ struct ShardEntries<K, T> {
 }
 
 impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
-    /// With nobody counted.
+    /// An empty sketch.
     pub fn new() -> Self {
         let shard = |_| {
             let (who, counts, remembered) = Default::default();
@@ -56,8 +55,8 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
         Self { shards: std::array::from_fn(shard), keyed: RandomState::default() }
     }
 
-    /// Counts one, and remembers a step of it; `new` is the beginning, after a count that was inherited. A later era begins
-    /// with nobody.
+    /// Counts an event and updates the tally; `new` creates a tally, given the inherited count. A later era starts
+    /// empty.
     pub fn count(&self, era: u64, who: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
         let Some(mut places) = self.shard(who) else { return };
         if places.era < era {
@@ -66,7 +65,7 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
         places.count(who, new, step);
     }
 
-    /// What is known of one in this era.
+    /// The entry of a key in this era.
     pub fn find(&self, era: u64, who: K) -> Option<SketchEntry<K, T>>
     where
         T: Clone,
@@ -76,7 +75,7 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
         places.at(place)
     }
 
-    /// All that have a place in this era, the heaviest first.
+    /// All entries of this era, highest count first.
     pub fn list(&self, era: u64) -> Vec<SketchEntry<K, T>>
     where
         T: Clone,
@@ -124,7 +123,7 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
         }
     }
 
-    /// A free place, or that of whoever was counted least.
+    /// A free entry, or that with the lowest count.
     fn give_place(&mut self, who: K, new: impl FnOnce(u64) -> T) -> usize {
         if self.who.len() < PLACES {
             self.who.push(who);
@@ -151,7 +150,7 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
     }
 }
 
-/// Every step leaves the places whole but for one count, so a panic elsewhere does no harm.
+/// Every step leaves the entries consistent except for one count, so a panic does no harm.
 fn lock<K, T>(shard: &Shard<K, T>) -> MutexGuard<'_, ShardEntries<K, T>> {
     shard.0.lock()
 }
@@ -174,7 +173,7 @@ mod tests {
             skew in 1_i32..5,
             draws in prop::collection::vec(0.0_f64..1.0, 1..6_000),
         ) {
-            // From nearly even to a few that are nearly all.
+            // From nearly uniform to extremely skewed.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 20,000")]
             let all = draws.iter().map(|draw| (draw.powi(skew) * 20_000.0) as u64);
             let mut exact = HashMap::<u64, u64>::new();
@@ -201,7 +200,7 @@ mod tests {
     #[test]
     fn one_who_becomes_heavy_late_is_seen_at_once_though_many_came_before() {
         let before = (0..200_000).map(|number| number % 50_000);
-        // One in a hundred of what comes from then on, among ever new ones.
+        // One event in a hundred from then on, among new keys only.
         let late = (0..20_000).map(|number| if number % 100 == 0 { u64::MAX } else { 100_000 + number });
         let heaviest = counted(before.chain(late));
         let found = heaviest.find(1, u64::MAX).unwrap();
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!(heaviest.list(1).iter().map(|place| place.count).collect::<Vec<_>>(), [2, 1]);
         assert!(heaviest.list(2).is_empty() && heaviest.find(2, 7).is_none());
         heaviest.count(2, 7, |_| 0, |tally| *tally += 1);
-        // A clock that was set back counts on.
+        // After the clock was set back, counting continues.
         heaviest.count(1, 7, |_| 0, |tally| *tally += 1);
         assert_eq!(heaviest.find(2, 7).map(|place| place.count), Some(2));
     }

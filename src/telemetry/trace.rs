@@ -1,16 +1,15 @@
-//! The trace that a request is a part of, by W3C's Trace Context: read from `traceparent`, logged, and written anew for
-//! what the request sets off.
+//! W3C Trace Context: read from `traceparent`, logged, and sent upstream with a new parent id.
 //!
-//! All of it is hexadecimal digits of fixed length, so nothing else that a stranger sends can pass. `tracestate` has no
-//! place here: it is a stranger's text. Not for: spans of our own; where the time goes, the metrics say.
+//! Only hexadecimal digits of fixed length, so nothing else that a client sends can pass. `tracestate` is ignored: it
+//! is free text. No spans are recorded.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header's name.
+/// The name of the header.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Of the flags, those that the standard's second level gives a meaning: sampled, and a trace's id that is random. All
-/// others have to be zero when it is sent on.
+/// The flags defined by level 2 of the standard: sampled, and random trace id. All others must be zero when it is
+/// sent on.
 const KNOWN_FLAGS: u8 = 0b11;
 
 /// A trace.
@@ -22,7 +21,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The trace that a request says it is a part of, if it says so once and well.
+    /// The trace of a request, if it has exactly one valid header.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut given = headers.get_all(TRACEPARENT).iter();
         let (Some(one), None) = (given.next(), given.next()) else { return None };
@@ -32,7 +31,7 @@ impl TraceContext {
             part.len() == count && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         };
         let is_some = |part: &str| part.bytes().any(|b| b != b'0');
-        // Later versions may bring more parts; the first has exactly four.
+        // Later versions may have more fields; version 0 has exactly four.
         let is_known = digits(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
         let is_good = digits(trace, 32) && is_some(trace) && digits(parent, 16) && is_some(parent);
         if !(is_known && is_good && digits(flags, 2)) {
@@ -42,15 +41,15 @@ impl TraceContext {
         Some(Self { id: trace.as_bytes().try_into().ok()?, flags })
     }
 
-    /// Its identifier.
+    /// Its id.
     pub fn id(&self) -> &str {
         std::str::from_utf8(&self.id).expect("it was read as hexadecimal digits")
     }
 
-    /// The header of a request that this trace's request sets off, with a parent of its own. None where the system gives
-    /// no randomness: a request without a trace is better than none.
+    /// The header for an upstream request, with a new parent id. `None` if the system's random generator fails: then
+    /// the request is sent without a trace.
     pub fn child(&self) -> Option<HeaderValue> {
-        // A parent of zeros is none.
+        // A parent id of zeros is invalid.
         let parent = getrandom::u64().ok()?.max(1);
         HeaderValue::try_from(format!("00-{}-{parent:016x}-{:02x}", self.id(), self.flags)).ok()
     }

@@ -1,4 +1,4 @@
-//! The built-in backend behind the upstream door: questions in the words of `scoring`, its answers as documents.
+//! The built-in backend as an [`Upstream`]: converts requests for `scoring`, and its responses.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::scoring::{self, Scoring};
 use super::mapping::{EndpointMapping, ResponseInfo};
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
 
-/// The backend inside.
+/// The built-in backend.
 pub struct BuiltInUpstream {
     scoring: Arc<Scoring>,
     clock: Clock,
 }
 
 impl BuiltInUpstream {
-    /// Asks `scoring`, by the time of `clock`.
+    /// Uses `scoring` with the time of `clock`.
     pub fn new(scoring: Arc<Scoring>, clock: Clock) -> Self {
         Self { scoring, clock }
     }
 
-    /// It keeps no traces.
+    /// The built-in backend ignores traces.
     async fn ask(
         &self,
         UpstreamRequest { key, known, trace: _ }: UpstreamRequest<'_>,
@@ -32,12 +32,13 @@ impl BuiltInUpstream {
         let question =
             question.ok_or_else(|| UpstreamFailure::Invalid(format!("{key} is no question for it")))?;
         let now = self.clock.now().wall;
-        // A refresh computes for a while, so it must not sit on a thread that serves.
+        // A refresh computes for a while, so it must not run on a serving thread.
         let scoring = Arc::clone(&self.scoring);
         let answered = tokio::task::spawn_blocking(move || {
-            // Whoever asks first after the hour must not get the hour before, though its snapshot is in the making.
+            // The first request after the full hour must not get the snapshot of the hour before while the new one is
+            // built.
             if let Err(error) = scoring.refresh(now) {
-                // The snapshot before goes on being served, and is marked as overdue by its own next refresh.
+                // The previous snapshot is served, and is overdue by its own next refresh.
                 tracing::error!(%error, "score refresh failed");
             }
             scoring.answer(&question)

@@ -59,7 +59,7 @@ pub enum BreakerState {
 }
 
 impl CircuitBreaker {
-    /// Whether a question may go out at `now`. One that may is followed by [`CircuitBreaker::saw`].
+    /// Whether a request may be sent at `now`. If so, report its result to [`CircuitBreaker::saw`].
     pub(super) fn ask(self, now: Mono) -> (Self, BreakerPermission) {
         match self.open_until {
             None => (self, BreakerPermission::Granted),
@@ -69,11 +69,11 @@ impl CircuitBreaker {
         }
     }
 
-    /// Takes in how a question ended that had this permission.
+    /// Records the result of a request that had this permission.
     pub(super) fn saw(self, permission: BreakerPermission, sign: BreakerSignal, now: Mono) -> Self {
         let is_half_open = self.is_half_open && permission != BreakerPermission::Trial;
         match sign {
-            // An answer to what was asked before the rest began does not end it.
+            // A response to a request sent before the breaker opened does not close it.
             BreakerSignal::Good if self.open_until.is_some() && permission != BreakerPermission::Trial => {
                 self
             }
@@ -88,12 +88,12 @@ impl CircuitBreaker {
         }
     }
 
-    /// How long it still rests.
+    /// Remaining open time.
     pub(super) fn rest(self, now: Mono) -> Duration {
         self.open_until.map_or(Duration::ZERO, |until| until.since(now))
     }
 
-    /// How often in a row it has failed.
+    /// Consecutive failures.
     pub(super) fn failures(self) -> u32 {
         self.failures
     }
@@ -120,7 +120,7 @@ impl BreakerState {
     }
 }
 
-/// How long it rests after so many failures in a row.
+/// The open time after this many consecutive failures.
 fn rest_after(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(FAILURES).min(8);
     (FIRST_OPEN * 2u32.pow(doublings)).min(LONGEST_OPEN)

@@ -1,8 +1,7 @@
-//! The connections to a backend: kept for the next question, and what is done where one turns out to be closed.
+//! Pooled connections to a backend, and the retry on a connection that was closed while idle.
 //!
-//! A backend closes connections as it likes, so a question may meet one that is on its way out. Then it goes out once more,
-//! on a fresh one, and that is the only second try there is. Not for: what an answer has to be (`http`), nor how long
-//! one is waited for.
+//! A backend may close an idle connection while a request is being sent. Then the request is sent once more on a new
+//! connection; there is no other retry.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,8 +19,8 @@ use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::{Mutex, MutexGuard};
 
-/// How many connections are known to have answered. More are not open at once, and an older one that is taken for a
-/// fresh one is no harm: its question is not asked again.
+/// How many connections are remembered as having answered. More are never open at once. Forgetting one is harmless:
+/// its request is not retried.
 const MOST_KNOWN: usize = 1_024;
 
 type Asking = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
@@ -30,15 +29,15 @@ type Asking = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 #[derive(Debug)]
 pub(super) struct Connections {
     kept: Asking,
-    /// Keeps none, so that each question has a connection of its own.
+    /// Not pooled: every request opens a connection.
     fresh: Asking,
-    /// Our ends of those that have answered, the newest last.
+    /// Local addresses of connections that have answered, newest last.
     answered: Mutex<VecDeque<SocketAddr>>,
     asked_again: AtomicU64,
 }
 
 impl Connections {
-    /// Each may take so long to come about and is kept for so long while it is idle. Nothing is connected yet.
+    /// Sets the connect timeout and the idle timeout. Does not connect.
     pub(super) fn new(connect: Duration, idle: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -56,7 +55,7 @@ impl Connections {
         Self { kept, fresh, answered: Mutex::default(), asked_again: AtomicU64::new(0) }
     }
 
-    /// Asks, and waits for the head of the answer.
+    /// Sends a request and waits for the response head.
     pub(super) async fn ask(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Error> {
         let once_more = request.clone();
         let answer = match self.kept.request(request).await {
@@ -72,13 +71,13 @@ impl Connections {
         Ok(answer)
     }
 
-    /// How many questions went out once more.
+    /// Number of retried requests.
     pub(super) fn asked_again(&self) -> u64 {
         self.asked_again.load(Ordering::Relaxed)
     }
 
-    /// Whether a question got no answer because its connection, which had answered before, was closed meanwhile. A head
-    /// that broke off looks the same.
+    /// Whether a request failed because its connection, which had answered before, was closed. A truncated head looks
+    /// the same.
     fn was_being_closed(&self, error: &Error) -> bool {
         let mut extras = Extensions::new();
         let Some(connection) = error.connect_info() else { return false };
@@ -96,7 +95,7 @@ impl Connections {
         }
     }
 
-    /// Each change is one call, so a panic elsewhere does no harm.
+    /// Each change is one call, so a panic leaves nothing half changed.
     fn answered(&self) -> MutexGuard<'_, VecDeque<SocketAddr>> {
         self.answered.lock()
     }
@@ -106,7 +105,7 @@ fn our_end(extras: &Extensions) -> Option<SocketAddr> {
     extras.get::<HttpInfo>().map(HttpInfo::local_addr)
 }
 
-/// Whether the other side ended the connection, by a word or without one.
+/// Whether the other side closed the connection.
 fn broke_off(error: &Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(deeper) = cause {

@@ -1,8 +1,7 @@
-//! A backend over the network: pooled connections, a deadline on each step, a cap on what is read.
+//! A backend over the network: pooled connections, a timeout for each step, a limit on bytes read.
 //!
-//! The request is a canonical GET with at most six headers of our own. Encoded bodies are refused, so that a small
-//! answer cannot unfold into a large one. Not for: where a document lies and what a good one is (`mapping`), nor what is
-//! done about a connection that was closed (`connections`).
+//! A request is a canonical GET with at most six headers of our own. Encoded bodies are rejected, so that a small
+//! response cannot expand into a large one. Paths and shapes are in `mapping`.
 
 use std::time::Duration;
 
@@ -26,28 +25,28 @@ use super::connections::Connections;
 use super::mapping::{EndpointMapping, Mapping, NotFound, ResponseInfo};
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
 
-/// How the backend is reached.
+/// How to reach the backend.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// Its base address, `http://127.0.0.1:4000/api/v1`: paths of documents are appended to it.
+    /// Base address, such as `http://127.0.0.1:4000/api/v1`; paths of documents are appended.
     pub base: String,
     /// A service credential, sent as `Authorization: Bearer …`.
     pub credential: Option<Secret>,
-    /// How long a connection may take.
+    /// Connect timeout.
     pub connect: Duration,
-    /// How long the head of the answer may take, from the start of the request.
+    /// Timeout for the response head, from the start of the request.
     pub first_byte: Duration,
-    /// How long all of it may take.
+    /// Timeout for the whole response.
     pub total: Duration,
-    /// The largest body that is read.
+    /// Maximum size of a body.
     pub most_bytes: usize,
-    /// How long an idle connection is kept: below the backend's own limit.
+    /// How long an idle connection is pooled; below the backend's own limit.
     pub idle: Duration,
-    /// Where documents lie there, and how they look.
+    /// Paths and shapes of documents.
     pub mapping: Mapping,
 }
 
-/// The backend's address cannot be used.
+/// The address of the backend is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadUpstreamUrl(String);
@@ -62,7 +61,7 @@ pub struct HttpUpstream {
 }
 
 impl HttpConfig {
-    /// Whether the address and the credential can be used.
+    /// Validates address and credential.
     pub fn check(&self) -> Result<(), BadUpstreamUrl> {
         let base: Uri = self.base.parse().map_err(|_| BadUpstreamUrl("it is not an address".into()))?;
         let known_scheme = matches!(base.scheme_str(), Some("http" | "https"));
@@ -80,7 +79,7 @@ impl HttpConfig {
 }
 
 impl HttpUpstream {
-    /// Checks the address and prepares the pool. Nothing is connected yet.
+    /// Validates the address and prepares the pool. Does not connect.
     pub fn new(config: HttpConfig, clock: Clock) -> Result<Self, BadUpstreamUrl> {
         let mut config = config;
         config.base.truncate(config.base.trim_end_matches('/').len());
@@ -113,7 +112,7 @@ impl HttpUpstream {
             StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Status) => {
                 return Ok(UpstreamResponse::NoSuchModel);
             }
-            // The body may say what the status does not.
+            // The body may state what the status does not.
             refused @ StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Error) => {
                 Some(refusal(refused, response.headers()))
             }
@@ -125,7 +124,7 @@ impl HttpUpstream {
         };
         let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
-        // After an answer that cannot be read nobody knows where the next one would begin.
+        // The end of an unreadable response is unknown, so its connection cannot be reused.
         let body = read
             .map_err(|_| UpstreamFailure::Timeout("finish its answer"))?
             .inspect_err(|_| give_up(&connection))?;
@@ -167,14 +166,14 @@ impl HttpUpstream {
             }
             Some(Validators { etag: None, last_modified: None }) | None => {}
         }
-        // Alone: a `tracestate` would be a stranger's text.
+        // Without `tracestate`, which is text from a client.
         if let Some(child) = trace.and_then(TraceContext::child) {
             headers.insert(TRACEPARENT, child);
         }
         Ok(request)
     }
 
-    /// Reads a body that ends where it says it does, and no more than the cap.
+    /// Reads a body with a declared end, up to the limit.
     async fn read(&self, response: Response<Incoming>) -> Result<Bytes, UpstreamFailure> {
         if response.headers().contains_key(CONTENT_ENCODING) {
             return Err(UpstreamFailure::Invalid("it is encoded, though identity was asked for".into()));
@@ -205,8 +204,7 @@ impl HttpUpstream {
     }
 }
 
-/// A body as it comes in. One buffer that grows would be copied as it does, and leave holes in memory that no later one
-/// fits.
+/// A body being received, in blocks. One growing buffer would be copied repeatedly and fragment memory.
 #[derive(Default)]
 struct BodyBlocks {
     full: Vec<BytesMut>,
@@ -215,7 +213,7 @@ struct BodyBlocks {
 }
 
 impl BodyBlocks {
-    /// Small against the cap, and large against what comes in at a time.
+    /// Small compared to the limit, and large compared to what arrives at a time.
     const SIZE: usize = 256 * 1024;
 
     fn add(&mut self, data: &[u8]) {
@@ -261,7 +259,7 @@ fn bearer(credential: &Secret) -> Result<HeaderValue, BadUpstreamUrl> {
     Ok(value)
 }
 
-/// Sees to it that a connection is not used again.
+/// Excludes a connection from reuse.
 fn give_up(connection: &CaptureConnection) {
     if let Some(connected) = connection.connection_metadata().as_ref() {
         Connected::poison(connected);
@@ -286,8 +284,8 @@ fn broken(error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
     UpstreamFailure::Unreachable(reason)
 }
 
-/// Whether an answer is the backend's own: JSON, or of no type at all. A page in HTML is some proxy's, and says nothing
-/// of models.
+/// Whether a response is the backend's own: JSON, or without a type. An HTML page is sent by some proxy and says
+/// nothing about models.
 fn speaks_of_data(headers: &HeaderMap) -> bool {
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = media_type.split(';').next().unwrap_or("").trim();
@@ -296,8 +294,8 @@ fn speaks_of_data(headers: &HeaderMap) -> bool {
         .any(|known| essence.eq_ignore_ascii_case(known))
 }
 
-/// Whether a body has one end that all readers agree on: by a length, or by chunks and nothing else. One that ends when
-/// its connection does looks whole when it is half.
+/// Whether all parsers agree on the end of the body: by length, or by chunks and nothing else. A body that ends with
+/// its connection cannot be told from a truncated one.
 fn says_where_it_ends(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (headers.contains_key(CONTENT_LENGTH), codings.next(), codings.next()) {
@@ -310,7 +308,7 @@ fn says_where_it_ends(headers: &HeaderMap) -> bool {
 fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        // A backend that says "in a year" is not believed.
+        // Limits an implausibly long `Retry-After`.
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
         UpstreamFailure::ErrorStatus { status: status.as_u16(), retry_after }
     } else {
@@ -318,7 +316,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
     }
 }
 
-/// When the answer will change, by the backend's own word: `Cache-Control: max-age`.
+/// When the response will change, by `Cache-Control: max-age`.
 fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
     let directives = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     let max_age = directives.flat_map(|value| value.split(',')).find_map(|directive| {

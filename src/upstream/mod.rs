@@ -1,10 +1,9 @@
-//! The door to the backend: one question, one answer or one reason why there is none.
+//! The trait for backends: one request, one response or one reason for failure.
 //!
-//! Two engines stand behind it: [`HttpUpstream`] asks a backend over the network, [`BuiltInUpstream`] the one that is built in. What
-//! goes upstream is made from the parsed request alone: the values of its path and query, and the trace that it is a part
-//! of, which is 32 hexadecimal digits and two flags. Nothing else that a client sent, its key least of all, can reach the
-//! backend. Before the door stands its protection, [`ProtectedUpstream`]. Not for: storing, nor deciding whether to ask
-//! (`documents`).
+//! Two engines implement it: [`HttpUpstream`] for a backend over the network, and [`BuiltInUpstream`]. Upstream
+//! requests are built from the parsed request alone: the values of its path and query, and its trace, which is 32
+//! hexadecimal digits and two flags. Nothing else that a client sent, such as its key, can reach the backend.
+//! [`ProtectedUpstream`] adds the queue and the circuit breaker. Storing is the job of `documents`.
 
 mod built_in;
 mod circuit_breaker;
@@ -32,32 +31,32 @@ pub use mapping::{
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
 pub use queue::{CurrentPriority, PriorityClass};
 
-/// What a call of the door gives: an answer that may take a while.
+/// The response to an upstream request, to be awaited.
 pub type UpstreamFuture<'a> =
     Pin<Box<dyn Future<Output = Result<UpstreamResponse, UpstreamFailure>> + Send + 'a>>;
 
-/// What the backend said.
+/// A response of the backend.
 #[derive(Clone, Debug)]
 pub enum UpstreamResponse {
-    /// A good, complete answer.
+    /// A valid, complete response.
     Content {
         /// The data.
         content: DocumentContent,
-        /// When it will next change, if the backend says so.
+        /// When it will next change, if the backend states it.
         next_refresh: Option<Wall>,
     },
-    /// What is known already is still current.
+    /// The stored document is current.
     Unchanged {
-        /// When it will next change, if the backend says so.
+        /// When it will next change, if the backend states it.
         next_refresh: Option<Wall>,
     },
-    /// There is no such model.
+    /// The model does not exist.
     NoSuchModel,
-    /// An empty list, which is also how this backend says that there is no such model.
+    /// An empty list, which this backend may also send for a model that does not exist.
     Nothing {
         /// The empty list.
         content: DocumentContent,
-        /// When it will next change, if the backend says so.
+        /// When it will next change, if the backend states it.
         next_refresh: Option<Wall>,
     },
 }
@@ -90,29 +89,29 @@ pub enum UpstreamFailure {
     QueueFull,
 }
 
-/// What the backend is asked.
+/// An upstream request.
 #[derive(Clone, Copy, Debug)]
 pub struct UpstreamRequest<'a> {
-    /// Which document.
+    /// The requested document.
     pub key: &'a DocumentKey,
-    /// What is known of it: with this, the backend may say that it has not changed.
+    /// Validators of the stored document, for a conditional request.
     pub known: Option<&'a Validators>,
-    /// The trace of the request that set it off, if one did and has one.
+    /// The trace of the client's request that caused it, if any.
     pub trace: Option<&'a TraceContext>,
 }
 
-/// The door.
+/// A backend.
 pub trait Upstream: Send + Sync + 'static {
-    /// Where it is, for the operator; without a credential.
+    /// Its address for the operator, without credentials.
     fn place(&self) -> String;
 
-    /// Asks for a document.
+    /// Requests a document.
     fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a>;
 
-    /// Whether its list of models names every model there is, so that a model which is not in it does not exist.
+    /// Whether its list of models is complete, so that a model that is not listed does not exist.
     fn lists_all_models(&self) -> bool;
 
-    /// How many questions went out once more, because their connection was being closed.
+    /// Number of requests retried because their connection was being closed.
     fn asked_again(&self) -> u64 {
         0
     }

@@ -1,8 +1,8 @@
-//! The backend behind its protection: few questions at once, the most urgent first, none while it rests.
+//! Protects the backend: a queue by priority with limited concurrency, and a circuit breaker.
 //!
-//! A question that may not go out now fails at once and costs the backend nothing. There are no second tries: a GET may
-//! have effects at such backends. (`connections` makes one, where a connection was closed that had answered before.)
-//! Not for: what is done about a failure (`documents`).
+//! A request that may not be sent fails at once and costs the backend nothing. There are no retries: at such backends
+//! a GET may have side effects. (`connections` retries once on a connection that was closed while idle.) Failures are
+//! handled in `documents`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, Cir
 use super::queue::{CurrentPriority, FetchQueue};
 use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
-/// How the backend is protected.
+/// Limits for the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtectionConfig {
-    /// How many questions are under way at once.
+    /// Maximum number of concurrent requests.
     pub at_once: usize,
-    /// How long a question waits for its turn.
+    /// Maximum time in the queue.
     pub patience: Duration,
 }
 
-/// The backend, protected.
+/// A backend with queue and circuit breaker.
 pub struct ProtectedUpstream {
     backend: Arc<dyn Upstream>,
     protection: ProtectionConfig,
@@ -33,26 +33,26 @@ pub struct ProtectedUpstream {
     clock: Clock,
 }
 
-/// How it stands with the backend.
+/// The state of queue and circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtectionStatus {
-    /// Whether it is asked.
+    /// State of the circuit breaker.
     pub breaker: BreakerState,
-    /// How long it still rests.
+    /// Remaining open time.
     pub rest: Duration,
-    /// How often in a row it has failed.
+    /// Consecutive failures.
     pub failures: u32,
-    /// How many questions may be under way at once.
+    /// Maximum number of concurrent requests.
     pub at_once: usize,
-    /// How many are.
+    /// Requests in flight.
     pub under_way: usize,
-    /// How many questions wait for their turn.
+    /// Requests in the queue.
     pub waiting: usize,
-    /// How many have gone out once more, because their connection was being closed.
+    /// Requests retried because their connection was being closed.
     pub asked_again: u64,
 }
 
-/// A question on its way. However it ends, the breaker hears of it.
+/// A request in flight. However it ends, the breaker gets its result.
 struct RequestPermit<'p> {
     protected: &'p ProtectedUpstream,
     permission: BreakerPermission,
@@ -66,13 +66,13 @@ impl ProtectedUpstream {
         Self { backend, protection, line, breaker, clock }
     }
 
-    /// Asks for a document, when its turn has come.
+    /// Requests a document; waits in the queue first.
     pub async fn fetch(
         &self,
         question: UpstreamRequest<'_>,
         urgent: &CurrentPriority,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
-        // Nobody waits in line for a backend that rests.
+        // Requests do not queue while the breaker is open.
         let now = self.clock.now().mono;
         if let BreakerPermission::Refused(wait) = self.breaker().ask(now).1 {
             return Err(UpstreamFailure::CircuitOpen(wait));
@@ -86,22 +86,22 @@ impl ProtectedUpstream {
         fetched
     }
 
-    /// Whether it is let rest, so that a question would fail at once.
+    /// Whether the circuit breaker is open, so that a request would fail at once.
     pub fn rests(&self) -> bool {
         matches!(self.breaker().ask(self.clock.now().mono).1, BreakerPermission::Refused(_))
     }
 
-    /// Where it is.
+    /// The address of the backend.
     pub fn place(&self) -> String {
         self.backend.place()
     }
 
-    /// Whether its list of models names all there are.
+    /// Whether its list of models is complete.
     pub fn lists_all_models(&self) -> bool {
         self.backend.lists_all_models()
     }
 
-    /// How it stands.
+    /// The current state.
     pub fn condition(&self) -> ProtectionStatus {
         let (breaker, now) = (*self.breaker(), self.clock.now().mono);
         ProtectionStatus {
@@ -125,7 +125,7 @@ impl ProtectedUpstream {
         Ok(RequestPermit { protected: self, permission, sign: BreakerSignal::None })
     }
 
-    /// A step of the breaker is one assignment, so a panic elsewhere does no harm.
+    /// A step of the breaker is one assignment, so a panic leaves nothing half changed.
     fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
         self.breaker.lock()
     }
@@ -149,7 +149,7 @@ impl Drop for RequestPermit<'_> {
     }
 }
 
-/// What the end of a question says of the backend's health. An answer that cannot be used is about its document.
+/// What the result of a request means for the breaker. An invalid response concerns its document only.
 fn sign(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
         Ok(_) => BreakerSignal::Good,

@@ -1,7 +1,6 @@
-//! The line before the backend: so many at once, and whoever is most urgent next.
-//!
-//! The most urgent first, and among equals whoever came first. How urgent work is may rise while it waits: a paid caller
-//! who boards the flight of a free one takes it along. Not for: deadlines; whoever waits gives up by leaving.
+//! The queue of upstream requests: limited concurrency, highest priority first, first come first served within a
+//! priority. A priority may rise while a request waits: a paid caller that joins the fetch of a free one raises it.
+//! Timeouts are the caller's: dropping the future leaves the queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,40 +8,40 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-/// How many may wait. Behind so many nobody's turn would come in time.
+/// Maximum queue length. Requests behind it could not be sent in time.
 const MOST_WAITING: usize = 1_024;
 
-/// For whom the backend is asked; the greater goes first.
+/// The priority of an upstream request; greater goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PriorityClass {
-    /// For nobody who waits: what is stored is refreshed.
+    /// A background refresh: no caller waits.
     Refresh,
-    /// For a caller of a free tier.
+    /// A caller of a free tier.
     Free,
-    /// For a caller who pays.
+    /// A caller of a paid tier.
     Paid,
 }
 
-/// How urgent a piece of work is by now.
+/// The current priority of a fetch.
 #[derive(Clone, Debug)]
 pub struct CurrentPriority(Arc<AtomicU8>);
 
-/// The line.
+/// The queue.
 #[derive(Debug)]
 pub(super) struct FetchQueue {
     at_once: usize,
     state: Arc<Mutex<QueueState>>,
 }
 
-/// A turn: while it lives, one place is taken.
+/// A slot for a request in flight; released by drop.
 #[derive(Debug)]
 pub(super) struct QueueSlot {
-    /// None once it was handed on.
+    /// `None` once it was passed on.
     line: Option<Arc<Mutex<QueueState>>>,
 }
 
-/// So many wait that nobody more can.
+/// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueFull;
 
@@ -61,12 +60,12 @@ struct QueuedFetch {
 }
 
 impl CurrentPriority {
-    /// Work of this urgency.
+    /// Starts with this priority.
     pub fn new(urgency: PriorityClass) -> Self {
         Self(Arc::new(AtomicU8::new(urgency as u8)))
     }
 
-    /// It is at least so urgent from now on.
+    /// Raises the priority to at least this one.
     pub fn raise(&self, urgency: PriorityClass) {
         self.0.fetch_max(urgency as u8, Ordering::Relaxed);
     }
@@ -83,7 +82,7 @@ impl FetchQueue {
         Self { at_once, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Waits for a turn.
+    /// Waits for a slot.
     pub(super) async fn turn(&self, urgent: CurrentPriority) -> Result<QueueSlot, QueueFull> {
         let awaited = {
             let mut state = lock(&self.state);
@@ -103,28 +102,28 @@ impl FetchQueue {
             state.waiting.push(QueuedFetch { number, urgent, wake });
             awaited
         };
-        // The sender is dropped only with the line itself.
+        // The sender is dropped only with the queue itself.
         awaited.await.map_err(|_| QueueFull)
     }
 
-    /// How many may have their turn at once.
+    /// Maximum number of requests in flight.
     pub(super) fn at_once(&self) -> usize {
         self.at_once
     }
 
-    /// How many have it.
+    /// Requests in flight.
     pub(super) fn under_way(&self) -> usize {
         self.at_once.saturating_sub(lock(&self.state).free)
     }
 
-    /// How many wait for it.
+    /// Requests in the queue.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.state).waiting.iter().filter(|waiting| !waiting.wake.is_closed()).count()
     }
 }
 
 impl QueueState {
-    /// Takes whoever is next out of the line.
+    /// Removes the next request from the queue.
     fn next(&mut self) -> Option<QueuedFetch> {
         let place = |(place, waiting): (usize, &QueuedFetch)| (waiting.urgent.now(), !waiting.number, place);
         let (_, _, next) = self.waiting.iter().enumerate().map(place).max()?;
@@ -145,7 +144,7 @@ impl Drop for QueueSlot {
             let Some(next) = next else { return };
             match next.wake.send(Self { line: Some(line) }) {
                 Ok(()) => return,
-                // It has left. Its turn must not be dropped here, which would hand it on by another way.
+                // It has left the queue. Its slot must not be dropped here, which would pass it on a second time.
                 Err(mut refused) => match refused.line.take() {
                     Some(back) => line = back,
                     None => return,
@@ -155,7 +154,7 @@ impl Drop for QueueSlot {
     }
 }
 
-/// Every step leaves the line whole, so a panic elsewhere does no harm.
+/// Every step leaves the queue consistent, so a panic leaves nothing half changed.
 fn lock(state: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
     state.lock()
 }
@@ -211,7 +210,7 @@ mod tests {
         }
         drop(gone);
         drop(turn);
-        // Its turn has come, and it leaves without having looked.
+        // Got its slot and leaves before it was polled.
         drop(unaware);
         assert!(last.now_or_never().unwrap().is_ok());
         assert_eq!((line.waiting(), lock(&line.state).free), (0, 1));

@@ -1,6 +1,6 @@
-//! What a connection is doing: written by its parts as they go (`watched`, `http1`, `http2`), read by `watch`.
+//! The state of a connection: updated by its parts (`timed_io`, `http1`, `http2`), read by `deadline_timer`.
 //!
-//! Not for: what that is due to (`deadlines`), nor for waiting or closing anything.
+//! Timeouts are in `deadlines`; nothing here waits or closes.
 
 #[cfg(test)]
 mod tests;
@@ -19,72 +19,73 @@ use super::deadlines::{ConnectionPhase, ConnectionProgress, Deadlines, MissedDea
 use super::displacement::ConnectionConduct;
 use super::unsent::{UnsentBytes, UnsentResponse, UnsentResponses};
 
-/// So many bytes may arrive on HTTP/2 between the beginnings and ends of requests: a head and what a window holds of a
-/// body nobody wants, twice over. PINGs, SETTINGS and the like ask for nothing, are answered all the same, and would
-/// otherwise go on for ever.
+/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
+/// an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
+/// for ever.
 const UNASKED: usize = 128 * 1_024;
-/// For so many bytes sent one more may arrive: whoever reads a large answer has to make room for the rest of it.
+/// One more byte may arrive for this many bytes sent: reading a large response requires WINDOW_UPDATEs.
 const SENT_FOR_ONE: usize = 4;
-/// The most responses of an HTTP/2 connection without a key that may wait for its client. A browser reads the pages on fewer
-/// streams; a client that makes room for what it asks for never has one waiting.
+/// Maximum number of unsent responses on an HTTP/2 connection without a key. A browser reads the public pages on
+/// fewer streams; a client that keeps its windows open never has any.
 const UNSENT_WITHOUT_KEY: usize = 8;
-/// The most requests of such a connection that are refused while so many responses wait; one more ends the connection. The codec
-/// keeps a record of each refused stream, 328 bytes in a table that doubles: with the waiting ones there are at most 32.
+/// Maximum number of requests refused on such a connection while that many responses wait; one more closes it. The
+/// codec keeps a record of each refused stream, 328 bytes in a table that doubles: with the waiting ones there are at
+/// most 32.
 const REFUSED_WITHOUT_KEY: usize = 20;
 
-/// What a connection is doing.
+/// The state of a connection.
 pub(super) struct ConnectionActivity {
     clock: Clock,
     state: Mutex<ActivityState>,
-    /// Somebody wants the connection to notice what was told.
+    /// Wakes the connection up to read changes of its state.
     nudge: Arc<Notify>,
     authenticated: Authenticated,
-    /// On HTTP/2: how often the codec was polled.
+    /// HTTP/2: how often the codec was polled.
     turn: AtomicUsize,
-    /// The responses that wait in the whole process.
+    /// Unsent responses of the whole process.
     all_unsent: Arc<UnsentResponses>,
 }
 
 struct ActivityState {
     phase: ConnectionPhase,
     since: Mono,
-    /// Requests that were begun and not sent to their last byte, each with its beginning.
+    /// Requests that are not sent to their last byte, each with its start.
     requests: SmallVec<[(u32, Mono); 2]>,
     next: u32,
-    /// On HTTP/1.1: the answer is made; once it is sent, the request is over.
+    /// HTTP/1.1: the response is complete; once it is sent, the request is over.
     answered: bool,
-    /// What waits to be taken from the socket.
+    /// Bytes that wait for the socket.
     socket: UnsentBytes,
-    /// On HTTP/2: what waits for the client's windows.
+    /// HTTP/2: bytes that wait for the client's windows.
     bodies: UnsentBytes,
-    /// On HTTP/2: requests without a response so far.
+    /// HTTP/2: requests without a response so far.
     unanswered: usize,
-    /// On HTTP/2: responses with a body that is not sent to its last byte.
+    /// HTTP/2: responses whose body is not sent completely.
     unsent: usize,
-    /// On HTTP/2: requests refused since a response was last sent to its last byte.
+    /// HTTP/2: requests refused since a response was last sent completely.
     refused: usize,
     opened: Mono,
     /// Response bytes that the client has taken.
     taken: u64,
     retiring: Option<Mono>,
     cut: bool,
-    /// On HTTP/2: the bytes that arrived since a request began or ended.
+    /// HTTP/2: bytes received since a request began or ended.
     unasked: usize,
 }
 
-/// All that a watch has to know of a connection, as it is at one moment.
+/// A snapshot of the state for the timer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Glance {
     pub(super) is_cut: bool,
     pub(super) is_retiring: bool,
-    /// `end` may come nearer by what other connections do.
+    /// `end` may move closer because of other connections.
     pub(super) may_hurry: bool,
-    /// What has to happen next, and until when.
+    /// The next deadline.
     pub(super) end: Mono,
     pub(super) overdue: MissedDeadline,
 }
 
-/// A request that was begun on HTTP/2. It is over when this is dropped.
+/// A request on HTTP/2. It is over when this is dropped.
 pub(super) struct StreamGuard {
     pulse: Arc<ConnectionActivity>,
     number: u32,
@@ -117,23 +118,23 @@ impl ConnectionActivity {
         Self { clock, state, nudge, authenticated, turn: AtomicUsize::new(0), all_unsent }
     }
 
-    /// Whether a valid key was presented here; set by the gateway.
+    /// Whether a valid key was presented on this connection; set by the gateway.
     pub(super) fn authenticated(&self) -> &Authenticated {
         &self.authenticated
     }
 
     fn state(&self) -> MutexGuard<'_, ActivityState> {
-        // Nothing in here panics while it holds the lock.
+        // Nothing panics while holding the lock.
         self.state.lock()
     }
 
-    /// HTTP/2 begins.
+    /// Switches to HTTP/2.
     pub(super) fn speaks_http2(&self) {
         let mut state = self.state();
         (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.mono());
     }
 
-    /// So many bytes arrived. Answers whether to go on: not if nothing was asked for in far too many of them.
+    /// Records received bytes. Returns `false` if the connection must be closed: too many bytes without a request.
     pub(super) fn heard(&self, bytes: usize) -> bool {
         let mut state = self.state();
         if state.phase == ConnectionPhase::Idle && state.requests.is_empty() {
@@ -145,7 +146,7 @@ impl ConnectionActivity {
         state.unasked <= UNASKED
     }
 
-    /// A request's head is there, on HTTP/1.1. Its time runs since its first byte, but for what opened the connection.
+    /// HTTP/1.1: a request head is complete. Its time counts from its first byte, except for the first request.
     pub(super) fn begun(&self) {
         let mut state = self.state();
         state.answered = false;
@@ -155,14 +156,14 @@ impl ConnectionActivity {
         }
     }
 
-    /// Its answer is made. Answers whether the connection is to end with it.
+    /// HTTP/1.1: the response is complete. Returns whether the connection is to be closed after it.
     pub(super) fn answered(&self) -> bool {
         let mut state = self.state();
         state.answered = true;
         state.retiring.is_some()
     }
 
-    /// All that was written is with the kernel.
+    /// The kernel has everything that was written.
     pub(super) fn flushed(&self) {
         let mut state = self.state();
         state.socket.end();
@@ -173,7 +174,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// A request's head is there, on HTTP/2.
+    /// HTTP/2: a request head is complete.
     pub(super) fn ticket(self: &Arc<Self>) -> StreamGuard {
         let mut state = self.state();
         let number = state.next;
@@ -185,28 +186,28 @@ impl ConnectionActivity {
         StreamGuard { pulse: Arc::clone(self), number, is_answered: false, unsent: None }
     }
 
-    /// On HTTP/2: the codec is polled.
+    /// HTTP/2: the codec is polled.
     pub(super) fn next_turn(&self) {
         self.turn.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// On HTTP/2: how often it was.
+    /// HTTP/2: how often the codec was polled.
     pub(super) fn turn(&self) -> usize {
         self.turn.load(Ordering::Relaxed)
     }
 
-    /// Whether the head of one more HTTP/2 request may be read: before a key was presented, one after the other.
+    /// HTTP/2: whether one more request head may be read. Before a key was presented: one after another.
     pub(super) fn may_read_a_head(&self) -> bool {
         self.authenticated.get() || self.state().unanswered == 0
     }
 
-    /// The socket takes nothing.
+    /// The socket accepts no bytes.
     pub(super) fn blocked(&self) {
         let now = self.clock.mono();
         self.state().socket.begin(now);
     }
 
-    /// The socket took so many bytes.
+    /// The socket accepted bytes.
     pub(super) fn took(&self, bytes: usize) {
         let mut state = self.state();
         state.unasked = state.unasked.saturating_sub(bytes / SENT_FOR_ONE);
@@ -216,35 +217,35 @@ impl ConnectionActivity {
         }
     }
 
-    /// The connection is to end with the next answer, or soon.
+    /// The connection is to be closed after the next response, or soon.
     pub(super) fn retire(&self) {
         let now = self.clock.mono();
         self.state().retiring.get_or_insert(now);
         self.nudge.notify_one();
     }
 
-    /// Whether it is.
+    /// Whether it is to be closed after the next response.
     pub(super) fn is_retiring(&self) -> bool {
         self.state().retiring.is_some()
     }
 
-    /// Its place is needed for somebody else: it ends now.
+    /// The connection is closed now: its slot is needed.
     pub(super) fn cut(&self) {
         self.state().cut = true;
         self.nudge.notify_one();
     }
 
-    /// Whether it does.
+    /// Whether it is closed now.
     pub(super) fn is_cut(&self) -> bool {
         self.state().cut
     }
 
-    /// Waits until somebody wants to be noticed.
+    /// Waits for a change of the state.
     pub(super) async fn nudged(&self) {
         self.nudge.notified().await;
     }
 
-    /// What decides whether this connection is closed for another one. `None` if it is being closed.
+    /// What decides whether this connection is displaced by another. `None` if it is being closed.
     pub(super) fn conduct(&self) -> Option<ConnectionConduct> {
         let state = self.state();
         (!state.cut).then(|| ConnectionConduct {
@@ -256,7 +257,7 @@ impl ConnectionActivity {
         })
     }
 
-    /// What it is doing, and until when it may.
+    /// A snapshot of the state with the next deadline.
     pub(super) fn glance(&self, deadlines: &Deadlines) -> Glance {
         let state = self.state();
         let mut course = state.course();
@@ -280,7 +281,8 @@ impl ActivityState {
 }
 
 impl StreamGuard {
-    /// The response is there. `false` if it may not be sent: the client has no key and takes nothing of others.
+    /// The response is complete. Returns `false` if it may not be sent: the client has no key and does not read other
+    /// responses.
     pub(super) fn answered(&mut self, has_body: bool) -> bool {
         let pulse = Arc::clone(&self.pulse);
         let mut state = pulse.state();
@@ -302,7 +304,7 @@ impl StreamGuard {
         true
     }
 
-    /// So many bytes of its body were sent: the client's windows had room for them.
+    /// Bytes of the body were sent: the client's windows had room for them.
     pub(super) fn sent(&self, bytes: usize) {
         let mut state = self.pulse.state();
         state.taken += bytes as u64;

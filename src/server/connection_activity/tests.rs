@@ -1,4 +1,4 @@
-//! What is due next on a connection after each sequence of events.
+//! The next deadline of a connection after each sequence of events.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const DEADLINES: Deadlines = Deadlines {
     age: Duration::from_hours(1),
 };
 
-/// What is next, and in how many seconds.
+/// The next deadline in seconds, and its kind.
 fn next(pulse: &ConnectionActivity) -> (u64, MissedDeadline) {
     let Glance { end, overdue, .. } = pulse.glance(&DEADLINES);
     (end.since(pulse.clock.mono()).as_secs(), overdue)

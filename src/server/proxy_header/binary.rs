@@ -1,29 +1,29 @@
-//! Version 2: a signature, four bytes that say what follows, a block of addresses, further fields.
+//! Version 2: a signature, four bytes of type and length, a block of addresses, further fields.
 //!
-//! The further fields (TLVs) have to fit into the header and are skipped; a checksum among them (`PP2_TYPE_CRC32C`) is
-//! not checked, since TCP has its own. Not for: version 1 (`text`).
+//! Further fields (TLVs) must fit into the header and are skipped; a checksum among them (`PP2_TYPE_CRC32C`) is not
+//! verified, since TCP has its own.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{LONGEST, Reading};
 
-/// No text protocol begins so.
+/// No text protocol begins like this.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The signature, the command, the family, the length of the rest.
+/// Length of signature, command, family and length field.
 const FIXED: usize = 16;
-/// What says of which kind a further field is, and how long.
+/// Length of the type and length of a TLV.
 const FIELD_HEAD: usize = 3;
 
-/// What a header says it is about.
+/// The address family.
 #[derive(Clone, Copy)]
 enum AddressBlock {
-    /// The proxy speaks for itself, or of a kind of client that it cannot name. All that follows is ignored.
+    /// A health check of the proxy, or an unknown family. The rest is ignored.
     Ignored,
     /// TCP over IPv4.
     Four,
     /// TCP over IPv6.
     Six,
-    /// A socket of the proxy's own machine.
+    /// A Unix socket on the proxy's machine.
     Unix,
 }
 
@@ -44,18 +44,18 @@ pub(super) fn read(bytes: &[u8]) -> Reading {
 
 fn block(command: u8, family: u8) -> Option<AddressBlock> {
     match (command, family) {
-        // A proxy that speaks for itself, as when it asks whether we live, may write any family.
+        // For a health check (`LOCAL`) the proxy may send any family.
         (0x20, _) | (0x21, 0x00) => Some(AddressBlock::Ignored),
         (0x21, 0x11) => Some(AddressBlock::Four),
         (0x21, 0x21) => Some(AddressBlock::Six),
         (0x21, 0x31 | 0x32) => Some(AddressBlock::Unix),
-        _ => None, // among them all datagrams: none comes over a connection
+        _ => None, // datagrams among others: they never arrive over a connection
     }
 }
 
-/// The length and what it is of.
+/// The family with the length of the rest.
 fn sized(block: AddressBlock, bytes: &[u8]) -> Reading {
-    // The high byte alone may say already that it is too much or too little.
+    // The high byte alone may already make it too short or too long.
     let (least, most) = match bytes {
         [] => return Reading::Incomplete,
         [high] => (u16::from_be_bytes([*high, 0]), u16::from_be_bytes([*high, u8::MAX])),
@@ -78,7 +78,7 @@ fn sized(block: AddressBlock, bytes: &[u8]) -> Reading {
 }
 
 impl AddressBlock {
-    /// How many bytes its addresses and ports take.
+    /// Length of its addresses and ports.
     const fn length(self) -> usize {
         match self {
             Self::Ignored => 0,
@@ -88,7 +88,7 @@ impl AddressBlock {
         }
     }
 
-    /// Whether the fields behind the addresses, as far as they have come, fit into so long a rest.
+    /// Whether the TLVs after the addresses, as far as received, fit into the rest.
     fn fields_fit(self, mut fields: &[u8], rest: usize) -> bool {
         let mut left = rest - self.length();
         loop {
@@ -105,7 +105,7 @@ impl AddressBlock {
         }
     }
 
-    /// The source address and port; the destination's are ours.
+    /// The source address and port; the destination is ours.
     fn client(self, block: &[u8]) -> Option<SocketAddr> {
         let (address, port): (IpAddr, &[u8]) = match self {
             Self::Ignored | Self::Unix => return None,

@@ -1,9 +1,8 @@
-//! The PROXY protocol: what a proxy that only passes bytes on says of its client before the client's first byte.
+//! The PROXY protocol: the client's address, sent by a TCP proxy before the client's first byte.
 //!
-//! A pure reader over bytes, `text` for version 1 and `binary` for version 2, and `take`, which takes a header off a
-//! stream. Stricter than the specification where that is lenient: what is refused here was written by no proxy.
-//! Not for: who is asked for a header and for how long, which is the connection's; nor for what a proxy says inside
-//! HTTP (`address::client`).
+//! Pure parsers, `text` for version 1 and `binary` for version 2, and `take`, which reads a header from a stream.
+//! Stricter than the specification where it is lenient: what is rejected here is not written by any proxy. Timeouts
+//! belong to the connection; headers inside HTTP are in `address::client`.
 
 mod binary;
 #[cfg(test)]
@@ -16,41 +15,41 @@ use std::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// The longest header of either version: a longer one of version 2 is refused by the length that it states.
+/// Maximum length of a header of either version; a longer one of version 2 is rejected by its length field.
 pub(super) const LONGEST: usize = 536;
 
-/// What the bytes so far are. Once decided, further bytes change nothing.
+/// The result for the bytes so far. Further bytes never change a final one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// The beginning of a header, so far without a mistake.
+    /// The beginning of a valid header.
     Incomplete,
-    /// A whole header.
+    /// A complete header.
     Header {
-        /// How many bytes it has. What follows is the client's.
+        /// Its length. What follows is the client's.
         length: usize,
-        /// Whom the proxy speaks for, IPv4 in its own form. `None` where it speaks for itself or cannot tell: then the
-        /// socket's own address counts.
+        /// The client, IPv4 in its own form. `None` for a health check or an unknown family: then the socket's
+        /// address counts.
         client: Option<SocketAddr>,
     },
-    /// No header, whatever may follow.
+    /// Not a header, whatever follows.
     Malformed,
 }
 
-/// Why no header was taken off a stream.
+/// Why no header was read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoHeader {
-    /// What came is no header.
+    /// Not a header.
     #[error("the connection does not begin with a PROXY header")]
     Malformed,
-    /// The other side closed before its header was whole.
+    /// Closed before the header was complete.
     #[error("the connection ended before its PROXY header")]
     Ended,
-    /// The connection broke.
+    /// A connection error.
     #[error("the connection failed before its PROXY header")]
     Broken(#[source] io::Error),
 }
 
-/// Reads the beginning of a connection. Which version it is, the first byte says.
+/// Parses the beginning of a connection. The first byte decides about the version.
 pub fn read(bytes: &[u8]) -> Reading {
     match bytes.first() {
         None => Reading::Incomplete,
@@ -60,14 +59,14 @@ pub fn read(bytes: &[u8]) -> Reading {
     }
 }
 
-/// Takes a header off a stream: the client's address if it says one, and what was read behind it, which belongs in
-/// front of all that the stream has yet to give.
+/// Reads a header from a stream: the client's address if there is one, and the bytes read after it, which precede the
+/// rest of the stream.
 ///
-/// Sets no deadline: the caller does. Given up half way it has eaten of the stream, which is then good for nothing.
+/// Sets no timeout: the caller does. If it is cancelled, bytes are lost and the stream is unusable.
 pub(super) async fn take(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> Result<(Option<SocketAddr>, Bytes), NoHeader> {
-    // Never grows: as many bytes as there is room for are decided.
+    // Never grows: this many bytes are always decisive.
     let mut bytes = BytesMut::with_capacity(LONGEST);
     loop {
         let more = stream.read_buf(&mut bytes).await.map_err(NoHeader::Broken)?;

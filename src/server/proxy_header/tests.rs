@@ -1,5 +1,4 @@
-//! What is a header and what is not, version by version; the properties that hold for all bytes; the seeds that the
-//! fuzzer begins with.
+//! Valid and invalid headers of both versions; properties that hold for all bytes; seeds of the fuzz target.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -41,7 +40,7 @@ fn a_line_says_who_the_client_is() {
         ("PROXY TCP4 0.0.0.0 0.0.0.0 0 0", "0.0.0.0:0"),
         ("PROXY TCP6 2001:db8::1 2001:db8::7 51234 443", "[2001:db8::1]:51234"),
         ("PROXY TCP6 2001:DB8:0:0:0:0:0:1 :: 1 2", "[2001:db8::1]:1"),
-        // So does `inet_ntop` write what is IPv4 on a socket for both.
+        // `inet_ntop` writes IPv4-mapped addresses of dual-stack sockets like this.
         ("PROXY TCP6 ::ffff:192.0.2.1 ::ffff:198.51.100.7 51234 443", "192.0.2.1:51234"),
         ("PROXY TCP6 ::ffff:c000:201 ::1 51234 443", "192.0.2.1:51234"),
         ("PROXY UNKNOWN", ""),
@@ -211,7 +210,7 @@ fn a_mistake_is_found_with_the_byte_that_makes_it() {
     }
 }
 
-/// Reads every prefix; fails unless a decision, once made, stays.
+/// Parses every prefix; fails unless a final result stays the same.
 fn decided(bytes: &[u8]) -> Reading {
     let mut first = Reading::Incomplete;
     for end in 0..=bytes.len() {
@@ -260,14 +259,14 @@ fn any_address() -> impl Strategy<Value = IpAddrs> {
     prop_oneof![four, six, mostly_zeros, mapped]
 }
 
-/// Where from and where to, of one family.
+/// Source and destination of one family.
 #[derive(Clone, Copy, Debug)]
 enum IpAddrs {
     Four(Ipv4Addr, Ipv4Addr),
     Six(Ipv6Addr, Ipv6Addr),
 }
 
-/// A header of each version that says this, and whom it names.
+/// A header of each version with these addresses, and its client.
 fn headers(addresses: IpAddrs, from: u16, to: u16, note: &[u8]) -> ([Vec<u8>; 2], SocketAddr) {
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
     let field = [&[0xea][..], &u16::try_from(note.len()).unwrap().to_be_bytes(), note].concat();
@@ -308,7 +307,7 @@ proptest! {
     ) {
         decided(&bytes);
         decided(&[SIGNATURE, &[0x21, 0x11, 0], &bytes].concat());
-        // Nearly right is where mistakes lie.
+        // Mutations of valid headers are the likeliest to find mistakes.
         for mut nearly in headers(addresses, 51_234, 443, &note).0 {
             let at = at.index(nearly.len());
             nearly[at] = byte;
@@ -321,7 +320,7 @@ proptest! {
 #[tokio::test]
 async fn a_header_is_taken_and_what_was_read_behind_it_is_handed_on() {
     for bytes in [b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n".to_vec(), binary(0x21, 0x11, &four())] {
-        // In pieces of one byte, then all at once.
+        // Byte by byte, then all at once.
         for size in [1, bytes.len() + 3] {
             let (mut near, mut far) = tokio::io::duplex(size);
             let sent = [&bytes[..], b"GET"].concat();
@@ -340,7 +339,7 @@ async fn a_header_is_taken_and_what_was_read_behind_it_is_handed_on() {
     }
 }
 
-/// A stream whose other end has reset it.
+/// A stream that was reset by its other end.
 struct ResetStream;
 
 impl AsyncRead for ResetStream {

@@ -1,29 +1,28 @@
 //! Version 1: one line of text, such as `PROXY TCP4 192.0.2.1 198.51.100.7 51234 443`.
 //!
-//! Exactly as specified: single spaces, decimal without leading zeros, addresses of the family that is named.
-//! Not for: version 2 (`binary`).
+//! Exactly as specified: single spaces, decimal without leading zeros, addresses of the stated family.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use super::Reading;
 
-/// The longest line, with its ending.
+/// Maximum length of the line with its ending.
 const LONGEST_LINE: usize = 107;
 
 const UNKNOWN: &str = "PROXY UNKNOWN";
 const FOUR: &str = "PROXY TCP4 ";
 const SIX: &str = "PROXY TCP6 ";
 
-/// What the beginning of an address may need to become a whole one: one of these fits whatever is missing.
+/// Completions of a partial address: if it can become valid, one of these makes it so.
 const ENDINGS: [&str; 11] = ["", "0", ":", "::", "0:0", ".0", "0.0", ".0.0", "0.0.0", ".0.0.0", "0.0.0.0"];
 
 pub(super) fn read(bytes: &[u8]) -> Reading {
     let bytes = bytes.get(..LONGEST_LINE).unwrap_or(bytes);
     let end = bytes.iter().position(|byte| *byte == b'\r').unwrap_or(bytes.len());
     let (line, ending) = bytes.split_at(end);
-    // Nothing of a line is anything but printable ASCII, a line feed without its carriage return included: a sender
-    // who ends the line so would have the client's first line eaten as well.
+    // Only printable ASCII. A line feed without a carriage return is rejected too: otherwise the client's first line
+    // would be consumed as well.
     let Some(line) = str::from_utf8(line).ok().filter(|line| line.bytes().all(is_printable)) else {
         return Reading::Malformed;
     };
@@ -40,7 +39,7 @@ fn is_printable(byte: u8) -> bool {
     byte == b' ' || byte.is_ascii_graphic()
 }
 
-/// What a line says, once it has ended.
+/// Parses a complete line.
 fn whole(line: &str) -> Reading {
     let length = line.len() + 2;
     if line.strip_prefix(UNKNOWN).is_some_and(|ignored| ignored.is_empty() || ignored.starts_with(' ')) {
@@ -65,7 +64,7 @@ fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// Whether a line that has not ended can become one that says something.
+/// Whether an incomplete line can become valid.
 fn may_begin(line: &str) -> bool {
     if let Some(fields) = line.strip_prefix(FOUR) {
         return may_begin_fields::<Ipv4Addr>(fields);

@@ -1,7 +1,7 @@
-//! Where counting happens: a row of numbers for each thread, which are added up when somebody reads them.
+//! Counter storage: a row of numbers per thread, summed when they are read.
 //!
-//! A request counts some ten things. Each as one number that all threads write to would cost more than the rest of a hit, as
-//! soon as there are two. Not for: what is counted, nor how it is rendered (`registry`).
+//! A request updates about ten counters. With one number shared by all threads that would cost more than the rest of
+//! a hit as soon as there are two. Rendering is in `registry`.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use super::table::most_series;
 /// The rows of one registry.
 #[derive(Debug, Default)]
 pub(super) struct CounterCells {
-    /// A thread's row is made when it first counts something.
+    /// A thread's row is allocated when it first counts.
     rows: PerThread<OnceLock<Box<[AtomicU64]>>>,
     taken: AtomicUsize,
 }
@@ -26,28 +26,28 @@ pub(super) struct CounterCell {
     at: usize,
 }
 
-/// What rises and falls by ones.
+/// A gauge that changes by one.
 #[derive(Clone, Debug)]
 pub struct UpDownCounter(CounterCell);
 
-/// How many values fell below each of some bounds, and their sum.
+/// A histogram: counts per bucket, and the sum.
 #[derive(Clone, Debug)]
 pub(super) struct HistogramBuckets {
-    /// A cell for each bound, one for what is above all of them, and one for the sum.
+    /// A cell for each bound, one for values above all bounds, and one for the sum.
     cells: Arc<CounterCells>,
     at: usize,
     pub(super) bounds: &'static [f64],
 }
 
 impl CounterCells {
-    /// Takes so many cells behind each other; the first one's place.
+    /// Allocates consecutive cells; returns the index of the first.
     fn take(&self, count: usize) -> usize {
         let at = self.taken.fetch_add(count, Ordering::Relaxed);
         assert!(at + count <= most_series(), "more series than the table of metrics declares");
         at
     }
 
-    /// A cell of the calling thread. There is none only where no cell was taken.
+    /// A cell of the calling thread. `None` only if no cell was allocated.
     fn mine(&self, at: usize) -> Option<&AtomicU64> {
         let row = self.rows.mine().get_or_init(|| (0..most_series()).map(|_| AtomicU64::new(0)).collect());
         row.get(at)
@@ -64,7 +64,7 @@ impl CounterCells {
         rows.filter_map(move |row| row.get(at)).map(|cell| cell.load(Ordering::Relaxed))
     }
 
-    /// What all threads have counted. What falls is counted by numbers that wrap around.
+    /// The sum over all threads. Decreasing counters wrap around.
     fn sum(&self, at: usize) -> u64 {
         self.all(at).fold(0, u64::wrapping_add)
     }
@@ -85,7 +85,7 @@ impl CounterFn for CounterCell {
         self.cells.add(self.at, by);
     }
 
-    /// For what is counted elsewhere, and told by one thread at a time.
+    /// Sets the value of a counter maintained elsewhere, by one thread at a time.
     fn absolute(&self, value: u64) {
         self.cells.add(self.at, value.saturating_sub(self.sum()));
     }
@@ -96,17 +96,17 @@ impl UpDownCounter {
         Self(CounterCell::new(cells))
     }
 
-    /// One more.
+    /// Increments.
     pub fn up(&self) {
         self.0.increment(1);
     }
 
-    /// One less.
+    /// Decrements.
     pub fn down(&self) {
         self.0.increment(1_u64.wrapping_neg());
     }
 
-    /// How many there are. While a thread is about to tell of less than another did, none.
+    /// The current value. Zero while the sum is temporarily negative.
     pub(super) fn height(&self) -> u32 {
         u32::try_from(self.0.sum().cast_signed().max(0)).unwrap_or(u32::MAX)
     }
@@ -117,7 +117,7 @@ impl HistogramBuckets {
         Self { at: cells.take(bounds.len() + 2), cells: Arc::clone(cells), bounds }
     }
 
-    /// How many values there were up to each bound, and in all.
+    /// Cumulative counts per bound, and the total.
     pub(super) fn counts(&self) -> Vec<u64> {
         let each = (0..=self.bounds.len()).map(|place| self.cells.sum(self.at + place));
         let up_to = each.scan(0_u64, |all, count| {
@@ -127,7 +127,7 @@ impl HistogramBuckets {
         up_to.collect()
     }
 
-    /// Their sum.
+    /// The sum of the values.
     pub(super) fn sum(&self) -> f64 {
         self.cells.all(self.sums()).map(f64::from_bits).sum()
     }
@@ -169,7 +169,7 @@ mod tests {
         });
         assert_eq!((counter.sum(), level.height()), (15, 3));
         assert_eq!((buckets.counts(), buckets.sum()), (vec![6, 9, 12], 29.25));
-        // Another thread's downs are taken from these ups.
+        // Another thread's decrements are subtracted from these increments.
         (0..4).for_each(|_| level.down());
         assert_eq!(level.height(), 0);
         level.up();

@@ -1,7 +1,6 @@
-//! Metrics: handles made from THE table of them, and the text that is scraped.
+//! Metrics: handles created from THE table of metrics, and the text for Prometheus.
 //!
-//! Handles are made once; counting is a step in memory of the counting thread's own. Not for: what there is (`table.rs`), nor
-//! for deciding what is counted when.
+//! Handles are created once; counting is a step in the counting thread's own memory.
 
 mod counter_cells;
 mod reference;
@@ -17,28 +16,28 @@ pub use reference::reference;
 pub use registry::{MetricsRegistry, Scrape};
 pub use table::{LABELS, LabelRow, METRICS, MetricKind, MetricRow, most_series};
 
-/// A closed set of words that can be a label. Implemented next to the enum whose words they are.
+/// A closed set of label values. Implemented next to the enum.
 pub trait MetricLabel: Copy {
     /// The label's name in [`LABELS`].
     const NAME: &'static str;
-    /// Its place in the list of words.
+    /// Its index in the list of values.
     fn index(self) -> usize;
 }
 
-/// Handles of one metric, by the word of a label.
+/// Handles of one metric, by label value.
 pub struct MetricFamily<H, L> {
     handles: Vec<H>,
     of: PhantomData<fn(L)>,
 }
 
 impl<H, L: MetricLabel> MetricFamily<H, L> {
-    /// The handle of a word. `None` cannot happen for a label that lists all its words.
+    /// The handle of a label value. Always `Some` for a label that lists all its values.
     pub fn of(&self, word: L) -> Option<&H> {
         self.handles.get(word.index())
     }
 }
 
-/// Counters of one metric, by the words of two labels.
+/// Counters of one metric, by two labels.
 pub struct CounterMatrix<A, B> {
     handles: Vec<Counter>,
     columns: usize,
@@ -46,7 +45,7 @@ pub struct CounterMatrix<A, B> {
 }
 
 impl<A: MetricLabel, B: MetricLabel> CounterMatrix<A, B> {
-    /// Counts one.
+    /// Adds one.
     pub fn count(&self, row: A, column: B) {
         if let Some(counter) = self.handles.get(row.index() * self.columns + column.index()) {
             counter.increment(1);
@@ -55,12 +54,12 @@ impl<A: MetricLabel, B: MetricLabel> CounterMatrix<A, B> {
 }
 
 impl<L: MetricLabel> MetricFamily<Counter, L> {
-    /// Counts one.
+    /// Adds one.
     pub fn count(&self, word: L) {
         self.add(word, 1);
     }
 
-    /// Counts several.
+    /// Adds several.
     pub fn add(&self, word: L, by: u64) {
         if let Some(counter) = self.of(word) {
             counter.increment(by);

@@ -1,6 +1,5 @@
-//! The reference page of the metrics, printed from the table.
-//!
-//! `grafana/METRICS.md` is this text; a test says when it is not. Not for: what to do about a figure (the runbook).
+//! The reference of all metrics, generated from the table. `grafana/METRICS.md` is this text; a test fails when it is
+//! stale.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
-//! Where all metrics of one program live: handles come from here, and the text that is scraped.
+//! The registry of all metrics of a program: creates handles and renders the text for Prometheus.
 //!
-//! What requests count goes into [`CounterCells`], and from there into the recorder when somebody reads; histograms are rendered
-//! here, since the recorder would have every value told to it. Not for: what there is (`table`).
+//! Counters are kept in [`CounterCells`] and copied to the recorder when metrics are read; histograms are rendered
+//! here, since the recorder would need every single value.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,14 +18,14 @@ use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets, UpDownCo
 use super::table::{LABELS, METRICS, MetricKind, MetricRow};
 use super::{CounterMatrix, MetricFamily, MetricLabel};
 
-/// Where all metrics of one program live. Two programs in one process do not mix.
+/// All metrics of one program. Two programs in one process are independent.
 pub struct MetricsRegistry {
     recorder: PrometheusRecorder,
     cells: Arc<CounterCells>,
     counted: Arc<Mutex<RegisteredCounters>>,
 }
 
-/// What is counted in cells, each once, however often its handle is asked for.
+/// Registered cells: each once, however many handles it has.
 #[derive(Default)]
 struct RegisteredCounters {
     counters: HashMap<Key, (CounterCell, Counter)>,
@@ -33,7 +33,7 @@ struct RegisteredCounters {
     buckets: HashMap<Key, HistogramBuckets>,
 }
 
-/// What renders the metrics.
+/// Renders the metrics.
 #[derive(Clone)]
 pub struct Scrape {
     recorded: PrometheusHandle,
@@ -42,7 +42,7 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    /// The text that Prometheus reads.
+    /// The text for Prometheus.
     pub fn render(&self) -> String {
         self.process.look();
         let counted = lock(&self.counted);
@@ -63,7 +63,7 @@ impl Scrape {
     }
 }
 
-/// The lines of a histogram, if it is one.
+/// Appends the lines of a histogram.
 fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text: &mut String) {
     let mut series: Vec<(&Key, &HistogramBuckets)> =
         buckets.iter().filter(|(key, _)| key.name() == row.name).collect();
@@ -92,7 +92,7 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
 }
 
 fn lock(counted: &Mutex<RegisteredCounters>) -> MutexGuard<'_, RegisteredCounters> {
-    // Each step leaves it whole.
+    // Consistent after every step.
     counted.lock()
 }
 
@@ -115,7 +115,7 @@ impl Default for MetricsRegistry {
 const WHERE: Metadata<'static> = Metadata::new("scoregate", metrics::Level::INFO, None);
 
 impl MetricsRegistry {
-    /// What renders them.
+    /// The renderer.
     pub fn scrape(&self) -> Scrape {
         let process = ProcessMetrics {
             resident: self.gauge("process_resident_memory_bytes"),
@@ -128,7 +128,7 @@ impl MetricsRegistry {
         Scrape { recorded: self.recorder.handle(), counted: Arc::clone(&self.counted), process }
     }
 
-    /// Says what runs, and since when: so many seconds since 1970.
+    /// Sets the version, and the start time in seconds since 1970.
     pub fn tell_build(&self, version: &'static str, since: u64) {
         declared("scoregate_build_info", &[("version", 1)]);
         let labels = vec![metrics::Label::new("version", version)];
@@ -137,25 +137,25 @@ impl MetricsRegistry {
         self.gauge("process_start_time_seconds").set(Duration::from_secs(since).as_secs_f64());
     }
 
-    /// The counter of that name, which has no labels.
+    /// The counter with this name, without labels.
     pub fn counter(&self, name: &'static str) -> Counter {
         declared(name, &[]);
         self.counter_of(&Key::from_static_name(name))
     }
 
-    /// The gauge of that name, which has no labels.
+    /// The gauge with this name, without labels.
     pub fn gauge(&self, name: &'static str) -> Gauge {
         declared(name, &[]);
         self.recorder.register_gauge(&Key::from_static_name(name), &WHERE)
     }
 
-    /// The histogram of that name, which has no labels.
+    /// The histogram with this name, without labels.
     pub fn histogram(&self, name: &'static str) -> Histogram {
         declared(name, &[]);
         self.histogram_of(Key::from_static_name(name))
     }
 
-    /// The gauge of that name, for what rises and falls by ones, with every request.
+    /// The gauge with this name, for values that change by one with every request.
     pub fn level(&self, name: &'static str) -> UpDownCounter {
         declared(name, &[]);
         let key = Key::from_static_name(name);
@@ -179,17 +179,17 @@ impl MetricsRegistry {
         Histogram::from_arc(Arc::new(buckets))
     }
 
-    /// The counters of that name, one for each word of a label.
+    /// The counters with this name, one per label value.
     pub fn counters<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Counter, L> {
         family(name, words, |key| self.counter_of(&key))
     }
 
-    /// The gauges of that name, one for each word of a label.
+    /// The gauges with this name, one per label value.
     pub fn gauges<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Gauge, L> {
         family(name, words, |key| self.recorder.register_gauge(&key, &WHERE))
     }
 
-    /// The histograms of that name, one for each word of a label.
+    /// The histograms with this name, one per label value.
     pub fn histograms<L: MetricLabel>(
         &self,
         name: &'static str,
@@ -198,7 +198,7 @@ impl MetricsRegistry {
         family(name, words, |key| self.histogram_of(key))
     }
 
-    /// The counters of that name, one for each pair of words of two labels.
+    /// The counters with this name, one per pair of label values.
     pub fn table<A: MetricLabel, B: MetricLabel>(
         &self,
         name: &'static str,
@@ -227,7 +227,7 @@ fn family<H, L: MetricLabel>(
     MetricFamily { handles: words.iter().map(|word| register(key(word))).collect(), of: PhantomData }
 }
 
-/// A metric that is not in the table, or with other labels than declared, is a defect that the first start shows.
+/// Panics for a metric that is not in the table or has other labels there: a defect that the first start shows.
 fn declared(name: &str, labels: &[(&str, usize)]) {
     let row = METRICS.iter().find(|row| row.name == name);
     let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn every_metric_is_named_after_its_kind_and_has_declared_labels() {
         for row in METRICS {
-            // What every process tells has names that all programs share.
+            // Process metrics have standard names.
             let of_process = row.name.starts_with("process_");
             assert!(row.name.starts_with("scoregate_") || of_process, "{}", row.name);
             assert_eq!(row.name.ends_with("_total"), row.kind == MetricKind::Counter, "{}", row.name);

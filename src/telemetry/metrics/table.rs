@@ -1,54 +1,54 @@
-//! THE table of metrics: each is declared once, with name, kind, labels and meaning.
+//! THE table of metrics: each is declared once, with name, type, labels and meaning.
 //!
-//! Labels are closed sets whose sizes stand in [`LABELS`], so the largest possible number of series is a sum over this
-//! file and a test holds it. Not for: counting.
+//! Labels are closed sets whose sizes are in [`LABELS`], so the maximum number of series follows from this file, and
+//! a test limits it.
 
 use crate::telemetry::process;
 
-/// How a metric counts.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricKind {
-    /// Only ever rises.
+    /// Only increases.
     Counter,
-    /// Rises and falls.
+    /// Increases and decreases.
     Gauge,
-    /// How many observations fell below each of these bounds.
+    /// Counts observations up to each of these bounds.
     Histogram(&'static [f64]),
 }
 
 /// A declared metric.
 #[derive(Debug)]
 pub struct MetricRow {
-    /// Its name, with its unit at the end.
+    /// Its name, which ends with its unit.
     pub name: &'static str,
-    /// How it counts.
+    /// Its type.
     pub kind: MetricKind,
-    /// The labels it has, each a name in [`LABELS`].
+    /// Its labels, each a name in [`LABELS`].
     pub labels: &'static [&'static str],
-    /// What it says, for the reference page and the scrape.
+    /// Its help text, for the reference and the scrape.
     pub meaning: &'static str,
 }
 
-/// A set of words that a label may have.
+/// A label.
 #[derive(Debug)]
 pub struct LabelRow {
-    /// The label's name.
+    /// Its name.
     pub name: &'static str,
-    /// How many words it has at the most.
+    /// Maximum number of values.
     pub most: usize,
-    /// What it distinguishes.
+    /// Its help text.
     pub meaning: &'static str,
 }
 
-/// Request latencies: from a tenth of a hit to a whole deadline.
+/// Request latencies: from a tenth of a hit to the request timeout.
 const FAST: &[f64] =
     &[0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
 /// Backend latencies.
 const SLOW: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
-/// Ages of what is served, in seconds.
+/// Ages of served documents, in seconds.
 const AGES: &[f64] = &[1.0, 60.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0, 604_800.0];
 
-/// Every label there is. A stranger can choose none of their words.
+/// All labels. Clients cannot choose any value.
 #[rustfmt::skip]
 pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "endpoint", most: 17, meaning: "the 13 endpoints, the public pages, `options`, and `none` for other paths" },
@@ -68,7 +68,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend" },
 ];
 
-/// Every metric there is.
+/// All metrics.
 #[rustfmt::skip]
 pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_requests_total", kind: MetricKind::Counter, labels: &["endpoint", "class"], meaning: "Responses sent, by endpoint and status class." },
@@ -135,7 +135,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "process_start_time_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Start time of the process, as Unix time." },
 ];
 
-/// The most series all metrics together can ever have.
+/// Maximum number of series of all metrics together.
 pub fn most_series() -> usize {
     METRICS.iter().map(MetricRow::most_series).sum()
 }

@@ -1,4 +1,4 @@
-//! A body as a whole, before its data is looked for: whether it is JSON at all, and whether it says that there is none.
+//! The body as a whole: whether it is JSON, and whether it reports an error instead of data.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -13,15 +13,15 @@ pub(super) struct MappedBody<'b> {
     members: Option<Members<'b>>,
 }
 
-/// The backend's word, in a body, that it has no data.
+/// An error reported in a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoDataInBody {
-    /// What it says the reason is.
+    /// The reason it states.
     why: Option<String>,
 }
 
 impl<'b> MappedBody<'b> {
-    /// Looks at a body. The reason why it is none is for the operator.
+    /// Parses a body. The reason for a rejection is for the operator.
     pub(super) fn of(body: &'b Bytes) -> Result<Self, String> {
         let text = std::str::from_utf8(body).map_err(|_| "it is not UTF-8")?;
         let ill = |error: serde_json::Error| format!("it is not well-formed JSON: {error}");
@@ -35,14 +35,12 @@ impl<'b> MappedBody<'b> {
         Ok(Self { whole, members })
     }
 
-    /// Whether it is an array.
     pub(super) fn is_array(&self) -> bool {
         self.members.is_none()
     }
 
-    /// Whether it says that there is no data: by `success: false`; or, where the data would be the whole body
-    /// (`is_bare`), by an `error` in words. An `error` beside data is the backend's own affair, and so is a `success` of
-    /// an item that is neither true nor false.
+    /// Whether it reports an error: by `success: false`; or, where the data is the whole body (`is_bare`), by an
+    /// `error` text. An `error` beside data is ignored, and so is a `success` that is neither true nor false.
     pub(super) fn refused(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
         let Some(members) = &self.members else { return Ok(None) };
         let success = match members.get("success").map_err(|_| "it has `success` twice")?.map(RawValue::get) {
@@ -59,7 +57,8 @@ impl<'b> MappedBody<'b> {
 }
 
 impl NoDataInBody {
-    /// Whether the reason is that a model was not found. A table that was not found is no reason to forget a document.
+    /// Whether the reason is that a model was not found. Something else that was not found is no reason to remove a
+    /// document.
     pub(super) fn says_not_found(&self) -> bool {
         let why = self.why.as_deref().unwrap_or_default().to_ascii_lowercase();
         why.contains("model") && why.contains("not found")
@@ -73,9 +72,9 @@ impl NoDataInBody {
     }
 }
 
-/// What a member says in words; nothing if it says none.
+/// The text of a member, if it is a text.
 fn words(members: &Members<'_>, name: &str) -> Option<String> {
-    // Said twice is said: what it is said beside counts all the same.
+    // Duplicate names count too.
     let mut called = members.0.iter().filter(|member| member.name == name);
     called
         .find_map(|member| serde_json::from_str(member.value.get()).ok())

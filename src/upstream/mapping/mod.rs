@@ -1,9 +1,9 @@
-//! How a backend of other paths and shapes is fitted: for each endpoint where its documents lie there, and how their
-//! data is cut out of what comes back.
+//! Maps a backend with other paths and shapes: for each endpoint the path of its documents, and where their data is
+//! in a response.
 //!
-//! Where nothing is said the paths are our own; a bare array, `{"data": …}` and a full envelope are understood, and a
-//! single object stands for an array of one. Items are kept as raw bytes. Not for: transport (`http.rs`), the words of a
-//! configuration (`config`), nor for changing a field of an item.
+//! By default paths equal ours; a bare array, `{"data": …}` and a full envelope are accepted, and a single object
+//! becomes an array of one. Items are kept as raw bytes and their fields unchanged. Transport is in `http`, the
+//! configuration syntax in `config`.
 
 mod body;
 mod pointer;
@@ -27,56 +27,56 @@ pub use pointer::{BadPointer, JsonPointer};
 pub use shape::DataShape;
 pub use template::{BadTemplate, PathTemplate};
 
-/// How every endpoint of ours is had from a backend.
+/// How all endpoints are mapped to a backend.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     /// A row for each endpoint that a backend answers.
     pub endpoints: BTreeMap<Route, EndpointMapping>,
-    /// Whether the list of models names every model there is.
+    /// Whether the list of models is complete.
     pub lists_all_models: bool,
 }
 
-/// How one endpoint is had.
+/// How one endpoint is mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointMapping {
-    /// Where its documents lie.
+    /// The path of its documents.
     pub template: PathTemplate,
-    /// Where the data stands in a body. If nothing is said: at `/data` of an object, and an array is the data itself.
+    /// Where the data is in a body. By default at `/data` of an object; an array is the data itself.
     pub data: Option<JsonPointer>,
-    /// What the data is.
+    /// The shape of the data.
     pub shape: DataShape,
-    /// Where the data's instant stands, if the backend says it.
+    /// Where the time of the data is, if the backend states it.
     pub instant: JsonPointer,
-    /// How the backend says that there is no such model.
+    /// How the backend reports that a model does not exist.
     pub not_found: Vec<NotFound>,
 }
 
-/// A way to say that there is no such model.
+/// A way to report that a model does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotFound {
     /// The status 404.
     Status,
-    /// A refusal in the body whose words say "model" and "not found".
+    /// An error in the body whose text contains "model" and "not found".
     Error,
-    /// An empty list. It may just as well be an honest answer about a model that there is.
+    /// An empty list. It may also be a true response about an existing model.
     Empty,
 }
 
-/// What is known of an answer besides its body.
+/// Facts about a response besides its body.
 #[derive(Debug)]
 pub(super) struct ResponseInfo {
-    /// What the backend knows it by.
+    /// The backend's validators.
     pub(super) source: Validators,
-    /// The data's instant, if the transport says it.
+    /// The time of the data, if the transport states it.
     pub(super) dated: Option<Wall>,
-    /// When it will next change, if the backend says so.
+    /// When it will next change, if the backend states it.
     pub(super) next_refresh: Option<Wall>,
-    /// The instant of the answer, which stands in for the data's if nobody says that.
+    /// The time of the response; used if the time of the data is unknown.
     pub(super) now: Wall,
 }
 
 impl Default for Mapping {
-    /// A backend that speaks as we do.
+    /// A backend with our own paths and shapes.
     fn default() -> Self {
         let rows = ENDPOINTS.iter().filter(|row| row.stored);
         let endpoints = rows.map(|row| (row.route, EndpointMapping::canonical(row))).collect();
@@ -88,7 +88,7 @@ impl NotFound {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Status, Self::Error, Self::Empty];
 
-    /// Its word in a configuration.
+    /// Its name in a configuration.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Status => "404",
@@ -99,7 +99,7 @@ impl NotFound {
 }
 
 impl EndpointMapping {
-    /// An endpoint of a backend that speaks as we do.
+    /// An endpoint with our own path and shape.
     pub fn canonical(endpoint: &Endpoint) -> Self {
         let names_a_model = endpoint.route.names_a_model();
         Self {
@@ -111,17 +111,17 @@ impl EndpointMapping {
         }
     }
 
-    /// The path and query of a document. `None` if the document lacks what they need.
+    /// The path and query of a document. `None` if the document lacks a parameter they need.
     pub(super) fn target(&self, key: &DocumentKey) -> Option<String> {
         self.template.target(key)
     }
 
-    /// Whether the backend says in this way that there is no such model.
+    /// Whether the backend reports missing models in this way.
     pub(super) fn takes(&self, way: NotFound) -> bool {
         self.not_found.contains(&way)
     }
 
-    /// What a body says. The reason why it says nothing that can be used is for the operator.
+    /// Reads a body. The reason for a rejection is for the operator.
     pub(super) fn read(
         &self,
         key: &DocumentKey,
@@ -132,7 +132,7 @@ impl EndpointMapping {
         let Some(content) = self.content(body, head)? else { return Ok(UpstreamResponse::NoSuchModel) };
         let is_about_one = key.route.endpoint().one;
         if content.count == 0 && self.takes(NotFound::Empty) {
-            // No model that there is has an empty detail.
+            // The detail of an existing model is never empty.
             let gone = if is_about_one {
                 UpstreamResponse::NoSuchModel
             } else {
@@ -146,13 +146,13 @@ impl EndpointMapping {
         Ok(UpstreamResponse::Content { content, next_refresh })
     }
 
-    /// Whether the body of a refusal by status says that there is no such model.
+    /// Whether the body of an error status reports that the model does not exist.
     pub(super) fn finds_no_model_in(&self, body: &Bytes) -> bool {
         let refused = MappedBody::of(body).and_then(|body| body.refused(self.is_bare()));
         self.takes(NotFound::Error) && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
     }
 
-    /// The data of a body, cut free. `None` if it says that there is no such model.
+    /// The data of a body. `None` if it reports that the model does not exist.
     fn content(&self, bytes: &Bytes, head: ResponseInfo) -> Result<Option<DocumentContent>, String> {
         let body = MappedBody::of(bytes)?;
         if let Some(refused) = body.refused(self.is_bare())? {
@@ -166,7 +166,7 @@ impl EndpointMapping {
         let data = data.ok_or_else(|| format!("it has no data at {place}"))?;
         let items =
             self.shape.items(bytes, data).map_err(|reason| format!("what stands at {place} {reason}"))?;
-        // An instant that cannot be read is none: the next best stands in for it.
+        // An invalid time is ignored, and the next best one is used.
         let stated = find(&self.instant, &body)?.and_then(instant);
         let generated_at = stated.or(head.dated).or_else(|| newest_update(&items.each)).unwrap_or(head.now);
         Ok(Some(DocumentContent {
@@ -194,14 +194,14 @@ fn instant(stated: &RawValue) -> Option<Wall> {
     Wall::parse_rfc3339(&serde_json::from_str::<String>(stated.get()).ok()?)
 }
 
-/// An item, as far as it matters here.
+/// The fields of an item that are read.
 #[derive(serde::Deserialize)]
 struct DatedItem {
     #[serde(rename = "lastUpdated", default)]
     last_updated: Option<serde_json::Value>,
 }
 
-/// The newest `lastUpdated` among the items; items that have none, or none that can be read, do not matter.
+/// The newest valid `lastUpdated` of the items.
 fn newest_update(items: &[&RawValue]) -> Option<Wall> {
     let updates =
         items.iter().filter_map(|item| serde_json::from_str::<DatedItem>(item.get()).ok()?.last_updated);

@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901) into text that is not parsed: what is pointed at comes out as the bytes it was written in.
+//! JSON pointers (RFC 6901) into unparsed text: results are the bytes as written.
 
 use std::fmt;
 
@@ -6,37 +6,37 @@ use serde_json::value::RawValue;
 
 use crate::cache::Members;
 
-/// Where something stands in a body; the empty pointer is the whole.
+/// A location in a body; the empty pointer is the whole body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonPointer(Vec<String>);
 
-/// A text is no JSON pointer; the words are for the operator.
+/// Why a text is not a JSON pointer; the message is for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPointer {
-    /// It neither is empty nor begins with a slash.
+    /// Neither empty nor beginning with a slash.
     #[error("write a JSON pointer, such as \"/data\" or \"/data/items\"; \"\" is the whole body")]
     NoSlash,
-    /// It has a tilde that stands for nothing.
+    /// A tilde that is not part of `~0` or `~1`.
     #[error("write `~` as ~0 and a `/` within a name as ~1")]
     Tilde,
 }
 
-/// What a pointer leads to cannot be told.
+/// Why a pointer cannot be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PointerError {
-    /// A member on the way stands there twice.
+    /// A name on the path occurs twice.
     Twice,
-    /// What stands there is not well-formed.
+    /// The value is malformed.
     Malformed,
 }
 
 impl JsonPointer {
-    /// The member of this name, of a body that is an object.
+    /// The member of this name in an object.
     pub(super) fn member(name: &str) -> Self {
         Self(vec![name.to_owned()])
     }
 
-    /// Reads a pointer.
+    /// Parses a pointer.
     pub fn parse(text: &str) -> Result<Self, BadPointer> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -45,12 +45,12 @@ impl JsonPointer {
         tokens.map(token).collect::<Option<_>>().map(Self).ok_or(BadPointer::Tilde)
     }
 
-    /// Whether it points at the whole body.
+    /// Whether it is the whole body.
     pub(super) fn is_whole(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What stands there in a body that is well-formed; `None` if nothing does.
+    /// The value at this location in a well-formed body; `None` if there is none.
     pub(super) fn find<'b>(&self, body: &'b RawValue) -> Result<Option<&'b RawValue>, PointerError> {
         let mut at = body;
         for token in &self.0 {
@@ -70,7 +70,7 @@ impl JsonPointer {
 }
 
 impl fmt::Display for JsonPointer {
-    /// As it is written; the whole body in words.
+    /// As written; the empty pointer in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_whole() {
             return f.write_str("its top");
@@ -83,7 +83,7 @@ impl fmt::Display for JsonPointer {
     }
 }
 
-/// One step of a pointer, decoded.
+/// A decoded reference token.
 fn token(text: &str) -> Option<String> {
     let mut parts = text.split('~');
     let mut decoded = parts.next()?.to_owned();
@@ -103,7 +103,7 @@ fn item(array: &RawValue, index: usize) -> Result<Option<&RawValue>, PointerErro
     Ok(items.get(index).copied())
 }
 
-/// A place in an array: decimal, without leading zeros.
+/// An array index: decimal, without leading zeros.
 fn index(token: &str) -> Option<usize> {
     let canonical = token == "0" || !token.starts_with('0');
     let digits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());

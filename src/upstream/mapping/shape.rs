@@ -1,40 +1,40 @@
-//! What the data is at the backend, and how it becomes an array of items.
+//! The shape of the data at the backend, and its conversion to an array of items.
 //!
-//! Items are kept as raw bytes, in the backend's order: nothing is lost, reordered or rounded. Not for: where in a body
-//! the data stands (`pointer.rs`), nor for changing a field of an item.
+//! Items are kept as raw bytes, in the backend's order: nothing is lost, reordered or rounded. The location of the
+//! data is in `pointer`.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::cache::{Member, Members};
 
-/// What the data is.
+/// The shape of the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DataShape {
-    /// An array of items; or an item, which stands for an array of one.
+    /// An array of items, or a single item.
     #[default]
     ArrayOrObject,
     /// An array of items.
     Array,
-    /// An item, which stands for an array of one.
+    /// A single item.
     Object,
-    /// An object that names its items.
+    /// An object whose values are items.
     Map {
-        /// The member that an item carries its name in. An item that has such a member already is left as it is.
+        /// The member that receives an item's key. An item that has this member already is unchanged.
         key_as: String,
     },
 }
 
 /// The data as an array.
 pub(super) struct Items<'b> {
-    /// The array's text.
+    /// The text of the array.
     pub(super) data: Bytes,
     /// The items as the backend wrote them, each an object.
     pub(super) each: Vec<&'b RawValue>,
 }
 
 impl DataShape {
-    /// Makes items of the data, which stands in `body`. The reason why that cannot be is for the operator.
+    /// Converts the data, which is a part of `body`, to items. The reason for a rejection is for the operator.
     pub(super) fn items<'b>(&self, body: &Bytes, data: &'b RawValue) -> Result<Items<'b>, String> {
         let text = data.get();
         let [is_array, is_object] = [text.starts_with('['), text.starts_with('{')];
@@ -76,7 +76,7 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
     Ok(Items { data: Bytes::from(data), each })
 }
 
-/// An entry of a map as an item: its key, written as in the map, is the first member.
+/// Appends an entry of a map as an item: its key, as written in the map, becomes the first member.
 fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), String> {
     let (key, text) = (entry.written, entry.value.get());
     let Some(rest) = text.strip_prefix('{') else {
@@ -96,7 +96,7 @@ fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), 
     Ok(())
 }
 
-/// As much of a text as helps to see what it is.
+/// The first characters of a text, for messages.
 fn beginning(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -1,15 +1,13 @@
-//! Where a document lies at the backend: a path and query with places for the document's parameters.
+//! The path of a document at the backend: a path and query with placeholders for the document's parameters.
 //!
-//! What fills the places are checked values alone, none of which needs an escape. Not for: the backend's base address
-//! (`http.rs`).
+//! Only validated values are inserted, none of which needs encoding. The base address is in `http`.
 
 use std::borrow::Cow;
 
 use crate::routes::{DocumentKey, Endpoint, Param};
 
-/// A path and query below the backend's base address. It names every parameter of its endpoint, but for those of which
-/// the operator said that the backend does not have them: two documents that differ are never asked for by one target
-/// unawares.
+/// A path and query below the backend's base address. It contains a placeholder for every parameter of its endpoint
+/// except those that the backend does not support, so different documents never share a target by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathTemplate(Vec<TemplatePart>);
 
@@ -19,44 +17,43 @@ enum TemplatePart {
     Value(Param),
 }
 
-/// What is wrong with a path; the words are for the operator.
+/// Why a path is invalid; the message is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
-    /// It does not begin with a slash.
     #[error("begin the path with `/`; it is relative to upstream.url")]
     NoSlash,
-    /// It has a character that no path or query can carry as it is.
+    /// A character that must be encoded in a path or query.
     #[error("encode the character {0:?}: a path is visible ASCII, with %XX for other bytes")]
     Character(char),
-    /// It has a percent sign that begins no escape.
+    /// A percent sign without two hexadecimal digits.
     #[error("write two hexadecimal digits after each `%`")]
     Percent,
-    /// It has a brace that belongs to no placeholder.
+    /// A brace that is not part of a placeholder.
     #[error("write placeholders as {{name}}; other braces are not allowed")]
     Brace,
-    /// It has a placeholder that the endpoint has no value for.
+    /// A placeholder that the endpoint has no value for.
     #[error("this endpoint has no placeholder {{{name}}}; it has {has}")]
     NoPlaceholder {
-        /// What stands between the braces.
+        /// The text between the braces.
         name: String,
-        /// The placeholders that there are.
+        /// The valid placeholders.
         has: String,
     },
-    /// It has no place for the model.
+    /// No placeholder for the model.
     #[error("add {{id}} to the path; without it all models have the same path")]
     NoId,
-    /// It has no place for a parameter that callers can say.
+    /// No placeholder for a parameter.
     #[error(
         "add {{{0}}} to the path, or, if the backend has no such parameter, write unsupported = [\"{0}\"]: every value then gets the same data"
     )]
     NoParameter(&'static str),
-    /// It has a place for a parameter that the backend is said not to have.
+    /// A placeholder for a parameter that is configured as unsupported.
     #[error("remove {{{0}}} from the path or from `unsupported`")]
     Without(&'static str),
 }
 
 impl PathTemplate {
-    /// The endpoint's own path, as our callers write it, with all its parameters but those in `without`.
+    /// The endpoint's own path with all its parameters except those in `without`.
     pub fn canonical(endpoint: &Endpoint, without: &[Param]) -> Self {
         let mut pieces = Vec::new();
         for segment in endpoint.segments {
@@ -74,7 +71,7 @@ impl PathTemplate {
         Self(pieces)
     }
 
-    /// Reads a path for an endpoint, or says all that is wrong with it.
+    /// Parses a path for an endpoint, or reports everything that is wrong with it.
     pub fn parse(endpoint: &Endpoint, text: &str, without: &[Param]) -> Result<Self, Vec<BadTemplate>> {
         let has = parameters(endpoint);
         let (mut pieces, mut bad, mut rest) = (Vec::new(), Vec::new(), text);
@@ -100,7 +97,7 @@ impl PathTemplate {
         if bad.is_empty() { Ok(Self(pieces)) } else { Err(bad) }
     }
 
-    /// The path and query of a document. `None` if the document lacks what the template needs.
+    /// The path and query of a document. `None` if the document lacks a parameter.
     pub(super) fn target(&self, key: &DocumentKey) -> Option<String> {
         self.0.iter().map(|piece| piece.fill(key)).collect()
     }
@@ -110,7 +107,7 @@ impl TemplatePart {
     fn fill<'a>(&'a self, key: &'a DocumentKey) -> Option<Cow<'a, str>> {
         Some(match self {
             Self::Text(text) => text.into(),
-            // An identifier is ASCII letters, digits and `._:-`: nothing in it needs an escape.
+            // An id consists of ASCII letters, digits and `._:-`: nothing needs encoding.
             Self::Value(Param::Id) => key.id.as_ref()?.as_str().into(),
             Self::Value(Param::Period) => key.period?.word().into(),
             Self::Value(Param::SortBy) => key.sort_by?.word().into(),
@@ -119,7 +116,7 @@ impl TemplatePart {
     }
 }
 
-/// All that tells the documents of an endpoint apart.
+/// All parameters that distinguish the documents of an endpoint.
 fn parameters(endpoint: &Endpoint) -> Vec<Param> {
     let id = endpoint.route.names_a_model().then_some(Param::Id);
     id.into_iter().chain(endpoint.takes.iter().copied()).collect()
@@ -130,11 +127,11 @@ fn named(params: &[Param]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// What is wrong with the place of a parameter, or with its having none.
+/// What is wrong with the placeholder of a parameter or its absence.
 fn misplaced(param: Param, pieces: &[TemplatePart], without: &[Param]) -> Option<BadTemplate> {
     let has_place = pieces.contains(&TemplatePart::Value(param));
     if param == Param::Id {
-        // No backend can do without: what it would send is about no model that was asked for.
+        // Required: otherwise the response would not be about the requested model.
         return (!has_place).then_some(BadTemplate::NoId);
     }
     match (has_place, without.contains(&param)) {
@@ -144,7 +141,7 @@ fn misplaced(param: Param, pieces: &[TemplatePart], without: &[Param]) -> Option
     }
 }
 
-/// What is wrong with the fixed text of a piece.
+/// What is wrong with fixed text.
 fn unfit(piece: &TemplatePart) -> Option<BadTemplate> {
     let TemplatePart::Text(text) = piece else { return None };
     if text.contains('}') {

@@ -1,4 +1,4 @@
-//! What a body says, endpoint by endpoint and mapping by mapping.
+//! Bodies of backends, endpoint by endpoint and mapping by mapping.
 
 use super::*;
 use crate::routes::{Period, Query};
@@ -15,7 +15,7 @@ fn told(route: Route, mapping: &EndpointMapping, body: &str) -> Result<UpstreamR
     mapping.read(&key, &Bytes::copy_from_slice(body.as_bytes()), head)
 }
 
-/// What is told, in one word and the data.
+/// The result in one word, and the data.
 fn said(route: Route, mapping: &EndpointMapping, body: &str) -> Result<(&'static str, String), String> {
     let text = |content: DocumentContent| String::from_utf8(content.data.to_vec()).unwrap();
     Ok(match told(route, mapping, body)? {
@@ -172,7 +172,7 @@ fn an_empty_list_may_mean_no_such_model_where_the_operator_says_so() {
     assert_eq!(said(Route::History, &history, empty), Ok(("nothing", "[]".into())));
     let full = r#"{"data":[{}]}"#;
     assert_eq!(said(Route::History, &history, full), Ok(("content", "[{}]".into())));
-    // What is about one thing is never empty: there the list can mean nothing else.
+    // The response about a single model is never empty, so the list can mean nothing else.
     let mut drift = canonical(Route::Drift);
     assert!(said(Route::Drift, &drift, empty).is_err());
     drift.not_found = vec![NotFound::Empty];
