@@ -1,6 +1,4 @@
-//! Instants and days: nanoseconds of the wall clock and of running time, and days of the UTC calendar.
-//!
-//! Pure. Not for: reading a clock.
+//! Instants and days: nanoseconds of wall time and of monotonic time, and days of the UTC calendar. Pure.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,23 +6,23 @@ use std::time::Duration;
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Time on the wall: nanoseconds since 1970-01-01 UTC. It may step; only the calendar is decided by it. A clock gives the
-/// time that applies, which after a step forward is for a minute not what the machine shows (see `steps`).
+/// Wall time: nanoseconds since 1970-01-01 UTC. It may step and is used for calendar decisions only. For a minute
+/// after a step forward, a clock still returns the time before the step, extrapolated (see `steps`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wall(pub(super) u64);
 
-/// Time that only runs forward: nanoseconds since the clock was made. Every duration is measured by it.
+/// Monotonic time: nanoseconds since the clock was created. All durations are measured with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub(super) u64);
 
-/// The running time starts ten years in, so that there is an instant for what happened before the start.
+/// Monotonic time starts ten years in, so that instants before the start can be represented.
 pub(super) const START: Mono = Mono(10 * 365 * DAY_SECONDS * NANOS);
 
-/// Time since the machine was booted, in nanoseconds: it runs on during suspend, and nobody can set it.
+/// Nanoseconds since boot: continues during suspend, and cannot be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Boot(pub(super) u64);
 
-/// What the machine's clocks show together.
+/// One reading of the machine's clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReading {
     pub(super) wall: Wall,
@@ -39,9 +37,9 @@ pub struct Day(u32);
 /// One reading of both times. A request is decided by one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// The wall's time.
+    /// Wall time.
     pub wall: Wall,
-    /// The running time.
+    /// Monotonic time.
     pub mono: Mono,
 }
 
@@ -66,33 +64,33 @@ impl Wall {
         self.0 / 1_000_000
     }
 
-    /// The UTC day this instant lies in.
+    /// The UTC day of this instant.
     pub fn day(self) -> Day {
-        // A u64 of nanoseconds ends in the year 2554, far inside a u32 of days.
+        // A u64 of nanoseconds ends in the year 2554, well within a u32 of days.
         Day(u32::try_from(self.seconds() / DAY_SECONDS).unwrap_or(u32::MAX))
     }
 
-    /// This instant, later by `by`.
+    /// This instant plus `by`.
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(nanos(by)))
     }
 
-    /// This instant, earlier by `by`.
+    /// This instant minus `by`.
     pub fn minus(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(by)))
     }
 
-    /// This instant if it is a whole second, else the next that is.
+    /// Rounded up to a whole second.
     pub const fn rounded_up(self) -> Self {
         Self::from_seconds(self.0.div_ceil(NANOS))
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// The duration since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// `2026-11-22T00:00:00Z`, with milliseconds only where there are any.
+    /// `2026-11-22T00:00:00Z`, with milliseconds only if they are not zero.
     pub fn rfc3339(self) -> String {
         let Ok(at) = jiff::Timestamp::from_millisecond(i64::try_from(self.millis()).unwrap_or(i64::MAX))
         else {
@@ -101,20 +99,20 @@ impl Wall {
         if self.millis().is_multiple_of(1_000) { format!("{at:.0}") } else { format!("{at:.3}") }
     }
 
-    /// `Sun, 22 Nov 2026 00:00:00 GMT`, the spelling of HTTP headers.
+    /// `Sun, 22 Nov 2026 00:00:00 GMT`, the format of HTTP headers.
     pub fn http_date(self) -> String {
         let seconds = i64::try_from(self.seconds()).unwrap_or(i64::MAX);
         let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
         at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
     }
 
-    /// Reads an RFC 3339 instant; `None` for anything else and for times before 1970.
+    /// Parses an RFC 3339 instant; `None` for anything else and for times before 1970.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let at: jiff::Timestamp = text.trim().parse().ok()?;
         u64::try_from(at.as_nanosecond()).ok().map(Self)
     }
 
-    /// Reads the date of an HTTP header (RFC 9110's preferred form); `None` for anything else.
+    /// Parses the date of an HTTP header (RFC 9110's preferred format); `None` for anything else.
     pub fn parse_http_date(text: &str) -> Option<Self> {
         let rest = text.trim().strip_suffix(" GMT")?;
         let civil = jiff::civil::DateTime::strptime("%a, %d %b %Y %H:%M:%S", rest).ok()?;
@@ -124,29 +122,29 @@ impl Wall {
 }
 
 impl Mono {
-    /// Nanoseconds since the clock was made.
+    /// Nanoseconds since the clock was created.
     pub const fn nanos(self) -> u64 {
         self.0
     }
 
-    /// The instant that many nanoseconds after the clock was made.
+    /// The instant that many nanoseconds after the clock was created.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// This instant, later by `by`.
+    /// This instant plus `by`.
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(nanos(by)))
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// The duration since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Boot {
-    /// How long after `earlier` this is; zero if it is not.
+    /// The duration since `earlier`; zero if `earlier` is later.
     pub(super) const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -164,13 +162,13 @@ impl ClockReading {
 }
 
 impl Now {
-    /// The running time at an instant of the wall, before or after now.
+    /// The monotonic time of a wall time, before or after now.
     pub fn mono_at(self, wall: Wall) -> Mono {
         let before = nanos(self.wall.since(wall));
         Mono(self.mono.plus(wall.since(self.wall)).0.saturating_sub(before))
     }
 
-    /// The wall's time at a running time, before or after now.
+    /// The wall time of a monotonic time, before or after now.
     pub fn wall_at(self, mono: Mono) -> Wall {
         self.wall.plus(mono.since(self.mono)).minus(self.mono.since(mono))
     }
@@ -182,7 +180,7 @@ impl Day {
         Self(number)
     }
 
-    /// Reads a day such as `2026-11-22`; `None` for anything else.
+    /// Parses a day such as `2026-11-22`; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let day = Wall::parse_rfc3339(&format!("{text}T00:00:00Z"))?.day();
         (day.to_string() == text).then_some(day)
@@ -198,7 +196,7 @@ impl Day {
         Wall::from_seconds(self.0 as u64 * DAY_SECONDS)
     }
 
-    /// The instant at which this day ends and the next begins.
+    /// The instant at which this day ends.
     pub const fn end(self) -> Wall {
         Wall::from_seconds((self.0 as u64 + 1) * DAY_SECONDS)
     }

@@ -1,8 +1,7 @@
-//! The only source of time, with a hand-driven twin for tests.
+//! The only source of time, with a manual clock for tests.
 //!
-//! Everything that decides takes a [`Now`] as an argument; everything that waits, waits here. That is what lets a
-//! test walk the whole gateway an hour ahead in a millisecond. A wall clock that is set is looked into by `steps`. Not for: formatting in answers (see [`Wall::rfc3339`]
-//! for the one spelling we use) and not for scheduling, which belongs to the engines.
+//! Every decision takes a [`Now`] as an argument; every wait waits here. So a test can move the whole gateway an hour
+//! ahead in a millisecond. Steps of the wall clock are handled in `steps`.
 
 mod alarm;
 mod instants;
@@ -22,7 +21,7 @@ pub use instants::{Day, Mono, Now, Wall};
 use steps::SharedTimeline;
 pub use steps::{ClockEvent, StepDirection};
 
-/// Nanoseconds of one of the machine's clocks: read as a number, since each request reads some of them.
+/// Nanoseconds of one of the machine's clocks; a plain number, because each request reads some of them.
 #[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
 fn shown_by(clock: ClockId) -> u64 {
     let shown = clock_gettime(clock);
@@ -35,7 +34,7 @@ fn shown_by(clock: ClockId) -> u64 {
 #[error("deadline exceeded")]
 pub struct DeadlineExceeded;
 
-/// Where time comes from. Cheap to clone; all clones show the same time.
+/// A source of time. Cheap to clone; all clones show the same time.
 #[derive(Clone, Debug)]
 pub struct Clock {
     source: ClockSource,
@@ -44,27 +43,27 @@ pub struct Clock {
 
 #[derive(Clone, Debug)]
 enum ClockSource {
-    /// The machine's clocks, and what the one that only runs forward showed at the start.
+    /// The machine's clocks, and the monotonic clock's value at the start.
     System {
         started: u64,
     },
     Hand(Arc<watch::Sender<ClockReading>>),
 }
 
-/// The hand that moves a hand-driven clock.
+/// Moves a manual clock.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<watch::Sender<ClockReading>>);
 
-/// In so short a time no clock is set that would matter to one request.
+/// Within this time the wall clock is not read again: no step that short matters to a request.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// The clocks are read one after the other. Where that took longer, as in a process that was stopped meanwhile, their
-/// difference says nothing, and they are read again.
+/// The clocks are read one after another. If that took longer, as in a suspended process, their difference is
+/// meaningless and they are read again.
 const TOGETHER: Duration = Duration::from_millis(100);
 const READINGS: usize = 5;
 
 impl ClockSource {
-    /// What two of the clocks show: all that a request needs.
+    /// Wall time and monotonic time: all that a request needs.
     fn now(&self) -> Now {
         match self {
             Self::System { started } => Now { wall: Wall(shown_by(ClockId::Realtime)), mono: mono(*started) },
@@ -72,7 +71,7 @@ impl ClockSource {
         }
     }
 
-    /// What all of them show at one instant.
+    /// All clocks at one instant.
     fn reading(&self) -> ClockReading {
         let started = match self {
             Self::System { started } => *started,
@@ -95,7 +94,7 @@ impl ClockSource {
     }
 }
 
-/// The running time of the machine, from what it showed at the start.
+/// Monotonic time relative to the start.
 fn mono(started: u64) -> Mono {
     Mono(START.0 + shown_by(ClockId::Monotonic).saturating_sub(started))
 }
@@ -106,7 +105,7 @@ impl Clock {
         Self::new(ClockSource::System { started: shown_by(ClockId::Monotonic) })
     }
 
-    /// A clock that stands still at `start` until its hand is moved.
+    /// A manual clock that shows `start` until it is moved.
     pub fn hand_driven(start: Wall) -> (Self, ManualClock) {
         let shown = ClockReading { wall: start, mono: START, boot: Boot(START.0) };
         let hand = Arc::new(watch::Sender::new(shown));
@@ -118,34 +117,34 @@ impl Clock {
         Self { source, steps }
     }
 
-    /// Both times, read now.
+    /// The current time.
     pub fn now(&self) -> Now {
         let now = self.source.now();
         if self.steps.agree(now) { now } else { self.check() }
     }
 
-    /// Both times, read now and compared with the boot-time clock. To be called every second or so, so that steps are
-    /// noticed without requests, and small corrections are followed.
+    /// The current time, compared with the boot-time clock. Called about every second, so that steps are detected
+    /// without requests, and small corrections are followed.
     #[cold]
     pub fn check(&self) -> Now {
         self.steps.decide(|| self.source.reading())
     }
 
-    /// Where steps of the wall clock are reported, in place of where they were before. Called by whoever reads the clock
-    /// first after a step, so it must not wait.
+    /// Sets the listener for steps of the wall clock, replacing the one before. It is called by the thread that first
+    /// reads the clock after a step, so it must not block.
     pub fn report_steps_to(&self, listener: impl Fn(ClockEvent) + Send + Sync + 'static) {
         self.steps.report_to(Arc::new(listener));
     }
 
-    /// Both times, read now. Within a moment of `earlier` the wall clock is not asked again: it is as much later as the
-    /// running time is.
+    /// The current time. Within a millisecond of `earlier` the wall clock is not read again: its time is computed
+    /// from the monotonic time.
     pub fn later_than(&self, earlier: Now) -> Now {
         let mono = self.mono();
         let since = mono.since(earlier.mono);
         if since < MOMENT { Now { wall: earlier.wall.plus(since), mono } } else { self.now() }
     }
 
-    /// The running time alone, which costs half of both.
+    /// Monotonic time alone, at half the cost of both.
     pub fn mono(&self) -> Mono {
         match &self.source {
             ClockSource::System { started } => mono(*started),
@@ -153,7 +152,7 @@ impl Clock {
         }
     }
 
-    /// Waits until the running time reaches `deadline`.
+    /// Waits until `deadline`.
     pub async fn sleep_until(&self, deadline: Mono) {
         match &self.source {
             ClockSource::System { .. } => {
@@ -163,7 +162,7 @@ impl Clock {
             }
             ClockSource::Hand(hand) => {
                 let mut moved = hand.subscribe();
-                // The sender lives in `self`, so the channel cannot close while we wait.
+                // The sender is in `self`, so the channel cannot close during the wait.
                 moved
                     .wait_for(|shown| shown.mono >= deadline)
                     .await
@@ -174,7 +173,7 @@ impl Clock {
         }
     }
 
-    /// Waits that long.
+    /// Waits for a duration.
     pub async fn sleep(&self, time: Duration) {
         self.sleep_until(self.mono().plus(time)).await;
     }
@@ -189,29 +188,29 @@ impl Clock {
         }
     }
 
-    /// Runs `work` for that long at the most.
+    /// Runs `work` for at most `time`.
     pub async fn within<F: Future>(&self, time: Duration, work: F) -> Result<F::Output, DeadlineExceeded> {
         self.until(self.mono().plus(time), work).await
     }
 }
 
 impl ManualClock {
-    /// Lets that much time pass, on all clocks.
+    /// Advances all clocks.
     pub fn advance(&self, by: Duration) {
         self.0.send_modify(|shown| *shown = shown.later(by));
     }
 
-    /// Suspends the machine for that long: the wall clock and the boot-time clock go on, running time does not.
+    /// Simulates suspend: the wall clock and the boot-time clock advance, monotonic time does not.
     pub fn suspend(&self, by: Duration) {
         self.0.send_modify(|shown| *shown = ClockReading { mono: shown.mono, ..shown.later(by) });
     }
 
-    /// Steps the wall clock, as an operator or a time server does. Running time does not move.
+    /// Sets the wall clock, as an operator or a time server does. Monotonic time does not change.
     pub fn step_to(&self, wall: Wall) {
         self.0.send_modify(|shown| shown.wall = wall);
     }
 
-    /// How many are waiting on this clock: what a test asks before it moves the hand.
+    /// Number of tasks that wait on this clock: tests check it before they move the clock.
     pub fn sleepers(&self) -> usize {
         self.0.receiver_count()
     }

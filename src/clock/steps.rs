@@ -1,11 +1,12 @@
 //! Steps of the wall clock: which wall time applies after the machine's clock was set.
 //!
-//! The wall clock is compared with the boot-time clock, which runs on during suspend and cannot be set. A step forward of
-//! more than a minute is followed once the clock has stayed there for a minute; until then the time is extrapolated from
-//! before the step. A shorter excursion therefore opens no day and ends no key. A step backward is followed at once.
+//! The wall clock is compared with the boot-time clock, which continues during suspend and cannot be set. A step
+//! forward of more than a minute is followed once the clock has stayed there for a minute; until then the time is
+//! extrapolated from before the step. So a shorter excursion opens no day and expires no key. A step backward is
+//! followed at once.
 //!
-//! [`Timeline`] is the decision, and pure. [`SharedTimeline`] shares it between the clones of a clock. Not for: what a day that
-//! goes back means to quotas (`limits`).
+//! [`Timeline`] is the decision, and pure. [`SharedTimeline`] shares it between the clones of a clock. Consequences
+//! for quotas are in `limits`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,28 +24,28 @@ const NOTICED: u64 = 60 * NANOS;
 /// How long the clock has to stay ahead before it is followed.
 const HELD: Duration = Duration::from_mins(1);
 
-/// In place of an offset: every reading is to be decided. No offset of a real clock is near it.
+/// Instead of an offset: every reading must be decided. No real offset is near it.
 const UNDECIDED: u64 = 1 << 63;
 
 /// The direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepDirection {
-    /// The clock was set ahead.
+    /// The clock was set forward.
     Forward,
     /// The clock was set back.
     Backward,
 }
 
-/// What happened to the wall clock.
+/// An event of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockEvent {
     /// The clock was set.
     Stepped {
-        /// In which direction.
+        /// The direction.
         direction: StepDirection,
-        /// What the clock would show without the step.
+        /// The time without the step.
         from: Wall,
-        /// What it shows.
+        /// The time after the step.
         to: Wall,
         /// The time that applies from now on.
         applies: Wall,
@@ -53,15 +54,15 @@ pub enum ClockEvent {
     Followed {
         /// The time that applied until now.
         from: Wall,
-        /// What the clock shows.
+        /// The clock's time.
         to: Wall,
     },
 }
 
-/// The decision which wall time applies.
+/// Decides which wall time applies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeline {
-    /// The wall clock minus the boot-time clock, as it applies.
+    /// Wall clock minus boot-time clock, as it applies.
     offset: i128,
     /// A step forward that is not followed yet.
     ahead: Option<PendingStep>,
@@ -74,12 +75,12 @@ struct PendingStep {
 }
 
 impl Timeline {
-    /// A timeline that begins with what the clocks show.
+    /// A timeline that begins with these times.
     pub(super) fn new(wall: Wall, boot: Boot) -> Self {
         Self { offset: offset(wall, boot), ahead: None }
     }
 
-    /// The wall time that applies when the clocks show this, and what happened to the clock since the last reading.
+    /// The wall time that applies, and the event since the last reading.
     pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
         let (shown, noticed) = (offset(wall, boot), i128::from(NOTICED));
         let (difference, extrapolated) = (shown - self.offset, at(self.offset, boot));
@@ -119,12 +120,12 @@ fn at(offset: i128, boot: Boot) -> Wall {
     Wall(u64::try_from(i128::from(boot.0) + offset).unwrap_or_default())
 }
 
-/// Receives what happens to the wall clock.
+/// Receives events of the wall clock.
 type Listener = Arc<dyn Fn(ClockEvent) + Send + Sync>;
 
-/// The timeline that the clones of a clock share.
+/// The timeline shared by the clones of a clock.
 pub(super) struct SharedTimeline {
-    /// The wall clock minus the running time, while nothing is held; else [`UNDECIDED`]. It spares a request the lock.
+    /// Wall clock minus monotonic time while no step is pending; else [`UNDECIDED`]. Spares requests the lock.
     agreed: AtomicU64,
     timeline: Mutex<Timeline>,
     listener: Mutex<Option<Listener>>,
@@ -139,13 +140,13 @@ impl SharedTimeline {
         }
     }
 
-    /// Whether a reading needs no decision: the wall clock has gone as far as the running time.
+    /// Whether a reading needs no decision: both clocks advanced equally.
     pub(super) fn agree(&self, now: Now) -> bool {
         let difference = apart(now).wrapping_sub(self.agreed.load(Ordering::Relaxed));
         difference.wrapping_add(NOTICED) <= 2 * NOTICED
     }
 
-    /// Decides on a reading. It is taken under the lock, so that readings are decided in their order.
+    /// Decides about a reading, which is taken under the lock so that readings are decided in their order.
     pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
         let mut timeline = lock(&self.timeline);
         let shown = read();
@@ -175,7 +176,7 @@ impl fmt::Debug for SharedTimeline {
     }
 }
 
-/// The wall clock minus the running time.
+/// Wall clock minus monotonic time.
 const fn apart(now: Now) -> u64 {
     now.wall.0.wrapping_sub(now.mono.0)
 }
@@ -211,7 +212,7 @@ mod tests {
             Self { timeline: Timeline::new(noon(), boot), boot, off: 0 }
         }
 
-        /// What the wall clock would show if nobody had set it.
+        /// The wall clock without steps.
         fn unset(&self) -> Wall {
             noon().plus(self.boot.since(Boot(1_000_000_000)))
         }
@@ -267,7 +268,7 @@ mod tests {
         machine.after(59);
         let (applies, event) = machine.set(0);
         assert_eq!((applies, direction(event)), (machine.unset(), Some(StepDirection::Backward)));
-        // The minute begins anew with the next step.
+        // The minute starts again with the next step.
         machine.set(DAY);
         assert_eq!(machine.after(59), (machine.unset(), None));
     }
@@ -315,7 +316,8 @@ mod tests {
     }
 
     proptest! {
-        /// However often and however far the clock is set ahead: where it is back within a minute, nothing ever showed.
+        /// However often and however far the clock is set forward: if it is back within a minute, no other time ever
+        /// applied.
         #[test]
         fn an_excursion_shorter_than_a_minute_never_applies(
             excursions in prop::collection::vec((1u64..300, 1u64..60, 61i64..40 * DAY), 1..20),
@@ -333,7 +335,7 @@ mod tests {
             }
         }
 
-        /// Wherever the clock is set: a time that is more than a minute ahead of what applied before has been shown for a
+        /// Wherever the clock is set: a time more than a minute ahead of what applied before has been shown for a
         /// whole minute, and the clock is followed after a minute at the latest.
         #[test]
         fn what_applies_was_shown_for_a_minute_or_follows_from_what_applied(

@@ -1,16 +1,15 @@
-//! Colours for the code on the docs page: texts, numbers, words and comments, in spans that the style sheet knows.
+//! Syntax highlighting on the docs page: strings, numbers, keywords and comments in spans for the style sheet.
 //!
-//! It is done once at start, so the colours need no script. Not for: understanding code; what is not recognised stays
-//! plain.
+//! Done once at start, so it needs no script. Unrecognised code stays plain.
 
 use super::escape::{escape, push};
 
-/// What a block of code is written in.
+/// The language of a code block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CodeLanguage {
     /// JSON: names and values have different colours.
     Json,
-    /// A shell or Python, whose comments begin with `#`.
+    /// Shell or Python, whose comments begin with `#`.
     Hash,
     /// JavaScript, whose comments begin with `//`.
     Slashes,
@@ -34,7 +33,7 @@ impl CodeLanguage {
     }
 }
 
-/// Code as HTML with colours.
+/// Highlights code as HTML.
 pub(super) fn coloured(language: CodeLanguage, code: &str) -> String {
     let (mut html, mut rest, mut before) = (String::with_capacity(code.len() * 2), code, '\n');
     while let Some(first) = rest.chars().next() {
@@ -50,7 +49,7 @@ pub(super) fn coloured(language: CodeLanguage, code: &str) -> String {
     html
 }
 
-/// The class and the length in bytes of what a text begins with.
+/// The class and the length in bytes of the first token.
 fn token(language: CodeLanguage, before: char, first: char, rest: &str) -> (Option<&'static str>, usize) {
     let begins_a_word = !before.is_alphanumeric() && before != '_';
     let until = |stop: &dyn Fn(char) -> bool| rest.find(stop).unwrap_or(rest.len());
@@ -73,7 +72,7 @@ fn token(language: CodeLanguage, before: char, first: char, rest: &str) -> (Opti
     (None, first.len_utf8())
 }
 
-/// How long a text in quotes is, both quotes included.
+/// Length of a quoted string, quotes included.
 fn text_length(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, char) in rest.char_indices().skip(1) {

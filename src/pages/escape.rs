@@ -1,10 +1,8 @@
-//! Text into HTML: what everything that is not a template goes through.
-//!
-//! Not for: markup (`html`), nor for colours (`colour`).
+//! Escapes text for HTML: everything that is not a template passes through here.
 
 use std::fmt::Write as _;
 
-/// Text as HTML, fit for an element and for an attribute in double quotes.
+/// Escapes text for an element or for an attribute in double quotes.
 pub(super) fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for char in text.chars() {
@@ -20,7 +18,7 @@ pub(super) fn escape(text: &str) -> String {
     html
 }
 
-/// Adds to a text.
+/// Appends formatted text.
 pub(super) fn push(html: &mut String, more: std::fmt::Arguments<'_>) {
     html.write_fmt(more).expect("writing to a string cannot fail");
 }

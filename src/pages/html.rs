@@ -1,11 +1,11 @@
-//! The little HTML that the pages need: templates, tables, code.
+//! Minimal HTML generation: templates, tables, code.
 //!
-//! Whatever is not a template goes through [`escape`]. Not for: anything a request brings; no page is made from one.
+//! Everything that is not a template is escaped. No page is built from a request.
 
 use super::colour::{CodeLanguage, coloured};
 pub(super) use super::escape::{escape, push};
 
-/// A sentence of our tables as HTML: what stands between backticks is code.
+/// A sentence from our tables as HTML: text between backticks is code.
 pub(super) fn prose(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + 16);
     for (at, part) in text.split('`').enumerate() {
@@ -14,8 +14,8 @@ pub(super) fn prose(text: &str) -> String {
     html
 }
 
-/// Puts values in the places of a template that say `{{name}}`, in one pass: a value that looks like a place is text.
-/// A name without a value stays as it stands, for a test to find.
+/// Replaces the placeholders `{{name}}` of a template in one pass: a value that looks like a placeholder stays text.
+/// A name without a value is left in place, for a test to find.
 pub(super) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut html = String::with_capacity(template.len() * 2);
     let mut rest = template;
@@ -33,13 +33,13 @@ pub(super) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> St
     html
 }
 
-/// A table with a heading for each column. The cells are HTML. It scrolls by itself where the screen is narrow, so it
-/// can be reached by keyboard and has a name.
+/// A table with a heading for each column. The cells are HTML. It scrolls by itself on narrow screens, so it can be
+/// focused by keyboard and has a name.
 pub(super) fn table(name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     table_of("scroll", name, heads, rows)
 }
 
-/// The same for tables of text: where the screen is narrow the cells of a row stand below each other.
+/// A table of text: on narrow screens the cells of a row are stacked.
 pub(super) fn stacking_table(
     name: &str,
     heads: &[&str],
@@ -69,13 +69,13 @@ fn table_of(class: &str, name: &str, heads: &[&str], rows: impl IntoIterator<Ite
     html
 }
 
-/// A block of code under a name. It scrolls, so it can be reached by keyboard.
+/// A named block of code. It scrolls, so it can be focused by keyboard.
 pub(super) fn code_block(name: &str, language: CodeLanguage, code: &str) -> String {
     let (name, code) = (escape(name), coloured(language, code));
     format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{code}</code></pre>\n")
 }
 
-/// A word as code.
+/// Inline code.
 pub(super) fn code(word: &str) -> String {
     format!("<code>{}</code>", escape(word))
 }

@@ -1,9 +1,8 @@
-//! The public pages that need no key: the landing page, the docs, the API description, the rules for crawlers, the icon.
+//! The public pages that need no key: landing page, docs, API description, `robots.txt`, icon.
 //!
-//! Made once at start from the tables in `routes` and the configured tiers, so that none can say what the gateway
-//! does not do. They load nothing but the icon: no script, no font, no image. The docs page has one
-//! script inside, which it can do without. Not for: `/healthz`, which knows
-//! the state of the process, nor for serving (the gateway does that).
+//! Generated once at start from the tables in `routes` and the configured tiers, so they always agree with the
+//! gateway. They load nothing but the icon: no script, no font, no image. The docs page contains one inline script,
+//! which it works without. `/healthz` is answered by the gateway.
 
 mod colour;
 mod docs;
@@ -21,8 +20,8 @@ use sha2::{Digest as _, Sha256};
 use crate::keys::{Tier, standard_tiers};
 use crate::routes::API_BASE;
 
-/// What a browser may do with the HTML pages: show them, and run the one script of the docs page, which is named by its
-/// hash. To be sent with them as `Content-Security-Policy`.
+/// `Content-Security-Policy` of the HTML pages: browsers may show them, and run the one script of the docs page,
+/// identified by its hash.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-6xzGN59FHHs7ZA1Kp+CBEDkfLGoPGEj9WAghXFGyr1I='; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -30,15 +29,14 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const ICON: &str = "image/x-icon";
 
-/// A page is revalidated before each use. No shared cache may keep it: it carries the limit headers of one client.
+/// A page is revalidated before each use. No shared cache may store it: it has the limit headers of one client.
 const REVALIDATED: &str = "private, no-cache";
-/// An icon is reused for a day.
+/// The icon is reused for a day.
 const REUSED: &str = "private, max-age=86400";
 
-/// The docs page.
 const DOCS: &str = "/docs";
 
-/// What the pages say besides the tables. All of it is escaped where it is printed.
+/// The values on the pages besides the tables. All are escaped.
 #[derive(Clone, Debug)]
 pub struct PagesConfig {
     /// The service's name.
@@ -47,16 +45,16 @@ pub struct PagesConfig {
     pub license: String,
     /// The data API's version, as in the envelope.
     pub version: String,
-    /// The tiers, smallest first.
+    /// The tiers, lowest first.
     pub tiers: Vec<Tier>,
-    /// The address clients use, with or without the trailing `/api/v1`. Without one the pages say `/api/v1` and leave
-    /// the host to the reader.
+    /// The address for clients, with or without a trailing `/api/v1`. Without it, the pages show `/api/v1` without a
+    /// host.
     pub base_url: Option<String>,
-    /// What keys begin with, for examples.
+    /// Prefix of keys, for examples.
     pub key_prefix: String,
-    /// A model that the examples of requests can ask for, if the backend is known to have one.
+    /// A model for the examples, if the backend is known to have one.
     pub example_model: Option<String>,
-    /// How many refused requests a minute the guard lets pass.
+    /// Refusals per minute allowed by the guard.
     pub guard_per_minute: u32,
 }
 
@@ -75,10 +73,10 @@ impl Default for PagesConfig {
     }
 }
 
-/// The model of the examples: one that the simulated data always has.
+/// The model in the examples; the simulated data always contains it.
 pub const EXAMPLE_MODEL: &str = sample::MODEL;
 
-/// A page, ready to be sent.
+/// A prepared page.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Its media type.
@@ -87,7 +85,7 @@ pub struct Page {
     pub cache_control: &'static str,
     /// Its bytes.
     pub body: Bytes,
-    /// Its strong entity tag, in quotes. Equal bytes have equal tags, on every machine.
+    /// Its strong entity tag, in quotes. Equal bytes have equal tags on every machine.
     pub etag: String,
 }
 
@@ -102,7 +100,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Makes them. Costs milliseconds; done once.
+    /// Generates them. Takes milliseconds; done once.
     pub fn build(config: &PagesConfig) -> Self {
         Self {
             landing: Page::new(HTML, REVALIDATED, docs::landing(config)),
@@ -117,7 +115,7 @@ impl Pages {
         }
     }
 
-    /// The page at this path, taken to the letter.
+    /// The page at exactly this path.
     pub fn find(&self, path: &str) -> Option<&Page> {
         match path {
             "/" => Some(&self.landing),
@@ -129,7 +127,7 @@ impl Pages {
         }
     }
 
-    /// The path of the page that this path is permanently redirected to.
+    /// The page that this path permanently redirects to.
     pub fn moved(path: &str) -> Option<&'static str> {
         (path == "/docs/").then_some(DOCS)
     }
@@ -139,7 +137,7 @@ impl Page {
     fn new(content_type: &'static str, cache_control: &'static str, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let mut etag = String::from("\"");
-        // 128 bits name a page well enough.
+        // 128 bits suffice to identify a page.
         for byte in Sha256::digest(&body).iter().take(16) {
             write!(etag, "{byte:02x}").expect("writing to a string cannot fail");
         }
@@ -149,7 +147,7 @@ impl Page {
 }
 
 impl PagesConfig {
-    /// The address that all data paths begin with, ending in `/api/v1`; without a host if none is configured.
+    /// The base address of all data paths, ending in `/api/v1`; without a host if none is configured.
     fn base(&self) -> String {
         let url = self.base_url.as_deref().unwrap_or("").trim_end_matches('/');
         format!("{}{API_BASE}", url.strip_suffix(API_BASE).unwrap_or(url))

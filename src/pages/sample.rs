@@ -1,7 +1,7 @@
-//! Sample items, made from the fields' own tables: what the documents show as an example. They tell one story: Atlas 4
-//! Large does well, Atlas 4 Small fell on the day of the samples, and one application asks for both.
+//! Sample items, generated from the tables of fields, for the examples in the documentation. They are consistent:
+//! Atlas 4 Large does well, Atlas 4 Small fell on the day of the samples, and one application requests both.
 //!
-//! The values are invented. Not for: the built-in backend, which computes its own.
+//! The values are invented; the built-in backend computes its own.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use crate::routes::shapes::{FieldShape, ItemField, Presence};
 use crate::routes::{Endpoint, Param, Period, SortBy};
 
-/// An instant in the examples.
+/// The time in the examples.
 pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
-/// A model's identifier in the examples: one that the simulated data always has.
+/// The model in the examples; the simulated data always contains it.
 pub(super) const MODEL: &str = "atlas-4-large";
 
-/// The values, as JSON, by endpoint and field; or by a field's own name, where no row has the whole path.
+/// The values, as JSON, by endpoint and field; or by a field's own name if no row has the whole path.
 #[rustfmt::skip]
 const VALUES: &[(&str, &str)] = &[
     ("id", r#""atlas-4-large""#),
@@ -127,7 +127,7 @@ const VALUES: &[(&str, &str)] = &[
     ("me.suggested_poll_seconds", "3600"),
 ];
 
-/// An item of an endpoint, with its fields in the order of their table.
+/// A sample item, with its fields in the order of their table.
 pub(super) struct SampleItem {
     endpoint: &'static str,
     fields: &'static [ItemField],
@@ -151,7 +151,7 @@ fn said(path: &str) -> Option<&'static str> {
 impl Serialize for SampleItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        // The example is the answer to a request without parameters, and some values are absent in it.
+        // The example is the response to a request without parameters, in which some values are absent.
         for field in self.fields.iter().filter(|field| field.presence != Presence::IfAsked) {
             match said(&format!("{}.{}", self.endpoint, field.name)) {
                 Some("null") if field.presence == Presence::IfKnown => {}
@@ -166,7 +166,7 @@ impl Serialize for SampleItem {
     }
 }
 
-/// A field that the table of values does not know: something of its shape.
+/// A value of the right shape for a field that the table of values does not have.
 impl Serialize for SampleFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.shape {
@@ -184,7 +184,7 @@ impl Serialize for SampleFields<'_> {
     }
 }
 
-/// A whole answer of an endpoint, as a paid caller sees it who names no parameter.
+/// A whole response of an endpoint, for a paid caller and without parameters.
 #[derive(serde::Serialize)]
 pub(super) struct SampleAnswer<'a> {
     success: bool,
@@ -213,17 +213,17 @@ impl<'a> SampleAnswer<'a> {
     }
 }
 
-/// A value as JSON text with line breaks, fields in their order.
+/// JSON text with line breaks, fields in order.
 pub(super) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("the keys are texts and no number is infinite")
 }
 
-/// A value as a JSON value.
+/// A JSON value.
 pub(super) fn value(value: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("the keys are texts and no number is infinite")
 }
 
-/// A value as JSON text on one line, fields in their order.
+/// JSON text on one line, fields in order.
 pub(super) fn text_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("the keys are texts and no number is infinite")
 }
@@ -242,7 +242,7 @@ mod tests {
         ENDPOINTS.iter().map(|endpoint| (endpoint, value(&SampleItem::of(endpoint)))).collect()
     }
 
-    /// The values of a sample all the way down, with their paths.
+    /// All leaf values of a sample, with their paths.
     fn leaves(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
         match value {
             Value::Object(fields) => {

@@ -1,13 +1,12 @@
-//! The bodies around the items, as data: the envelope of a success and the flat object of an error.
+//! Response bodies as data: the envelope of a success and the flat object of an error.
 //!
-//! The API description and the docs page are printed from these. Not for: writing bodies; documents and errors are
-//! rendered where they are made, and tests hold them against the API description.
+//! The API description and the docs page are generated from these, and tests validate responses against them.
 
 use super::field::FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Values, Words};
 use super::field::ItemField;
 use super::field::{field, nullable};
 
-/// The fields of every successful answer, in their order. All of them are always present.
+/// The fields of every successful response, in order. All are always present.
 pub const ENVELOPE: &[ItemField] = &[
     field("success", Flag, "`true`."),
     field("version", Text, "Version of the data API: three numbers with dots."),
@@ -23,7 +22,7 @@ pub const ENVELOPE: &[ItemField] = &[
     field("data", Objects(&[]), "The items. An endpoint about one thing has an array of one."),
 ];
 
-/// The fields that every error has, in their order.
+/// The fields of every error, in order.
 pub const ERROR: &[ItemField] = &[
     field("success", Flag, "`false`."),
     field("version", Text, "Version of the data API: three numbers with dots."),
@@ -34,7 +33,7 @@ pub const ERROR: &[ItemField] = &[
     field("docs", Text, "Where the code is explained: an anchor of the docs page."),
 ];
 
-/// The fields that some errors have besides.
+/// Additional fields of some errors.
 pub const ERROR_SOMETIMES: &[ItemField] = &[
     field("limit", Object(LIMIT), "On 429: which limit was hit, and when to come back."),
     field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 of a parameter: which one."),
@@ -56,7 +55,7 @@ pub const LIMIT: &[ItemField] = &[
     field("retry_after", Integer, "Seconds until the next request can be granted, as in `Retry-After`."),
 ];
 
-/// The fields that an error has besides where `application/problem+json` was asked for (RFC 9457).
+/// Additional fields of `application/problem+json` (RFC 9457).
 pub const PROBLEM: &[ItemField] = &[
     field("type", Text, "Names the kind of problem; it leads to its explanation."),
     field("title", Text, "The kind of problem in a few words, the same each time."),

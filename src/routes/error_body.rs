@@ -1,8 +1,8 @@
-//! The part of an error's body that everybody who answers by these tables says in the same words: flat, because a real
-//! client prints `body.code`. Not for: what only a gateway knows (limits, a request's identifier).
+//! Writes the common part of an error body: flat, because a real client prints `body.code`. The gateway adds limits
+//! and the request id.
 //!
-//! It is written by hand: a refusal must cost no more than what it refuses, and a serializer looks at each character of
-//! words that are all our own.
+//! Written by hand: a refusal must not cost more than the request it refuses, and a serializer inspects every
+//! character of texts that need no escaping.
 
 use std::io::Write as _;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::codes::CodeRow;
 use super::{API_VERSION, AllowedValues, Param};
 
-/// What every error says.
+/// The common part of an error.
 #[derive(Debug)]
 pub struct ErrorBody<'a> {
     row: &'static CodeRow,
@@ -20,12 +20,12 @@ pub struct ErrorBody<'a> {
 }
 
 impl<'a> ErrorBody<'a> {
-    /// An error of this code, with the parameter that it is about and the values this caller may use.
+    /// An error with this code, the parameter concerned and the values this caller may use.
     pub fn new(row: &'static CodeRow, message: &'a str, param: Option<(Param, AllowedValues)>) -> Self {
         Self { row, message, param }
     }
 
-    /// Writes its members, without the braces around them.
+    /// Writes its members, without braces.
     pub fn write(&self, body: &mut Vec<u8>) {
         let CodeRow { status, word, .. } = self.row;
         let status = status.as_u16();

@@ -1,46 +1,44 @@
-//! What is said of a field: its name, what it holds, and when it is there.
-//!
-//! Not for: which fields there are (`shapes`, `bodies`).
+//! The description of a field: its name, its type, and when it is present.
 
 /// A field of an item.
 #[derive(Debug)]
 pub struct ItemField {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub shape: FieldShape,
-    /// When it is there.
+    /// When it is present.
     pub presence: Presence,
-    /// Whether only paid keys see it: it is then absent from a Free key's answer.
+    /// Whether only paid keys see it; responses to Free keys omit it.
     pub paid_only: bool,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
-/// When a field is there.
+/// When a field is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Always, with a value.
     Always,
-    /// Always; `null` stands for no value. Only in what the gateway writes itself.
+    /// Always; `null` means no value. Used only for bodies that the gateway writes itself.
     Nullable,
-    /// Where it has a value: otherwise it is left out, since a client reads `null` as zero. A foreign backend may send
+    /// If it has a value: otherwise it is omitted, since a client reads `null` as zero. A foreign backend may send
     /// `null`.
     IfKnown,
-    /// As [`Presence::IfKnown`], and only in the answer to some parameters.
+    /// As [`Presence::IfKnown`], and only for some parameters.
     IfAsked,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug)]
 pub enum FieldShape {
-    /// Any text.
+    /// A string.
     Text,
-    /// An RFC 3339 instant in UTC.
+    /// An RFC 3339 time in UTC.
     Instant,
     /// A number.
     Number,
-    /// A score from 0 to 100; a foreign backend may send the text `unavailable`.
+    /// A score from 0 to 100; a foreign backend may send the string `unavailable`.
     Score,
     /// A whole number.
     Integer,
@@ -48,13 +46,13 @@ pub enum FieldShape {
     Flag,
     /// One of these words.
     Words(&'static [&'static str]),
-    /// An object of these fields.
+    /// An object with these fields.
     Object(&'static [ItemField]),
-    /// A list of objects of these fields.
+    /// A list of objects with these fields.
     Objects(&'static [ItemField]),
-    /// A list of texts.
+    /// A list of strings.
     Texts,
-    /// The values of a parameter: a list of texts, or an object of JSON Schema's keywords.
+    /// The values of a parameter: a list of strings, or an object of JSON Schema keywords.
     Values,
 }
 
@@ -79,12 +77,12 @@ pub(super) const fn paid(name: &'static str, shape: FieldShape, meaning: &'stati
 }
 
 impl Presence {
-    /// Whether `null` may stand in its place.
+    /// Whether `null` is allowed.
     pub const fn allows_null(self) -> bool {
         !matches!(self, Self::Always)
     }
 
-    /// Whether an item of the built-in backend may be without it.
+    /// Whether the built-in backend may omit it.
     pub const fn may_be_absent(self) -> bool {
         matches!(self, Self::IfKnown | Self::IfAsked)
     }

@@ -1,46 +1,46 @@
-//! THE table of response headers: name, where it stands, what it looks like, what it means.
+//! THE table of response headers: name, scope, format, meaning.
 //!
-//! The API description and the docs page are printed from it, and tests hold every answer against it. Not for:
-//! writing headers (`gateway::respond`).
+//! The API description and the docs page are generated from it, and tests compare every response with it. Headers are
+//! written in `gateway::respond`.
 
 /// A response header of the data API.
 #[derive(Debug)]
 pub struct Header {
     /// Its name.
     pub name: &'static str,
-    /// Which answers have it.
+    /// The responses that have it.
     pub on: HeaderScope,
-    /// Whether all of those have it, or only some.
+    /// Whether all of them have it, or only some.
     pub always: bool,
-    /// What its value looks like.
+    /// The format of its value.
     pub value: HeaderValueKind,
-    /// A value it may have.
+    /// An example.
     pub example: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
-/// Which answers of the data API have a header.
+/// A set of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderScope {
-    /// Every one.
+    /// All.
     Every,
-    /// Those that have a body.
+    /// Those with a body.
     Body,
-    /// 200 and 304 of what may be stored: everything but `/me`.
+    /// 200 and 304 of endpoints that are stored: all except `/me`.
     Document,
     /// Those with one of these statuses.
     Status(&'static [u16]),
 }
 
-/// What a value looks like.
+/// The format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderValueKind {
-    /// A whole number, not negative.
+    /// A non-negative whole number.
     Integer,
     /// One of these.
     Words(&'static [&'static str]),
-    /// Text that this regular expression finds.
+    /// Text that matches this regular expression.
     Pattern(&'static str),
 }
 
@@ -48,7 +48,7 @@ use HeaderValueKind::{Integer, Pattern, Words};
 
 const HTTP_DATE: &str = "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$";
 
-/// All of them.
+/// All headers.
 #[rustfmt::skip]
 pub static HEADERS: [Header; 25] = [
     Header { name: "X-RateLimit-Limit", on: HeaderScope::Every, always: true, value: Integer, example: "10000",
@@ -107,7 +107,7 @@ pub static HEADERS: [Header; 25] = [
         meaning: "Where the deprecation is described." },
 ];
 
-/// Those that scripts may read without being told so, and those that speak to browsers and caches alone.
+/// Headers that scripts may always read, and headers for browsers and caches only.
 const NOT_FOR_SCRIPTS: [&str; 8] = [
     "Cache-Control",
     "Content-Type",
@@ -119,14 +119,14 @@ const NOT_FOR_SCRIPTS: [&str; 8] = [
     "Access-Control-Expose-Headers",
 ];
 
-/// The names of the others, as `Access-Control-Expose-Headers` lists them.
+/// All other names, for `Access-Control-Expose-Headers`.
 pub fn for_scripts() -> String {
     let names = HEADERS.iter().map(|header| header.name).filter(|name| !NOT_FOR_SCRIPTS.contains(name));
     names.collect::<Vec<_>>().join(", ")
 }
 
 impl HeaderScope {
-    /// Whether it covers an answer with this status of an endpoint whose answers are stored or not.
+    /// Whether it covers a response with this status from an endpoint that is stored or not.
     pub fn covers(self, status: u16, stored: bool) -> bool {
         match self {
             Self::Every => true,
@@ -136,7 +136,7 @@ impl HeaderScope {
         }
     }
 
-    /// Which answers, for the documents.
+    /// The set in words, for the documentation.
     pub fn words(self) -> String {
         match self {
             Self::Every => "every answer".into(),

@@ -1,7 +1,7 @@
-//! What a stored document is known by. The only maker of cache keys.
+//! Cache keys, built only here.
 //!
 //! Two requests share a key exactly if they must get the same document: same endpoint, same model, same resolved
-//! period, sort key and limit. Not for: the form of a document (a tier's right, chosen by type when it is served).
+//! period, sort key and limit. The form of a document depends on the tier and is chosen when it is served.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use smallvec::SmallVec;
 use super::params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
 use super::table::{Route, find};
 
-/// A well-formed model identifier: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`. Short ones live without an allocation.
+/// A valid model id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`. Short ids need no allocation.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModelId(SmallVec<[u8; 32]>);
 
-/// The name of a document.
+/// The key of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DocumentKey {
-    /// Which endpoint.
+    /// The endpoint.
     pub route: Route,
-    /// Which model, where the endpoint names one.
+    /// The model, if the endpoint has one.
     pub id: Option<ModelId>,
-    /// The resolved period, where the endpoint takes one.
+    /// The resolved period, if the endpoint has one.
     pub period: Option<Period>,
-    /// The resolved sort key, where the endpoint takes one.
+    /// The resolved sort key, if the endpoint has one.
     pub sort_by: Option<SortBy>,
-    /// The resolved limit, where the endpoint takes one.
+    /// The resolved limit, if the endpoint has one.
     pub limit: Option<Limit>,
 }
 
 impl ModelId {
-    /// Takes an identifier that stands decoded, as in a backend's list.
+    /// Validates a decoded id, as in a backend's list.
     pub fn new(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let well_formed = bytes.len() <= 128
@@ -39,7 +39,7 @@ impl ModelId {
         well_formed.then(|| Self(SmallVec::from_slice(bytes)))
     }
 
-    /// Takes an identifier as it stands in a path: one percent-decoding, then the rule.
+    /// Decodes and validates an id in a path.
     pub fn from_path(raw: &str) -> Result<Self, BadParam> {
         let bad = BadParam { param: Param::Id, problem: "is malformed" };
         decode_segment(raw).and_then(|text| Self::new(&text)).ok_or(bad)
@@ -64,7 +64,7 @@ impl fmt::Display for ModelId {
 }
 
 impl DocumentKey {
-    /// Names the document that answers this query. `default_period` is what the caller's tier gets when it says none.
+    /// The key for this query. `default_period` is the default of the caller's tier.
     pub fn new(route: Route, id: Option<ModelId>, query: Query, default_period: Period) -> Self {
         let takes = route.endpoint().takes;
         Self {
@@ -78,12 +78,12 @@ impl DocumentKey {
 }
 
 impl DocumentKey {
-    /// The list of models that a caller gets who asks for nothing in particular.
+    /// The list of models for a request without parameters.
     pub fn list_of_models() -> Self {
         Self::new(Route::Models, None, Query::default(), Period::Day)
     }
 
-    /// What a request for exactly this document asks for: `/api/v1/models/gpt-5/history?period=7d`.
+    /// The path and query of this document: `/api/v1/models/gpt-5/history?period=7d`.
     pub fn address(&self) -> String {
         let id = self.id.as_ref().map_or("", ModelId::as_str);
         let mut address = self.route.endpoint().documented_path().replace("{id}", id);
@@ -103,7 +103,7 @@ impl DocumentKey {
         address
     }
 
-    /// The document of an address.
+    /// The key of a path and query.
     pub fn at(address: &str) -> Option<Self> {
         let (path, query) =
             address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
@@ -114,7 +114,7 @@ impl DocumentKey {
         (key.address() == address).then_some(key)
     }
 
-    /// Every list of models there is.
+    /// The keys of all lists of models.
     pub fn lists_of_models() -> impl Iterator<Item = Self> {
         let of = |period, sort_by| {
             let query = Query { period: Some(period), sort_by: Some(sort_by), limit: None };
@@ -127,7 +127,7 @@ impl DocumentKey {
 }
 
 impl fmt::Display for DocumentKey {
-    /// For logs and the operator: `history gpt-5 period=7d`.
+    /// For logs and operators: `history gpt-5 period=7d`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.route.name())?;
         if let Some(id) = &self.id {

@@ -1,6 +1,4 @@
-//! Applications and keys as they are stored, and what can be changed about them.
-//!
-//! Inert data. Not for: what a tier allows, nor for how a change is carried out.
+//! Applications and keys as stored, and changes to them. Data only.
 
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
@@ -8,36 +6,36 @@ use crate::keys::{ApplicationId, Digest};
 /// An application as stored, with its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredApplication {
-    /// Its identifier.
+    /// Its id.
     pub id: ApplicationId,
-    /// Its name, for people.
+    /// Its display name.
     pub name: String,
-    /// The name of its tier. Whether such a tier is configured is not the store's business.
+    /// The name of its tier. The store does not check whether the tier is configured.
     pub tier: String,
-    /// Limits of its own, which win over the tier's.
+    /// Limits of this application only, which override the tier's.
     pub own: OwnLimits,
     /// How to reach its owner.
     pub contact: Option<String>,
-    /// A remark for people.
+    /// A remark.
     pub note: Option<String>,
     /// When it was created.
     pub created_at: Wall,
-    /// Its keys, oldest first; revoked and expired ones too.
+    /// Its keys, oldest first, revoked and expired ones included.
     pub keys: Vec<StoredKey>,
-    /// Units of the day asked about that the ledger has granted so far, to any node.
+    /// Units of the requested day granted so far, to any node.
     pub granted: u64,
 }
 
-/// Limits that an application has of its own; what is absent follows the tier.
+/// Limits of one application; absent ones follow the tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnLimits {
-    /// Requests a minute.
+    /// Requests per minute.
     pub minute: Option<u32>,
-    /// Requests a day.
+    /// Requests per day.
     pub day: Option<u32>,
 }
 
-/// A key as stored: never the key.
+/// A key as stored: its digest, never the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredKey {
     /// Its SHA-256.
@@ -46,98 +44,97 @@ pub struct StoredKey {
     pub shown: String,
     /// When it was created.
     pub created_at: Wall,
-    /// From when on it is refused, if ever.
+    /// When it expires, if ever.
     pub expires_at: Option<Wall>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<Wall>,
-    /// The beginning of the hour in which it was last used, if it was. Told late, and the last minutes before a crash
-    /// may be missing.
+    /// The hour of its last use, if any. Written with a delay: the last minutes before a crash may be missing.
     pub last_used_at: Option<Wall>,
 }
 
-/// A page of applications, in the order of their identifiers.
+/// A page of applications, ordered by id.
 #[derive(Clone, Debug, Default)]
 pub struct ApplicationPage {
     /// The applications.
     pub applications: Vec<StoredApplication>,
-    /// Records that could not be read and were passed over, each with the reason; to be counted and alarmed.
+    /// Unreadable records that were skipped, each with a reason; to be counted and reported.
     pub skipped: Vec<String>,
-    /// The identifier to go on after; `None` when this was the last page.
+    /// Where the next page starts; `None` after the last page.
     pub next: Option<ApplicationId>,
 }
 
-/// A change to applications or keys, with who made it and when, for the audit trail.
+/// A change to applications or keys, with actor and time for the audit trail.
 #[derive(Clone, Debug)]
 pub struct StoreChange {
     /// When.
     pub at: Wall,
-    /// Who, in words: `cli:root`, `admin-api`, `demo`.
+    /// The actor: `cli:root`, `admin-api`, `demo`.
     pub who: String,
-    /// Which application it is about.
+    /// The application.
     pub application: ApplicationId,
-    /// What changes.
+    /// The change.
     pub what: ChangeKind,
 }
 
-/// What a change does. Each is atomic.
+/// An atomic change.
 #[derive(Clone, Debug)]
 pub enum ChangeKind {
-    /// A new application.
+    /// Creates an application.
     Create {
         /// Its name.
         name: String,
-        /// Its tier's name.
+        /// Its tier.
         tier: String,
         /// Its own limits.
         own: OwnLimits,
-        /// Its owner's address.
+        /// How to reach its owner.
         contact: Option<String>,
         /// A remark.
         note: Option<String>,
         /// Its first key.
         key: StoredKey,
     },
-    /// A further key; the others go on.
+    /// Adds a key; existing keys are unaffected.
     AddKey {
         /// The key.
         key: StoredKey,
     },
-    /// A further key; the keys in force until now are refused from `retire_others_at` on.
+    /// Adds a key; keys in force until now expire at `retire_others_at`.
     Rotate {
         /// The new key.
         key: StoredKey,
-        /// When the older ones end, unless they end sooner.
+        /// When the older ones expire, unless they expire sooner.
         retire_others_at: Wall,
     },
-    /// One key is refused from now on.
+    /// Revokes one key.
     RevokeKey {
-        /// Which.
+        /// The key.
         digest: Digest,
     },
-    /// All keys are refused from now on.
+    /// Revokes all keys.
     RevokeAll,
-    /// Another tier.
+    /// Sets the tier.
     SetTier {
         /// Its name.
         tier: String,
     },
-    /// Other limits of its own, in place of those it had.
+    /// Replaces the application's own limits.
     SetLimits {
         /// The limits.
         own: OwnLimits,
     },
-    /// Another end for some keys; `None` for no end. Those that are revoked stay as they are.
+    /// Sets the expiry of some keys; `None` for never. Revoked keys stay revoked.
     SetExpiry {
-        /// Which keys.
+        /// The keys.
         digests: Vec<Digest>,
-        /// From when on they are refused.
+        /// The expiry.
         at: Option<Wall>,
     },
-    /// Other words for people, in place of those it had.
+    /// Replaces name, contact and note.
     Describe {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its owner's address.
+        /// How to reach the owner.
         contact: Option<String>,
         /// A remark.
         note: Option<String>,
@@ -145,7 +142,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The word for it in the audit trail.
+    /// Its name in the audit trail.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Create { .. } => "create",
@@ -161,39 +158,39 @@ impl ChangeKind {
     }
 }
 
-/// That a key was used, in the hour that begins then.
+/// A use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUse {
-    /// Which key.
+    /// The key.
     pub digest: Digest,
     /// The beginning of the hour.
     pub at: Wall,
 }
 
-/// A question about the audit trail, which is read from its newest record back.
+/// A query of the audit trail, newest record first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditQuery {
-    /// Of which application, if not of all.
+    /// The application; `None` for all.
     pub application: Option<ApplicationId>,
     /// Only records older than this one.
     pub before: Option<u64>,
-    /// How many at the most.
+    /// Maximum number of records.
     pub most: usize,
 }
 
-/// One change, as the audit trail tells it.
+/// A record of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Its number; they rise.
+    /// Its number; numbers increase.
     pub number: u64,
     /// When.
     pub at: Wall,
-    /// Who.
+    /// The actor.
     pub who: String,
-    /// The kind of change, in the words of [`ChangeKind::word`].
+    /// The kind of change, as in [`ChangeKind::word`].
     pub what: String,
-    /// The identifier of the application.
+    /// The application.
     pub application: String,
-    /// The change in words. Never a secret.
+    /// The change in words. Never contains a secret.
     pub detail: String,
 }

@@ -1,8 +1,8 @@
-//! The door to what must outlive the process: applications, their keys, and the ledger of what was granted.
+//! The traits for durable state: applications, keys, and the ledger of granted units.
 //!
-//! The door carries data at the grain of one decision, asynchronously, with the units and the node named, so that one
-//! file on this machine and one server for many machines can both stand behind it. Whatever answers `Ok` is durable.
-//! Not for: deciding anything (`limits` does), nor for the hot path: a lookup never comes here.
+//! Calls carry one decision each, are asynchronous, and name units and node, so that a file on this machine and a
+//! server for many machines can both implement them. `Ok` means durable. Nothing is decided here (see `limits`), and
+//! no request of the hot path comes here.
 
 mod applications;
 #[cfg(test)]
@@ -27,34 +27,34 @@ pub use embedded::{Embedded, maintenance};
 pub use ledger::{LeaseReply, LeaseRequest, LeaseReturn, OwedUnits};
 pub use owed::OwedFile;
 
-/// What a call of the door gives: an answer that may take a while.
+/// The reply to a store call, to be awaited.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Why the store could not do what was asked.
+/// Why a store call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such application.
+    /// The application does not exist.
     #[error("there is no application {0}; `scoregate keys list` lists all")]
     UnknownApplication(ApplicationId),
     /// The application has no such key.
     #[error("application {0} has no such key; `scoregate keys show {0}` lists its keys")]
     UnknownKey(ApplicationId),
-    /// An application or a key with this identity is already there.
+    /// An application or key with this identity exists.
     #[error("{0} already exists")]
     Exists(&'static str),
-    /// The store cannot be reached or written. Nothing counts as done; a disk that failed in the last moment may
-    /// still bring it back after a crash.
+    /// The store cannot be reached or written. Nothing counts as done; after a disk failure in the last moment a
+    /// crash may still bring it back.
     #[error("the store cannot {doing}: {reason}")]
     Unavailable {
-        /// What it was doing.
+        /// The operation.
         doing: &'static str,
-        /// What went wrong.
+        /// The cause.
         reason: String,
     },
-    /// The store's content is not what it should be.
+    /// The store's content is damaged.
     #[error("the store at {path} is damaged: {reason}. Run `scoregate store check` to see what is readable")]
     Damaged {
-        /// Where it lies.
+        /// Its location.
         path: String,
         /// What is wrong.
         reason: String,
@@ -65,17 +65,17 @@ pub enum StoreError {
          Start the newer program again, or import the backup it made beside the file before it upgraded"
     )]
     Newer {
-        /// Where it lies.
+        /// Its location.
         path: String,
         /// Its format.
         found: u32,
-        /// The newest format known.
+        /// The newest known format.
         known: u32,
     },
 }
 
 impl StoreError {
-    /// Whether the store failed, in contrast to an asker who asked for what cannot be.
+    /// Whether the store failed, as opposed to an invalid request.
     pub const fn is_failure(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::Damaged { .. } | Self::Newer { .. } => true,
@@ -84,46 +84,45 @@ impl StoreError {
     }
 }
 
-/// The door. Instants are kept to the millisecond.
+/// A store. Times have millisecond resolution.
 pub trait Store: Send + Sync + 'static {
-    /// Up to `most` applications after `after`, with what is granted of `day`.
+    /// Up to `most` applications after `after`, with the units granted for `day`.
     fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage>;
 
-    /// One application, with what is granted of `day`. Fails if its record cannot be read; a key that cannot be read
-    /// is left out.
+    /// One application, with the units granted for `day`. Fails if its record is unreadable; unreadable keys are left
+    /// out.
     fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>>;
 
-    /// The newest day of which units were ever leased. Earlier days are closed.
+    /// The newest day with leased units. Earlier days are closed.
     fn newest_day(&self) -> StoreFuture<'_, Option<Day>>;
 
-    /// Makes a change and its audit record durable, both or neither, and answers with the application as it now is
-    /// (`granted` of the day in which the change lies). Where its record cannot be read, a change that gives no key is
-    /// made all the same, and answered without the keys that are not revoked: none of them is in force.
+    /// Makes a change and its audit record durable, both or neither, and returns the application as changed
+    /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
+    /// same, and the returned application contains revoked keys only: no other key is in force.
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication>;
 
-    /// Remembers when keys were last used. Those that are not there, or were used later already, are passed over.
+    /// Records uses of keys. Unknown keys, and uses older than the recorded ones, are ignored.
     fn used(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()>;
 
-    /// Changes that were made, newest first.
+    /// Audit records, newest first.
     fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
 
-    /// What is wrong with the store itself, if anything was found at work. Somebody has to mend it.
+    /// What is wrong with the store, if damage was found while running. An operator has to repair it.
     fn damage(&self) -> Option<String>;
 
-    /// Why nothing can be written durably for now, where that is known without an attempt: the store's file was moved,
-    /// deleted or replaced. May ask the file system.
+    /// Why nothing can be written durably, if that is known without an attempt: the store file was moved, deleted or
+    /// replaced. May access the file system.
     fn misplaced(&self) -> Option<String>;
 
-    /// Grants as much of a wish as the quota leaves, durably, before it answers. A wish for nothing opens the day and
-    /// asks for the total. An asker that leaves before the answer forfeits what it was granted.
+    /// Grants as many units as the quota allows, durably, before it returns. A request for zero units opens the day
+    /// and returns the total. A caller that leaves before the reply forfeits what it was granted.
     fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply>;
 
-    /// Adds units to what is granted of their day, each entry once, however often it is sent. Units of a closed day, or of
-    /// an application that does not exist, are dropped.
+    /// Adds units to the total of their day, each entry once, however often it is sent. Units of a closed day or an
+    /// unknown application are ignored.
     fn charge(&self, owed: Vec<OwedUnits>, at: Wall) -> StoreFuture<'_, ()>;
 
-    /// Takes units back. Units of a closed day are worth nothing and are dropped, and so are those of an application
-    /// that is not there. Never repeat it after an error: it may have been done, and units given back twice could be
-    /// granted twice; units that are lost only cost their caller a little.
+    /// Takes units back. Units of a closed day or an unknown application are ignored. Never repeat it after an error:
+    /// it may have been done, and units returned twice could be granted twice; lost units cost their caller little.
     fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()>;
 }

@@ -1,8 +1,8 @@
-//! Units that a stopped server delivered on grace and could not charge: a small file beside the store, read at the next
-//! start.
+//! Units that a stopped server delivered on grace and could not charge: a small file beside the store, read at the
+//! next start.
 //!
-//! The file is written whole under another name first, and its first line holds a checksum of the rest. Each entry has
-//! an identity, so that the ledger charges it once, however often the file is read. Not for: charging (`Store::charge`).
+//! The file is written under another name first, and its first line contains a checksum of the rest. Each entry has
+//! an identity, so that the ledger charges it once, however often the file is read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,12 +14,12 @@ use crate::keys::ApplicationId;
 
 use super::OwedUnits;
 
-/// How the file begins; the checksum follows.
+/// The first bytes of the file, followed by the checksum.
 const OPENING: &str = "scoregate-owed 1 ";
-/// The largest file that is read.
+/// Maximum size of a file to be read.
 const LARGEST: u64 = 256 << 20;
 
-/// The file of a data directory.
+/// The file in a data directory.
 #[derive(Clone, Debug)]
 pub struct OwedFile(PathBuf);
 
@@ -32,7 +32,7 @@ impl OwedFile {
         Self(directory.join(Self::NAME))
     }
 
-    /// The entries; none if there is no file. A file that is damaged is an error of the kind `InvalidData`.
+    /// The entries; none without a file. A damaged file is an error of the kind `InvalidData`.
     pub fn read(&self) -> io::Result<Vec<OwedUnits>> {
         match fs::metadata(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,5 @@
-//! The docs of errors: one section for each code, under the code's own word, where the `docs` field of an error leads.
+//! Documentation of errors: one section for each code, with the code as its anchor, to which the `docs` field of an
+//! error links.
 
 use serde::Serialize;
 
@@ -64,7 +65,7 @@ pub(super) fn fields() -> String {
     stacking_table("Fields of an error", &["Field", "Type", "Meaning"], rows)
 }
 
-/// The error of a spent day.
+/// The error for an exhausted daily quota.
 pub(super) fn example(config: &PagesConfig) -> String {
     #[derive(Serialize)]
     struct ErrorExample<'a> {

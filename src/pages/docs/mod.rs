@@ -1,7 +1,5 @@
-//! The pages for people: `/` and `/docs`. The prose stands in the templates beside this file; what a table knows is
-//! printed from the table.
-//!
-//! Not for: what a machine reads, which is `openapi`.
+//! The pages for people: `/` and `/docs`. Prose is in the templates beside this file; everything known by a table is
+//! generated from it.
 
 mod errors;
 mod reference;
@@ -29,7 +27,7 @@ pub(super) fn page(config: &PagesConfig) -> String {
     fill(DOCS, |name| common(config, name).or_else(|| section(config, name)))
 }
 
-/// What both pages say.
+/// Values used by both pages.
 fn common(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
         "css" => CSS.to_owned(),
@@ -72,7 +70,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
     })
 }
 
-/// The base address with a host in any case: a stand-in where none is configured.
+/// The base address; a placeholder if none is configured.
 fn address(config: &PagesConfig) -> String {
     let base = config.base();
     if config.base_url.is_some() { base } else { format!("https://YOUR-HOST{base}") }
@@ -86,7 +84,7 @@ fn host_note(config: &PagesConfig) -> &'static str {
     }
 }
 
-/// The model that the examples of requests ask for: a stand-in where none is known.
+/// The model in the examples; a placeholder if none is known.
 fn model(config: &PagesConfig) -> &str {
     config.example_model.as_deref().unwrap_or("MODEL_ID")
 }

@@ -44,7 +44,7 @@ fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
     row.route.names_a_model().then_some(Param::Id).into_iter().chain(row.takes.iter().copied())
 }
 
-/// All of one endpoint.
+/// The section of one endpoint.
 pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let id = anchor(row);
     let mut html = format!("<section class=\"endpoint\" id=\"{id}\" aria-labelledby=\"{id}-title\">\n");
@@ -134,7 +134,7 @@ pub(super) fn envelope() -> String {
     stacking_table("Fields of the envelope", &FIELD_HEADS, rows("", ENVELOPE))
 }
 
-/// A row for each field, and for those inside it.
+/// A row for each field and its nested fields.
 pub(super) fn rows(path: &str, fields: &[ItemField]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for field in fields {

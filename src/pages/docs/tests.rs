@@ -1,4 +1,4 @@
-//! Holds the pages for people against the tables, and against what they promise to load: nothing.
+//! Compares the pages for people with the tables, and checks that they load no external resource.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn default() -> String {
     page(&PagesConfig::default())
 }
 
-/// What stands in these attributes, of both pages.
+/// The values of these attributes on both pages.
 fn attributes(name: &str) -> Vec<String> {
     let html = default() + &landing(&PagesConfig::default());
     let lead = format!(" {name}=\"");
@@ -94,7 +94,7 @@ fn the_pages_load_nothing_but_the_icon() {
 
 #[test]
 fn the_policy_allows_the_script_of_the_page_and_no_other() {
-    // A browser hashes what is between the tags.
+    // Browsers hash the text between the tags.
     let html = default();
     let script = html.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
     let hash = base64(&Sha256::digest(script.as_bytes()));

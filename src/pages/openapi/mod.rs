@@ -1,6 +1,5 @@
-//! `/openapi.json`: the API description, OpenAPI 3.1, printed from the tables.
-//!
-//! Not for: anything a table in `routes` does not say. Tests hold every answer of the gateway against it.
+//! `/openapi.json`: the API description, OpenAPI 3.1, generated from the tables in `routes`. Tests validate every
+//! response of the gateway against it.
 
 mod parameters;
 mod responses;
@@ -13,7 +12,7 @@ use super::{PagesConfig, sample};
 use crate::routes::{API_BASE, ENDPOINTS, Endpoint};
 use responses::NamedResponses;
 
-/// The parts in the order in which a person reads them.
+/// The parts, in reading order.
 #[derive(Serialize)]
 struct OpenApiDocument {
     openapi: &'static str,
@@ -81,7 +80,7 @@ fn path(endpoint: &Endpoint) -> String {
     path.strip_prefix(API_BASE).unwrap_or(&path).to_owned()
 }
 
-/// The group an endpoint belongs to: the first segment of its path.
+/// The tag of an endpoint: the first segment of its path.
 fn tag(endpoint: &Endpoint) -> &'static str {
     endpoint.segments.first().copied().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The parameters: exactly the values the gateway takes.
+//! The parameters, with exactly the values that the gateway accepts.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ pub(super) fn all() -> Map<String, Value> {
     parameters
 }
 
-/// References to those that an endpoint takes.
+/// References to the parameters of an endpoint.
 pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
     let id = endpoint.route.names_a_model().then_some(Param::Id);
     let own = id.iter().chain(endpoint.takes).map(|param| param.name());
@@ -27,7 +27,7 @@ pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
 fn parameter(param: Param) -> Value {
     let (place, schema) = match param {
         Param::Id => ("path", schema_with(param, "examples", json!([sample::MODEL]))),
-        // No `default`: it depends on the plan, as the description says.
+        // No `default`: it depends on the tier, as the description states.
         Param::Period => ("query", json!({ "type": "string", "enum": Period::ALL.map(Period::word) })),
         Param::SortBy => (
             "query",
@@ -44,7 +44,7 @@ fn parameter(param: Param) -> Value {
     })
 }
 
-/// The schema that an error states for a parameter, and one more keyword.
+/// The schema that an error states for a parameter, plus one keyword.
 fn schema_with(param: Param, keyword: &str, value: Value) -> Value {
     let mut schema = sample::value(&param.allowed());
     insert(&mut schema, keyword, value);

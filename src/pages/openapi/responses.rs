@@ -1,4 +1,4 @@
-//! Responses and their headers. Operations share them: a response is made when an operation first names it.
+//! Responses and their headers. Operations share them: a response is added when an operation first refers to it.
 
 use serde_json::{Map, Value, json};
 
@@ -7,15 +7,15 @@ use crate::routes::Endpoint;
 use crate::routes::codes::{CodeRow, ErrorCode};
 use crate::routes::headers::{self, HEADERS};
 
-/// Not among the headers of a response: OpenAPI says it by the keys of `content`.
+/// Not among the headers of a response: OpenAPI expresses it by the keys of `content`.
 const SAID_BY_CONTENT: &str = "Content-Type";
 
-/// The responses named so far.
+/// The responses added so far.
 #[derive(Default)]
 pub(super) struct NamedResponses(Map<String, Value>);
 
 impl NamedResponses {
-    /// The responses of an endpoint, by status. Those to HEAD are the same without their content.
+    /// The responses of an endpoint, by status. Those to HEAD have no content.
     pub(super) fn of(&mut self, endpoint: &Endpoint, head: bool) -> Value {
         let mut responses = Map::new();
         responses
@@ -23,7 +23,7 @@ impl NamedResponses {
         if endpoint.stored {
             responses.insert("304".into(), self.name("304", false, not_modified));
         }
-        // The table stands by status, so equal ones are neighbours.
+        // The table is sorted by status, so equal ones are adjacent.
         let rows: Vec<&CodeRow> = endpoint.codes().collect();
         for same in rows.chunk_by(|a, b| a.status == b.status) {
             let status = same.first().map(|row| row.status.as_str().to_owned());
@@ -32,7 +32,7 @@ impl NamedResponses {
         Value::Object(responses)
     }
 
-    /// All of them, with the two that no operation can have: that of an unknown path, and of another method.
+    /// All responses, with two that belong to no operation: unknown path and unsupported method.
     pub(super) fn finish(mut self) -> Map<String, Value> {
         for code in [ErrorCode::NotFound, ErrorCode::MethodNotAllowed] {
             self.error(&[code.row()], false);
@@ -94,7 +94,7 @@ fn headers_of(status: u16, stored: bool) -> Value {
     named.map(|header| (header.name.to_owned(), reference("headers", header.name))).collect()
 }
 
-/// The headers' own descriptions, by name.
+/// The descriptions of all headers, by name.
 pub(super) fn headers() -> Map<String, Value> {
     let named = HEADERS.iter().filter(|header| header.name != SAID_BY_CONTENT);
     named.map(|header| (header.name.to_owned(), header_object(header))).collect()

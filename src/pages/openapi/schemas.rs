@@ -1,7 +1,7 @@
-//! Schemas: items from their fields' tables, the envelope of each endpoint, errors with their conditions.
+//! Schemas: items from the tables of their fields, the envelope of each endpoint, errors with their conditions.
 //!
-//! Fields that are not named are allowed everywhere, and no field of an item is required: a foreign backend may send
-//! more or less. What the gateway itself writes, the envelope and the errors, is exact.
+//! Additional fields are allowed everywhere, and no field of an item is required: a foreign backend may send more or
+//! less. The envelope and errors, which the gateway writes itself, are exact.
 
 use serde_json::{Map, Value, json};
 
@@ -24,13 +24,13 @@ pub(super) fn all(endpoints: &'static [Endpoint], base: &ExampleBase<'_>) -> Map
     schemas
 }
 
-/// What the answers' examples repeat.
+/// Values that the examples of responses share.
 pub(super) struct ExampleBase<'a> {
     pub(super) version: &'a str,
     pub(super) license: &'a str,
 }
 
-/// The schema's name of an endpoint's whole answer.
+/// The schema name of an endpoint's response.
 pub(super) fn answer_name(endpoint: &Endpoint) -> String {
     format!("{:?}Answer", endpoint.route)
 }
@@ -99,12 +99,12 @@ fn error() -> Value {
     schema
 }
 
-/// Whether an error of this code says which parameter it is about.
+/// Whether an error with this code names a parameter.
 fn about_a_parameter(row: &CodeRow) -> bool {
     row.code == ErrorCode::LatestRequiresPlan || Param::ALL.iter().any(|param| param.code() == row.code)
 }
 
-/// The fields `then` are there exactly if `field` is as `condition` says.
+/// The fields `then` are present exactly if `field` satisfies `condition`.
 fn only_if(field: &str, condition: &Value, then: &[&str]) -> Value {
     let none: Map<_, _> = then.iter().map(|name| ((*name).to_owned(), Value::Bool(false))).collect();
     json!({
@@ -153,13 +153,13 @@ fn of_field(field: &ItemField) -> Value {
     schema
 }
 
-/// The JSON types a shape may have, and what else holds for it.
+/// The JSON types of a shape, and its other constraints.
 fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
     match shape {
         FieldShape::Text => (vec!["string"], json!({})),
         FieldShape::Instant => (vec!["string"], json!({ "format": "date-time" })),
         FieldShape::Number => (vec!["number"], json!({})),
-        // Bounds bind numbers only and patterns texts only, so the three can stand side by side.
+        // Bounds apply to numbers only and patterns to strings only, so all can be combined.
         FieldShape::Score => {
             (vec!["number", "string"], json!({ "minimum": 0, "maximum": 100, "pattern": "^unavailable$" }))
         }
@@ -169,19 +169,19 @@ fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
         FieldShape::Object(fields) => (vec!["object"], object(fields, &[])),
         FieldShape::Objects(fields) => (vec!["array"], json!({ "items": object(fields, &[]) })),
         FieldShape::Texts => (vec!["array"], json!({ "items": { "type": "string" } })),
-        // `items` binds arrays only and `required` objects only.
+        // `items` applies to arrays only and `required` to objects only.
         FieldShape::Values => {
             (vec!["array", "object"], json!({ "items": { "type": "string" }, "required": ["type"] }))
         }
     }
 }
 
-/// Adds to the schema of one property; what is said twice is said anew.
+/// Adds constraints to the schema of one property; existing keywords are replaced.
 fn narrow(schema: &mut Value, property: &str, with: Value) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     let known = properties.entry(property).or_insert_with(|| json!({}));
     if let (Some(known), Value::Object(with)) = (known.as_object_mut(), with) {
-        // A reference says all itself, but for the description beside it.
+        // A reference is complete, except for the description beside it.
         if with.contains_key("$ref") {
             known.retain(|key, _| key == "description");
         }

@@ -1,4 +1,4 @@
-//! Holds the API description against the tables and against itself.
+//! Compares the API description with the tables, and validates its own examples.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()
 }
 
-/// A schema of the description, with all components within its reach.
+/// A schema of the description, with all components it refers to.
 fn validator(document: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();

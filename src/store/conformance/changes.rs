@@ -1,4 +1,4 @@
-//! The checks on applications, keys and the audit trail.
+//! Conformance checks of applications, keys and the audit trail.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The checks on the ledger of the days.
+//! Conformance checks of the ledger.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -18,7 +18,7 @@ pub(in crate::store) async fn a_lease_gives_what_the_quota_leaves(store: &dyn St
         (4, 10, granted(4, 4)),
         (u32::MAX, 10, granted(6, 10)),
         (1, 10, granted(0, 10)),
-        (5, 3, granted(0, 10)), // a smaller tier since
+        (5, 3, granted(0, 10)), // moved to a smaller tier since
         (5, 12, granted(2, 12)),
         (u32::MAX, u32::MAX, granted(u32::MAX - 12, u64::from(u32::MAX))),
         (u32::MAX, u32::MAX, granted(0, u64::from(u32::MAX))),
@@ -39,7 +39,7 @@ pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: 
     let (id, other) = (created(store).await, created(store).await);
     let (today, tomorrow) = (NOON.day(), Day::from_number(NOON.day().number() + 1));
     assert_eq!(units(store, asking(id, today, 3, 10)).await, 3);
-    // A wish for nothing opens it as well, and for every application.
+    // A request for zero units opens it too, for every application.
     assert_eq!(units(store, asking(other, tomorrow, 0, 0)).await, 0);
     assert_eq!(store.newest_day().await.unwrap(), Some(tomorrow));
     let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
@@ -99,7 +99,7 @@ pub(in crate::store) async fn what_is_promised_for_bad_times_is_a_hundredth_of_t
     assert_eq!(free, LeaseReply::Granted { units: 1, total: 1, grace: 0 });
 }
 
-/// One call of a schedule; `day` counts from the schedule's first, back or forth.
+/// A call of a schedule; `day` is relative to the schedule's first day.
 #[derive(Clone, Copy, Debug)]
 enum LedgerCall {
     Lease { day: u32, want: u32, quota: u32 },
@@ -112,7 +112,7 @@ pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
             .prop_map(|(day, want, quota)| LedgerCall::Lease { day, want, quota }),
         1 => (0u32..4, 1u32..6).prop_map(|(day, units)| LedgerCall::GiveBack { day, units }),
     ];
-    // Calls of one round are under way together; rounds follow each other.
+    // Calls of one round are concurrent; rounds are sequential.
     let schedules = prop::collection::vec(prop::collection::vec(call, 1..6), 1..10);
     let next = AtomicU32::new(NOON.day().number());
     let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
@@ -129,7 +129,7 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
     let (mut held, mut largest) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
     let mut newest = None;
     for round in rounds {
-        // Only what is held is given back: a gateway has no other units.
+        // Only held units are returned: a gateway has no others.
         let mut back = Vec::new();
         for call in &round {
             if let LedgerCall::GiveBack { day, units } = *call {

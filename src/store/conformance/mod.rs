@@ -1,7 +1,7 @@
-//! What every engine must do: one list of checks, written against the door and run once per engine.
+//! The conformance suite: checks that every engine must pass, written against the traits.
 //!
-//! An engine's tests say `conformance::run_with!(fresh)`, where `fresh()` gives an empty store and what keeps it alive.
-//! Not for: what only one engine promises; that is tested beside it.
+//! An engine's tests call `conformance::run_with!(fresh)`, where `fresh()` returns an empty store and what keeps it
+//! alive. Guarantees of a single engine are tested beside it.
 
 mod changes;
 mod days;
@@ -13,7 +13,7 @@ use crate::keys::Digest;
 pub(super) use changes::*;
 pub(super) use days::*;
 
-/// Runs every check of the list against an engine.
+/// Runs all checks against an engine.
 macro_rules! run_with {
     ($fresh:path) => {
         $crate::store::conformance::run_with! { $fresh:

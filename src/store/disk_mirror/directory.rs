@@ -1,7 +1,8 @@
-//! The shelf's directory: what its files are called, how one is written and read, what a killed process left there.
+//! The directory of the disk mirror: names of its files, writing and reading them, and files left by a killed
+//! process.
 //!
-//! A jar's files are named by the SHA-256 of its name, so that nothing a name says reaches the file system:
-//! `<stem>.slip`, and `<stem>.<sum of its content>`. Not for: deciding who goes (`places`).
+//! Files are named by the SHA-256 of the record's name, so that nothing in a name reaches the file system:
+//! `<stem>.slip`, and `<stem>.<sum of its content>`. Which records are removed is decided in `record_slots`.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -18,16 +19,16 @@ use super::{MirrorRecord, RecordFlaw};
 const SLIP: &str = "slip";
 const HALF: &str = "half";
 
-/// What a file is, by its name.
+/// The kind of a file, by its name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MirrorFileKind {
-    /// The slip of this jar.
+    /// The header of this record.
     Slip(FileStem),
-    /// A content of this jar.
+    /// A content of this record.
     Content(FileStem),
-    /// A file that was being made.
+    /// A file that was being written.
     Half,
-    /// Not of our making: never touched.
+    /// Not ours: never touched.
     Foreign,
 }
 
@@ -50,12 +51,11 @@ fn is_sum(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// The directory.
 #[derive(Debug)]
 pub(super) struct MirrorDirectory(PathBuf);
 
 impl MirrorDirectory {
-    /// Makes it, for its owner alone, if there is none.
+    /// Creates it if necessary, accessible to its owner only.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Ok(Self(path.to_owned()))
@@ -69,7 +69,7 @@ impl MirrorDirectory {
         self.0.join(format!("{}.{content}", stem.0))
     }
 
-    /// The files that are there.
+    /// The existing files.
     pub(super) fn list(&self) -> io::Result<Vec<(PathBuf, MirrorFileKind)>> {
         let entries = fs::read_dir(&self.0)?;
         entries
@@ -77,27 +77,27 @@ impl MirrorDirectory {
             .collect()
     }
 
-    /// Puts a file in its place, whole or not at all.
+    /// Writes a file completely or not at all.
     ///
-    /// Nothing is synced: after a power cut the file may be torn or gone, which its checksum tells. That costs the
-    /// documents of the last half minute, which came from a backend that answered then; syncs would cost a disk that
-    /// the ledger shares.
+    /// Nothing is synced: after a power failure the file may be damaged or missing, which its checksum shows. That
+    /// costs the documents of the last half minute, which came from a backend that was available then; syncs would
+    /// cost a disk that the ledger uses too.
     pub(super) fn write(&self, stem: &FileStem, to: &Path, bytes: &[u8]) -> io::Result<()> {
         let half = self.0.join(format!("{}.{HALF}", stem.0));
         let done = write_new(&half, bytes).and_then(|()| fs::rename(&half, to));
         if done.is_err() {
-            drop(remove(&half)); // what is wrong is told already, and the next start removes it
+            drop(remove(&half)); // the error is reported already, and the next start removes the file
         }
         done
     }
 
-    /// The place that a jar takes, as its slip says.
+    /// The slot of a record, as its header states.
     pub(super) fn place(&self, stem: &FileStem) -> Result<RecordSlot, RecordFlaw> {
         let bytes = read(&self.slip(stem), 0..=LONGEST)?;
         Ok(slip_in(stem, &bytes)?.place(bytes.len() as u64))
     }
 
-    /// The jar, whole and sound.
+    /// The record, checked completely.
     pub(super) fn jar(&self, stem: &FileStem) -> Result<MirrorRecord, RecordFlaw> {
         let bytes = read(&self.slip(stem), 0..=LONGEST)?;
         let slip = slip_in(stem, &bytes)?;
@@ -109,26 +109,26 @@ impl MirrorDirectory {
     }
 }
 
-/// What the slip of this jar says, if it is the slip of this jar.
+/// Decodes the header if it belongs to this record.
 fn slip_in<'a>(stem: &FileStem, bytes: &'a [u8]) -> Result<RecordHeader<'a>, RecordFlaw> {
     let slip = RecordHeader::read(bytes)?;
     if FileStem::of(slip.name) == *stem { Ok(slip) } else { Err(RecordFlaw::Misplaced) }
 }
 
-/// Nothing that is there is written to or followed, whatever it is.
+/// Creates a file; an existing one, even a symbolic link, is an error.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     remove(path)?;
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
-/// Removes a file that is worth nothing.
+/// Removes a worthless file.
 pub(super) fn discard(path: &Path) {
     if let Err(error) = remove(path) {
         tracing::warn!(%error, path = %path.display(), "file of the disk mirror cannot be removed");
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -136,12 +136,12 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a file is there and has so many bytes.
+/// Whether a file exists with this length.
 pub(super) fn is_there(path: &Path, length: u64) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == length)
 }
 
-/// Reads a file if its size is one of these. Anything but a file is not opened: a pipe would never answer.
+/// Reads a regular file if its size is in range. Anything else is not opened: a pipe would block.
 fn read(path: &Path, size: RangeInclusive<u64>) -> Result<Vec<u8>, RecordFlaw> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(RecordFlaw::Missing),

@@ -1,11 +1,12 @@
-//! The shelf: where the last good documents are kept on disk, so that a restart while the backend is down still serves.
+//! The disk mirror: the last valid documents on disk, so that a restart during an outage of the backend still serves.
 //!
-//! A jar is two files: its content, written only when it changes, and a slip with the caller's label, which is cheap to
-//! write anew. The content lies there before the slip that names it, and the one it replaces goes last: a crash at any
-//! point leaves the old jar or the new one. What is there can be fetched again, so whatever is not sound is thrown away.
+//! A record consists of two files: its content, written only when it changes, and a header, which is cheap to
+//! rewrite. The content is written before the header that names it, and the replaced content is removed last: after a
+//! crash at any point the old record or the new one is complete. Everything can be fetched again, so damaged records
+//! are removed.
 //!
-//! Not for: what must not be lost (the store's own file, which no document may touch or slow), nor for knowing what a
-//! document is. One process at a time: whoever opens it holds the data directory. Every call blocks on the disk.
+//! Data that must not be lost is in the store file, which documents never touch or slow down. One process at a time:
+//! the caller has locked the data directory. All calls block on the disk.
 
 mod directory;
 mod names;
@@ -28,7 +29,7 @@ use record_slots::{RecordSlot, RecordSlots};
 
 pub use record::{MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
 
-/// The shelf. One thing at a time is done with it; others wait.
+/// The disk mirror. Operations are serialized.
 #[derive(Debug)]
 pub struct Mirror {
     directory: MirrorDirectory,
@@ -38,14 +39,14 @@ pub struct Mirror {
 #[derive(Debug)]
 struct MirrorState {
     places: RecordSlots,
-    /// What was found when it was opened and not yet told.
+    /// Damaged records found when it was opened and not reported yet.
     refused: Vec<RejectedRecord>,
 }
 
 impl Mirror {
-    /// Opens the shelf in this directory, and makes it, for its owner alone, if there is none. Reads every slip, removes
-    /// what a killed process left half done, and, if it has been given less room than it takes, what was put down
-    /// longest ago. Files that are not of its making stay where they are.
+    /// Opens the mirror in this directory, which is created if necessary, accessible to its owner only. Reads all
+    /// headers, removes files left by a killed process, and, if the capacity was reduced, the oldest records. Foreign
+    /// files are left alone.
     pub fn open(path: &Path, most_bytes: u64) -> Result<Self, MirrorError> {
         let failed = |verb, source| MirrorError::Disk { verb, path: path.to_owned(), source };
         let directory = MirrorDirectory::open(path).map_err(|error| failed("made", error))?;
@@ -62,8 +63,8 @@ impl Mirror {
         Ok(shelf)
     }
 
-    /// Everything on the shelf, newest first, each checked to the last byte. What is not sound is deleted and said in
-    /// the log; what the disk does not give is only left out.
+    /// All records, newest first, checked completely. Damaged ones are deleted and logged; unreadable ones are only
+    /// left out.
     pub fn all(&self) -> MirrorContents {
         let mut state = self.lock();
         let mut stock = MirrorContents { jars: Vec::new(), refused: std::mem::take(&mut state.refused) };
@@ -87,10 +88,10 @@ impl Mirror {
         stock
     }
 
-    /// Puts a jar on the shelf, in place of the one of that name. If it is full, what was put down longest ago
-    /// goes. Where the content is what stands there already, only the slip is written.
+    /// Writes a record, replacing the one with its name. If the mirror is full, the oldest records are removed. If
+    /// the content is unchanged, only the header is written.
     ///
-    /// For a moment the old content stands beside the new one, above what the shelf may hold.
+    /// For a moment the old content exists beside the new one, above the capacity.
     pub fn put(&self, jar: &MirrorRecord) -> Result<(), MirrorError> {
         let (stem, content) = (FileStem::of(&jar.name), Sha256Sum::of(&jar.content));
         let mut state = self.lock();
@@ -107,12 +108,12 @@ impl Mirror {
         self.put_down(&mut state.places, stem, &slip, (!stands).then_some(&jar.content))
     }
 
-    /// Takes a jar off the shelf. One that is not there is gone already.
+    /// Removes a record, if it exists.
     pub fn remove(&self, name: &str) -> Result<(), MirrorError> {
         let stem = FileStem::of(name);
         let mut state = self.lock();
         let failed = |path: PathBuf| |source| MirrorError::Disk { verb: "removed", path, source };
-        // The slip first: without it the content is nobody's, and the next start removes it.
+        // The header first: without it the content belongs to no record, and the next start removes it.
         let slip = self.directory.slip(&stem);
         remove(&slip).map_err(failed(slip))?;
         let Some(place) = state.places.remove(&stem) else { return Ok(()) };
@@ -120,12 +121,12 @@ impl Mirror {
         remove(&content).map_err(failed(content))
     }
 
-    /// How many jars there are, and how many bytes they take.
+    /// Number of records, and their bytes.
     pub fn size(&self) -> (u64, u64) {
         self.lock().places.size()
     }
 
-    /// Writes a jar's files; no content if it stands there already.
+    /// Writes a record's files; the content only if it changed.
     fn put_down(
         &self,
         places: &mut RecordSlots,
@@ -144,7 +145,7 @@ impl Mirror {
             self.write(&stem, &path, content)?;
         }
         if let Err(error) = self.write(&stem, &self.directory.slip(&stem), &written) {
-            // What the slip that is there names has to stay.
+            // The content named by the existing header must stay.
             if before.is_some() || places.get(&stem).is_none() {
                 discard(&path);
             }
@@ -162,7 +163,7 @@ impl Mirror {
         self.directory.write(stem, path, bytes).map_err(failed)
     }
 
-    /// Counts what is there and removes what is left of what was never finished.
+    /// Counts the existing records and removes unfinished files.
     fn take_stock(&self, state: &mut MirrorState, files: &[(PathBuf, MirrorFileKind)]) {
         let (mut unread, mut foreign) = (HashSet::new(), Vec::new());
         for (path, kind) in files {
@@ -186,7 +187,7 @@ impl Mirror {
         for (path, kind) in files {
             let MirrorFileKind::Content(stem) = kind else { continue };
             let named = state.places.get(stem).map(|place| self.directory.content(stem, place.content));
-            // What a slip says that cannot be read now may be read the next time.
+            // A header that cannot be read now may be readable later.
             if named.as_ref() != Some(path) && !unread.contains(stem) {
                 discard(path);
             }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of something.
+/// A SHA-256 sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sha256Sum(pub(super) [u8; 32]);
 
@@ -20,12 +20,12 @@ impl fmt::Display for Sha256Sum {
     }
 }
 
-/// What the files of a jar have in common.
+/// The common part of a record's file names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FileStem(pub(super) String);
 
 impl FileStem {
-    /// Of the jar with this name.
+    /// The stem of the record with this name.
     pub(super) fn of(name: &str) -> Self {
         Self(Sha256Sum::of(name.as_bytes()).to_string())
     }

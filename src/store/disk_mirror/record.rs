@@ -1,68 +1,66 @@
-//! What stands on the shelf, and what can be wrong with it. Values only.
-//!
-//! Not for: files (`directory`).
+//! Records and their flaws. Data only.
 
 use std::io;
 use std::path::PathBuf;
 
 use bytes::Bytes;
 
-/// What stands on the shelf: bytes under a name.
+/// A record: bytes under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorRecord {
-    /// What it is known by; any text.
+    /// Its name; any text.
     pub name: String,
-    /// What its owner has to know of the content; some small text.
+    /// A short text of its owner about the content.
     pub label: String,
     /// The bytes.
     pub content: Bytes,
 }
 
-/// Everything on the shelf.
+/// All records.
 #[derive(Debug, Default)]
 pub struct MirrorContents {
-    /// The jars, what was put down last before the others.
+    /// The records, newest first.
     pub jars: Vec<MirrorRecord>,
-    /// What was not sound, or could not be read.
+    /// Damaged and unreadable ones.
     pub refused: Vec<RejectedRecord>,
 }
 
-/// A jar that is none.
+/// A rejected record.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {flaw}", file.display())]
 pub struct RejectedRecord {
-    /// Its slip.
+    /// Its header file.
     pub file: PathBuf,
     /// What is wrong with it.
     #[source]
     pub flaw: RecordFlaw,
 }
 
-/// What can be wrong with a jar's files.
+/// A flaw of a record's files.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordFlaw {
-    /// The disk does not give it. It is left as it is.
+    /// It cannot be read. It is left as it is.
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
-    /// A file has a size that it cannot have.
+    /// A file has an impossible size.
     #[error("{0} bytes are not its size")]
     Size(u64),
-    /// A checksum does not fit.
+    /// A checksum does not match.
     #[error("checksum mismatch")]
     Torn,
-    /// Another version of the program wrote it.
+    /// Written by another version of the program.
     #[error("unknown format {0}")]
     Version(u8),
-    /// It lies under the name of another.
+    /// Stored under the name of another record.
     #[error("it is stored under the name of another record")]
     Misplaced,
-    /// A file of it is not there.
+    /// A file is missing.
     #[error("a file is missing")]
     Missing,
 }
 
 impl RecordFlaw {
-    /// Whether it will be as bad the next time.
+    /// Whether it will not go away.
     pub(super) const fn is_lasting(&self) -> bool {
         match self {
             Self::Unreadable(_) => false,
@@ -71,27 +69,27 @@ impl RecordFlaw {
     }
 }
 
-/// Why something was not put on the shelf. What stood there under that name stands there still.
+/// Why a record was not written. The record that had its name is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
-    /// It is more than a quarter of the shelf, or its name and label are too long.
+    /// Larger than a quarter of the capacity, or its name and label are too long.
     #[error("{name} needs {bytes} bytes of the disk mirror, and the limit is {most}")]
     TooLarge {
-        /// The jar's name.
+        /// The record's name.
         name: String,
-        /// What it takes, or its slip.
+        /// Its size, or that of its header.
         bytes: u64,
-        /// What it may take.
+        /// The maximum.
         most: u64,
     },
-    /// The file system refuses.
+    /// The file system failed.
     #[error("{} cannot be {verb}: {source}", path.display())]
     Disk {
-        /// What was to be done.
+        /// The operation.
         verb: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: io::Error,
     },
 }

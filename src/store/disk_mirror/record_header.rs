@@ -1,35 +1,35 @@
-//! The slip of a jar: one small file that says whose content it is, how much and which, when its turn to go comes, and
-//! what the caller has written on it. Bytes in, a slip or a flaw out.
+//! The header of a record: a small file with the record's name, its content's checksum and length, its eviction order
+//! and its owner's label.
 //!
-//! Not for: files (`directory`), nor for knowing what a label means.
+//! Pure: bytes to a header or a flaw, and back.
 
 use super::RecordFlaw;
 use super::names::Sha256Sum;
 use super::record_slots::RecordSlot;
 
-/// How a slip begins. The version follows; a slip of another one is thrown away like a damaged one.
+/// The first bytes of a header, followed by its version. A header of another version is removed like a damaged one.
 const OPENING: &[u8; 7] = b"SGSHELF";
 const VERSION: u8 = 1;
-/// The longest slip in bytes.
+/// Maximum length of a header in bytes.
 pub(super) const LONGEST: u64 = 64 << 10;
 
-/// What a slip says.
+/// The decoded header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader<'a> {
-    /// Grows with everything that is put down: the lowest goes first. A number and no instant, because clocks step.
+    /// Increases with every write: the lowest is evicted first. Not a time, because clocks step.
     pub(super) turn: u64,
-    /// Which content.
+    /// Checksum of the content.
     pub(super) content: Sha256Sum,
-    /// How many bytes of it.
+    /// Length of the content.
     pub(super) length: u64,
-    /// The jar's name.
+    /// The record's name.
     pub(super) name: &'a str,
-    /// What the caller has written on it.
+    /// The owner's label.
     pub(super) label: &'a str,
 }
 
 impl<'a> RecordHeader<'a> {
-    /// As it stands in its file. Its checksum covers all of it, and through the content's sum the content.
+    /// The encoded header. Its checksum covers all of it, and the content through the content's checksum.
     pub(super) fn written(&self) -> Vec<u8> {
         let mut bytes = OPENING.to_vec();
         bytes.push(VERSION);
@@ -44,13 +44,13 @@ impl<'a> RecordHeader<'a> {
         bytes
     }
 
-    /// The place that its jar takes, with a slip of so many bytes.
+    /// The slot of its record, with a header of this length.
     pub(super) fn place(&self, own: u64) -> RecordSlot {
         let bytes = own.saturating_add(self.length);
         RecordSlot { turn: self.turn, content: self.content, length: self.length, bytes }
     }
 
-    /// Reads it back.
+    /// Decodes a header.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, RecordFlaw> {
         let (said, sum) = bytes.split_last_chunk().ok_or(RecordFlaw::Torn)?;
         let after = said.strip_prefix(OPENING).ok_or(RecordFlaw::Torn)?;
@@ -71,7 +71,7 @@ impl<'a> RecordHeader<'a> {
     }
 }
 
-/// The next so many bytes.
+/// The next `N` bytes.
 fn taken<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], RecordFlaw> {
     let (first, after) = rest.split_first_chunk().ok_or(RecordFlaw::Torn)?;
     *rest = after;

@@ -1,28 +1,26 @@
-//! What stands on the shelf, how much it is, and who goes when room is needed. In memory, and pure.
-//!
-//! Not for: the files (`directory`).
+//! The slots of all records: sizes, and eviction when space is needed. In memory, and pure.
 
 use std::collections::HashMap;
 
 use super::names::{FileStem, Sha256Sum};
 
-/// The most jars. A start reads them all.
+/// Maximum number of records. A start reads them all.
 const MOST: usize = 4_096;
 
-/// One jar's place.
+/// One record's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordSlot {
-    /// Who has the lowest goes first.
+    /// The lowest is evicted first.
     pub(super) turn: u64,
-    /// Which content stands there.
+    /// Checksum of the content.
     pub(super) content: Sha256Sum,
-    /// How many bytes that is.
+    /// Length of the content.
     pub(super) length: u64,
-    /// How many bytes it takes with its slip.
+    /// Bytes with the header.
     pub(super) bytes: u64,
 }
 
-/// All places.
+/// All slots.
 #[derive(Debug)]
 pub(super) struct RecordSlots {
     most_bytes: u64,
@@ -36,12 +34,12 @@ impl RecordSlots {
         Self { most_bytes, taken: HashMap::new(), bytes: 0, last_turn: 0 }
     }
 
-    /// The most that one jar may take: a quarter, so that none pushes all others down.
+    /// Maximum size of one record: a quarter of the capacity, so that none evicts all others.
     pub(super) fn most_of_one(&self) -> u64 {
         self.most_bytes / 4
     }
 
-    /// How many jars there are, and how many bytes.
+    /// Number of records, and their bytes.
     pub(super) fn size(&self) -> (u64, u64) {
         (self.taken.len() as u64, self.bytes)
     }
@@ -50,12 +48,12 @@ impl RecordSlots {
         self.taken.get(stem).copied()
     }
 
-    /// The turn of whatever is put down next.
+    /// The turn of the next write.
     pub(super) fn next_turn(&self) -> u64 {
         self.last_turn.saturating_add(1)
     }
 
-    /// Takes a place, in the stead of the one that this jar had.
+    /// Takes a slot, replacing the one of this record.
     pub(super) fn put(&mut self, stem: FileStem, place: RecordSlot) {
         self.remove(&stem);
         self.last_turn = self.last_turn.max(place.turn);
@@ -69,7 +67,7 @@ impl RecordSlots {
         Some(place)
     }
 
-    /// Takes down whoever has to go so that a jar of so many bytes can stand there, and says who that was.
+    /// Evicts records to make room for one of this size, and returns them.
     pub(super) fn make_room(&mut self, coming: &FileStem, bytes: u64) -> Vec<(FileStem, RecordSlot)> {
         let own = self.get(coming).map_or(0, |place| place.bytes);
         let room = self.most_bytes.saturating_sub(bytes).saturating_add(own);
@@ -77,7 +75,7 @@ impl RecordSlots {
         self.shrink(room, others, Some(coming))
     }
 
-    /// Takes down whoever is too much, as when the shelf has been given less room.
+    /// Evicts records above the capacity.
     pub(super) fn fit(&mut self) -> Vec<(FileStem, RecordSlot)> {
         self.shrink(self.most_bytes, MOST, None)
     }
@@ -99,7 +97,7 @@ impl RecordSlots {
         gone
     }
 
-    /// Everyone, by turn from the last.
+    /// All records by turn, newest first.
     pub(super) fn newest_first(&self) -> Vec<FileStem> {
         let mut all: Vec<(&FileStem, u64)> =
             self.taken.iter().map(|(stem, place)| (stem, place.turn)).collect();

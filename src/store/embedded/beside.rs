@@ -1,7 +1,7 @@
-//! What lies beside the file, by its name: its log, half-made files, stores that were put aside, backups; and, from
-//! these, the way back from a store that is refused.
+//! Files beside the store, by name: its write-ahead log, unfinished files, replaced stores, backups; and the recovery
+//! commands for a store that cannot be used.
 //!
-//! Not for: touching any of them (`file` and `upkeep` do).
+//! The files are handled in `file` and `maintenance`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -12,46 +12,46 @@ use std::path::{Path, PathBuf};
 use crate::clock::Wall;
 use crate::store::{OwedFile, StoreError};
 
-/// The log of what is committed and not yet in the file.
+/// The write-ahead log: committed and not yet in the file.
 pub(super) const LOG: &str = "-wal";
-/// The log's index in shared memory.
+/// The index of the log in shared memory.
 pub(super) const INDEX: &str = "-shm";
-/// A file that is being made. It says nothing, and whoever makes the next one removes it.
+/// An unfinished file. The next writer removes it.
 pub(super) const HALF: &str = ".half";
-/// A whole store that is about to take the file's place; the instant follows.
+/// A complete store that is about to replace the file; a timestamp follows.
 pub(super) const NEXT: &str = ".next-";
-/// A store whose place another took; the same instant follows.
+/// A replaced store; the same timestamp follows.
 pub(super) const ASIDE: &str = ".aside-";
-/// What an upgrade leaves.
+/// The copy made before a migration.
 const UPGRADED: &str = ".bak";
-/// Shows that the directory has held a store. Made at the first start on a store, before the store is used.
+/// Marks a directory that has held a store. Created at the first start, before the store is used.
 const MARKER: &str = ".created";
-/// When the last backup was made: one line, the instant as RFC 3339.
+/// Time of the last backup: one line, RFC 3339.
 pub(super) const LAST_BACKUP: &str = "last-backup";
-/// The directory of stored documents, which a server makes once its store is open.
+/// The directory of the disk mirror, created once the store is open.
 const DOCUMENTS: &str = "documents";
-/// The lock of the directory, which every version has left there. It is empty from the first store on; in a directory that
-/// has held none, it holds a line.
+/// The lock file of the directory, created by every version. It is empty once there has been a store; before that it
+/// contains a line.
 const DIRECTORY_LOCK: &str = "scoregate.lock";
 
-/// How a backup begins.
+/// The first bytes of a backup.
 pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
-/// How an export begins.
+/// The first bytes of an export.
 pub(super) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
 
-/// The path with something added to its name.
+/// The path with a suffix added to its name.
 pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     name.into()
 }
 
-/// A new file for its owner alone. SQLite gives its log the mode of the file.
+/// Creates a file accessible to its owner only. SQLite gives its log the mode of the file.
 pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -59,18 +59,18 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a database and what SQLite keeps beside it.
+/// Removes a database and its log files.
 pub(super) fn remove_database(path: &Path) -> io::Result<()> {
     ["", LOG, INDEX, "-journal"].iter().try_for_each(|ending| remove(&beside(path, ending)))
 }
 
-/// Makes what happened to names in this path's directory durable.
+/// Makes changes of names in this path's directory durable.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Files beside the path whose names go on after its own like this, by name.
+/// Files beside the path whose names continue its own like this, sorted.
 pub(super) fn that_go_on(path: &Path, ending: &str) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let head = format!("{name}{ending}");
@@ -95,7 +95,7 @@ pub(super) fn mark(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Empties the lock of the directory, if there is one that holds anything.
+/// Empties the lock file if it exists and is not empty.
 fn empty_lock(lock: &Path) -> io::Result<()> {
     match fs::metadata(lock) {
         Ok(found) if found.len() > 0 => OpenOptions::new().write(true).truncate(true).open(lock)?.sync_all(),
@@ -104,10 +104,10 @@ fn empty_lock(lock: &Path) -> io::Result<()> {
     }
 }
 
-/// What shows that there was a store here, if the file itself is missing.
+/// Files that show that there was a store, if the store file itself is missing.
 pub(super) fn traces(path: &Path) -> Vec<PathBuf> {
     let documents = path.with_file_name(DOCUMENTS);
-    // An empty directory may have been prepared by an operator.
+    // An operator may have prepared an empty directory.
     let has_documents = fs::read_dir(&documents).is_ok_and(|mut entries| entries.next().is_some());
     let marker = beside(path, MARKER);
     let has_marker = marker.exists();
@@ -127,7 +127,7 @@ pub(super) fn traces(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Backups and exports that lie beside the path, newest first. Stores that were put aside are none: they were for a
+/// Backups and exports beside the path, newest first. Replaced stores are not listed: they were replaced for a
 /// reason.
 fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
     let unfit = [HALF, NEXT, ASIDE].map(|ending| format!("{}{ending}", file_name(path)));
@@ -142,8 +142,8 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
     found
 }
 
-/// Which kind of file it is, by its first bytes: a backup or an export. A database that says whose it is, as the archive of
-/// runs does, is neither: a store says nothing there.
+/// The kind of a file by its first bytes: a backup or an export. A database with an application id, such as the
+/// archive of runs, is neither: a store has none.
 pub(super) fn begins(path: &Path) -> Option<&'static [u8]> {
     const WHOSE: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
@@ -168,7 +168,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What would do about a store that is refused for what it holds, as commands to paste. `None` for other errors.
+/// Commands that recover from a store that cannot be used; `None` for other errors.
 pub fn way_back(error: &StoreError) -> Option<String> {
     let (path, replace) = match error {
         StoreError::Damaged { path, .. } => (Path::new(path), ""),
@@ -207,7 +207,7 @@ pub fn way_back(error: &StoreError) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// What else would do where the file itself is gone.
+/// Further commands if the file itself is missing.
 fn missing(path: &Path, here: &str) -> Vec<String> {
     let mut asides = that_go_on(path, ASIDE);
     asides.retain(|other| begins(other).is_some());
@@ -221,7 +221,7 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
     lines
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 pub(super) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);

@@ -1,7 +1,6 @@
 //! Changes to applications and keys, each with its audit record, inside the writer's transaction.
 //!
-//! A failing change leaves nothing: the writer undoes all of it. Not for: minting keys or asking whether a tier exists;
-//! the door takes what it is given.
+//! A failed change leaves no trace: the writer rolls it back. Keys are created and tiers checked by the caller.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -11,7 +10,7 @@ use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
 use crate::store::{ChangeKind, KeyUse, OwnLimits, StoreChange, StoreError, StoredApplication, StoredKey};
 
-/// Makes the change and answers with the application as it now is.
+/// Makes the change and returns the changed application.
 pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<StoredApplication, StoreFault> {
     let id = change.application.to_string();
     let unknown = || StoreFault::Refused(StoreError::UnknownApplication(change.application));
@@ -67,7 +66,7 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
 
 fn answer(connection: &Connection, change: &StoreChange) -> Result<Option<StoredApplication>, StoreFault> {
     match records::application(connection, change.application, change.at.day()) {
-        // What ends a key or mends a record must not fail because the record cannot be read.
+        // Changes that revoke a key or repair a record must not fail because the record is unreadable.
         Err(StoreFault::Record(_)) if !gives_a_key(&change.what) => {
             records::stand_in(connection, change.application).map(Some)
         }
@@ -75,7 +74,7 @@ fn answer(connection: &Connection, change: &StoreChange) -> Result<Option<Stored
     }
 }
 
-/// Whether it gives a key out, which would not work where the record cannot be read.
+/// Whether it adds a key, which would not work while the record is unreadable.
 const fn gives_a_key(what: &ChangeKind) -> bool {
     match what {
         ChangeKind::Create { .. } | ChangeKind::AddKey { .. } | ChangeKind::Rotate { .. } => true,
@@ -124,7 +123,7 @@ fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result
     }
 }
 
-/// Ends the keys in force at `at`, unless they end sooner; says how many that changed.
+/// Makes the keys in force at `at` expire then, unless they expire sooner; returns how many changed.
 fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
     Ok(connection
         .prepare_cached(
@@ -134,7 +133,7 @@ fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFau
         .execute(params![id, millis(at)])?)
 }
 
-/// Revokes one key and gives what is shown of it. One that is revoked already keeps its time.
+/// Revokes one key and returns its visible characters. A revoked key keeps its time of revocation.
 fn revoke_key(
     connection: &Connection,
     id: &str,
@@ -171,7 +170,7 @@ fn set_limits(connection: &Connection, id: &str, own: OwnLimits) -> Result<(), S
     Ok(())
 }
 
-/// Gives keys another end, and gives what is shown of them.
+/// Sets the expiry of keys and returns their visible characters.
 fn set_expiry(
     connection: &Connection,
     application: ApplicationId,
@@ -198,7 +197,7 @@ fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(),
     Ok(())
 }
 
-/// Remembers when keys were last used, in one go.
+/// Records uses of keys in one statement.
 pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
     let mut remember = connection.prepare_cached(
         "UPDATE keys SET last_used_at = ?2 WHERE digest = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
@@ -209,7 +208,7 @@ pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), Store
     Ok(())
 }
 
-/// Adds to the audit trail who did what to which application, and the rest in words.
+/// Adds an audit record: actor, action, application, details.
 pub(super) fn audit(connection: &Connection, at: Wall, words: [&str; 4]) -> Result<(), StoreFault> {
     let [who, what, application, detail] = words;
     connection
@@ -229,7 +228,7 @@ fn own_limits(own: OwnLimits) -> String {
     part(own.minute, "minute") + &part(own.day, "day")
 }
 
-/// SQLite's numbers are signed; every instant of ours fits.
+/// SQLite's integers are signed; all our times fit.
 fn millis(at: Wall) -> i64 {
     i64::try_from(at.millis()).unwrap_or(i64::MAX)
 }

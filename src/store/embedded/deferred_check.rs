@@ -1,6 +1,5 @@
-//! The whole check of a large file, while it serves already.
-//!
-//! It ends early if the store is closed first. Not for: a small file, which is checked before it is opened (`sound`).
+//! The complete check of a large file while the server runs. It ends early if the store is closed. A small file is
+//! checked before it is opened (`sound`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,10 +11,10 @@ use super::fault::{OpenFile, StoreFault};
 use super::{file, sound};
 use crate::store::StoreError;
 
-/// A check that begins once the machine is free for it.
+/// A check that starts once the machine is idle enough.
 #[derive(Debug, Default)]
 pub(super) struct DeferredCheck {
-    /// The file, if it was too large to be checked whole before.
+    /// The file, if it was too large for a complete check before.
     file: Option<OpenFile>,
     watch: OnceLock<IntegrityCheck>,
 }
@@ -25,7 +24,7 @@ impl DeferredCheck {
         Self { file, watch: OnceLock::new() }
     }
 
-    /// Begins it, unless it has begun. To be called where waiting for the disk holds nobody up.
+    /// Starts the check unless it was started. Call it where waiting for the disk blocks nothing.
     pub(super) fn begin(&self) {
         let Some(file) = self.file.as_ref().filter(|_| self.watch.get().is_none()) else { return };
         match IntegrityCheck::begin(file) {
@@ -35,7 +34,7 @@ impl DeferredCheck {
     }
 }
 
-/// A check under way.
+/// A running check.
 pub(super) struct IntegrityCheck {
     is_over: Arc<AtomicBool>,
     interrupt: InterruptHandle,
@@ -43,7 +42,7 @@ pub(super) struct IntegrityCheck {
 }
 
 impl IntegrityCheck {
-    /// Begins it, on a connection and a thread of its own.
+    /// Starts the check on a connection and a thread of its own.
     pub(super) fn begin(file: &OpenFile) -> Result<Self, StoreError> {
         let told = |fault: StoreFault| fault.told("begin its check", &file.path);
         let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
@@ -56,7 +55,7 @@ impl IntegrityCheck {
             }
             match sound::whole(&connection) {
                 Err(fault @ StoreFault::Record(_)) => file.is_damaged(&fault.told("be checked", &file.path)),
-                // Some damage ends the check itself; all else is an interruption.
+                // Some damage ends the check itself; other errors are interruptions.
                 Err(fault) => drop(fault.told_at_work("be checked", &file)),
                 Ok(()) => {}
             }
@@ -75,7 +74,7 @@ impl Drop for IntegrityCheck {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return };
-        // An interruption ends only what has begun, and the check may be about to begin.
+        // An interruption affects only a running check, and this one may be about to start.
         while !thread.is_finished() {
             self.interrupt.interrupt();
             std::thread::yield_now();

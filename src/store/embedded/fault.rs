@@ -1,6 +1,4 @@
-//! What can go wrong on the way to an answer, before it is known what was asked and of which file.
-//!
-//! Not for: callers; they see a [`StoreError`].
+//! Errors inside the engine, before the operation and the file are known. Callers see a [`StoreError`].
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -9,23 +7,23 @@ use std::sync::{Arc, OnceLock};
 use super::beside::{LOG, beside, way_back};
 use crate::store::StoreError;
 
-/// Why a piece of work failed.
+/// Why an operation failed.
 #[derive(Debug)]
 pub(super) enum StoreFault {
-    /// SQLite refused: the disk, a lock, the file.
+    /// An error of SQLite: disk, lock, file.
     Sql(rusqlite::Error),
-    /// The file system refused.
+    /// An error of the file system.
     Disk(std::io::Error),
-    /// A record says what no version of this program would have written.
+    /// A record that no version of this program would have written.
     Record(String),
-    /// The rows of a table do not lie in its order: the file is damaged.
+    /// The rows of a table are out of order: the file is damaged.
     Disorder,
-    /// The work was done as asked, and the answer is no.
+    /// The operation was carried out and the reply is an error.
     Refused(StoreError),
 }
 
 impl StoreFault {
-    /// The same for whoever asked while we serve: a damaged file is remembered as such, and said in the log.
+    /// Converts the error while serving: damage is remembered and logged.
     pub(super) fn told_at_work(self, doing: &'static str, file: &OpenFile) -> StoreError {
         let is_damage = match &self {
             Self::Sql(error) => is_damage(error),
@@ -39,7 +37,7 @@ impl StoreFault {
         error
     }
 
-    /// The same, for whoever asked.
+    /// Converts the error.
     pub(super) fn told(self, doing: &'static str, path: &Path) -> StoreError {
         let damaged = |reason| StoreError::Damaged { path: path.display().to_string(), reason };
         match self {
@@ -55,16 +53,16 @@ impl StoreFault {
     }
 }
 
-/// The file that is open, and what was found to be wrong with it since.
+/// The open file, and what was found to be wrong with it.
 #[derive(Clone, Debug)]
 pub(super) struct OpenFile {
     pub(super) path: Arc<Path>,
-    /// Which files were opened: the store and its log, by device and inode.
+    /// Identity of the opened files: the store and its log.
     opened: [Option<FileIdentity>; 2],
     damage: Arc<OnceLock<String>>,
 }
 
-/// The device and the inode of a file.
+/// Device and inode of a file.
 type FileIdentity = (u64, u64);
 
 impl OpenFile {
@@ -90,8 +88,7 @@ impl OpenFile {
         pairs.into_iter().find_map(misplaced)
     }
 
-    /// Remembers that it is damaged, and says in the log what would do. Once: what is met at work is met again by every
-    /// lease.
+    /// Remembers damage, and logs it with the remedy. Once: every lease would meet it again.
     pub(super) fn is_damaged(&self, damaged: &StoreError) {
         if self.damage.set(damaged.to_string()).is_ok() {
             let way_back = way_back(damaged).unwrap_or_default();
@@ -99,7 +96,7 @@ impl OpenFile {
         }
     }
 
-    /// What is wrong with it, as far as is known.
+    /// What is wrong with the file, as far as known.
     pub(super) fn damage(&self) -> Option<String> {
         self.damage.get().cloned()
     }
@@ -112,7 +109,7 @@ fn identities(path: &Path) -> [Option<FileIdentity>; 2] {
     })
 }
 
-/// Whether an error says that the file is not what it should be.
+/// Whether an error shows damage of the file.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     code.is_some_and(|code| {
@@ -120,7 +117,7 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Whether an error says that a record with this identity is already there.
+/// Whether an error is a conflict with an existing record.
 pub(super) fn is_conflict(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }

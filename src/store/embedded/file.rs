@@ -1,9 +1,8 @@
-//! The file: made, checked, upgraded and opened. Everything that happens before the first question.
+//! The store file: created, checked, migrated and opened.
 //!
-//! A file that is refused is left as it was: nothing is written before the checks are through. A file under its own
-//! name is whole: a new one is made complete under another name first, so one that is empty was emptied, and is refused
-//! like one that is damaged; taking it for new would hand out the day's quota again. Not for: what the tables hold
-//! (`schema`).
+//! A rejected file is left as it was: nothing is written before all checks have passed. A file under its own name is
+//! complete, because a new one is built under another name first. So an empty file was truncated, and is rejected
+//! like a damaged one: treating it as new would grant the day's quota again. Tables are in `schema`.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -24,15 +23,13 @@ use crate::store::StoreError;
 pub(super) const FILE_NAME: &str = "scoregate.db";
 
 const OPENING: &str = "open its file";
-/// How long another process may hold the lock before we give up. The command line holds it for a moment.
+/// Lock timeout. The command line holds the lock only for a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A reader that lingers lets the log grow; after that it is cut back to this.
+/// The log grows while a reader lingers; afterwards it is truncated to this size.
 const LOG_BYTES: i64 = 64 << 20;
-/// The log is copied into the file each time it has grown by so many pages. A page that a thousand imported keys have
-/// changed meanwhile is copied once.
+/// Checkpoint interval in pages of the log. A page changed by a thousand imported keys is copied once.
 const LOG_PAGES: i64 = 4_000;
-/// Pages of the file that the writer keeps in memory, in KiB: keys come in no order, so that an import changes pages all
-/// over the file.
+/// Page cache of the writer in KiB: keys are random, so an import changes pages all over the file.
 const CACHE_KIB: i64 = 16_384;
 
 /// The file with its two connections.
@@ -40,7 +37,7 @@ pub(super) struct OpenedStore {
     pub(super) path: PathBuf,
     pub(super) writer: Connection,
     pub(super) reader: Connection,
-    /// Whether it was too large to be checked whole.
+    /// Whether it was too large for a complete check.
     pub(super) is_large: bool,
 }
 
@@ -70,13 +67,13 @@ pub(super) fn open_steps(
     write_ahead(&writer)?;
     upgrade(&mut writer, path, steps)?;
     mark(path)?;
-    // The file takes its room on the disk now, so that its log can be emptied even when the disk is full.
+    // Allocates the file's space now, so that the log can be checkpointed even when the disk is full.
     writer.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     Ok((writer, reader))
 }
 
-/// Makes the file where there is none, and none ever was.
+/// Creates the file if it does not exist and never did.
 fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     match fs::metadata(path) {
         Ok(found) if found.len() == 0 => return Err(StoreFault::Record("it is empty".into())),
@@ -84,14 +81,14 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         Err(_) => {}
     }
-    // A start without keys would turn every caller away, and forget what was granted today.
+    // Starting without keys would refuse all callers, and forget today's grants.
     if let Some(gone) = gone(path) {
         return Err(gone);
     }
     make_new(path, steps)
 }
 
-/// Makes an empty store under this name, where there is no file.
+/// Creates an empty store under this name, if there is no file.
 pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     let half = beside(path, HALF);
     make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
@@ -100,14 +97,14 @@ pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     Ok(sync_directory(path)?)
 }
 
-/// What is wrong where the file is missing and something shows that there was one; `None` if there never was.
+/// The error for a missing file if something shows that it existed; `None` if it never did.
 pub(super) fn gone(path: &Path) -> Option<StoreFault> {
     let traces = traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
     Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
 }
 
-/// A new store under this name, in place of what lies there. Closing the connection leaves it as one file.
+/// Creates a store under this name, replacing what is there. Closing the connection leaves a single file.
 pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, StoreFault> {
     remove_database(path)?;
     new_private_file(path)?;
@@ -121,14 +118,14 @@ pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Undo records of a savepoint stay in memory: a full temporary directory must not fail a lease.
+    // Savepoint journals stay in memory: a full temporary directory must not fail a lease.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 
-/// Refuses what is not ours, newer than we are, or damaged.
+/// Rejects a file that is not a store, is newer than this program, or is damaged.
 fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
-    // Until the checks are through, closing must not copy the log into the file either.
+    // Until all checks have passed, closing must not checkpoint the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     sound::is_ours(connection, path, steps)?;
     sound::at_start(connection)?;
@@ -136,7 +133,7 @@ fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Sto
     Ok(())
 }
 
-/// Every commit reaches the disk before it counts, and readers never wait for it.
+/// Every commit is synced before it counts, and readers never wait for it.
 pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -152,7 +149,7 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// Takes the steps that the file has not taken, all or none, after a copy of an existing file.
+/// Applies pending migration steps, all or none, after copying an existing file.
 fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     let found = sound::version(connection)?;
     if found == sound::format_of(steps) {
@@ -162,7 +159,7 @@ fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(
     take_steps(connection, steps)
 }
 
-/// Takes the steps that the file has not taken, all or none.
+/// Applies pending migration steps, all or none.
 pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<(), StoreFault> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have upgraded it meanwhile.
@@ -174,7 +171,7 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<
     Ok(change.commit()?)
 }
 
-/// Leaves a whole copy beside the file, under its final name only once it is on the disk.
+/// Writes a complete copy beside the file; it gets its final name once it is synced.
 fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), StoreFault> {
     let (half, whole) = (beside(path, ".bak.half"), beside(path, &format!(".v{found}.bak")));
     remove(&half)?;
@@ -183,8 +180,7 @@ fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), Store
     Ok(sync_directory(&whole)?)
 }
 
-/// Copies what the connection sees at this moment into a new file, and has that on the disk. One step is one snapshot:
-/// a writer goes on meanwhile, and what it writes is not in the copy.
+/// Copies a snapshot into a new file and syncs it. Writers continue meanwhile; what they write is not in the copy.
 pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreFault> {
     new_private_file(to)?;
     let mut copy = Connection::open(to)?;

@@ -1,7 +1,7 @@
-//! The ledger: how much of each UTC day was granted to each application.
+//! The ledger: units of each UTC day granted to each application.
 //!
-//! All of it runs inside the writer's transaction. The days only go forward: the first lease of a day opens it and
-//! closes every earlier one. Not for: which quota is in force, nor for how much to ask; the asker knows both.
+//! Runs inside the writer's transaction. Days only go forward: the first lease of a day opens it and closes every
+//! earlier one. The quota and the number of units come from the caller.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -10,14 +10,14 @@ use super::{changes, records};
 use crate::clock::{Day, Wall};
 use crate::store::{LeaseReply, LeaseRequest, LeaseReturn, OwedUnits, StoreError};
 
-/// Days that are kept for people to look at. None but the newest is ever written again.
+/// Number of days kept for inspection. Only the newest is ever written.
 const DAYS_KEPT: u32 = 40;
-/// A new record takes this many outlived ones with it: more than come, and never a million at midnight.
+/// Each new record deletes this many outdated ones: more than are added, and never a million at midnight.
 const PRUNED_AT_ONCE: u32 = 8;
-/// The word of the audit trail for units that were delivered on grace and charged at a later start.
+/// Audit action for units delivered on grace and charged at a later start.
 const CHARGED: &str = "charge_grace";
 
-/// Grants what the quota leaves. The node is not kept: here the asker's answer and the record share one transaction.
+/// Grants what the quota allows. The node is not stored: reply and record share one transaction.
 pub(super) fn lease(connection: &Connection, ask: &LeaseRequest) -> Result<LeaseReply, StoreFault> {
     if let Some(newest) = newest_day(connection)?
         && ask.day < newest
@@ -34,7 +34,7 @@ pub(super) fn lease(connection: &Connection, ask: &LeaseRequest) -> Result<Lease
         if !records::is_there(connection, &id)? {
             return Err(StoreError::UnknownApplication(ask.application).into());
         }
-        // Even a grant of nothing opens the day.
+        // Even a grant of zero units opens the day.
         connection
             .prepare_cached("INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![day, id, units, grace])?;
@@ -49,8 +49,8 @@ pub(super) fn lease(connection: &Connection, ask: &LeaseRequest) -> Result<Lease
     Ok(LeaseReply::Granted { units, total, grace })
 }
 
-/// Charges units that were delivered before they were leased. The audit record in the same transaction is the proof that
-/// an entry was charged.
+/// Charges units that were delivered without a lease. The audit record in the same transaction proves that an entry
+/// was charged.
 pub(super) fn charge(connection: &Connection, owed: &[OwedUnits], at: Wall) -> Result<(), StoreFault> {
     let newest = newest_day(connection)?;
     for one in owed.iter().filter(|one| newest.is_none_or(|newest| one.day >= newest)) {
@@ -72,11 +72,11 @@ pub(super) fn charge(connection: &Connection, owed: &[OwedUnits], at: Wall) -> R
     Ok(())
 }
 
-/// Takes units back, where their day is still open.
+/// Takes units back if their day is still open.
 pub(super) fn give_back(connection: &Connection, units: &[LeaseReturn]) -> Result<(), StoreFault> {
     let Some(newest) = newest_day(connection)? else { return Ok(()) };
     let day = newest.to_string();
-    // A record that was made negative by hand stays as it is: raising it to nothing would free a whole quota.
+    // A record made negative by hand stays as it is: raising it to zero would free a whole quota.
     let mut take = connection.prepare_cached(
         "UPDATE ledger SET granted = max(granted - ?3, 0), grace = max(grace - ?4, 0)
          WHERE day = ?1 AND application = ?2 AND granted >= 0 AND grace >= 0",
@@ -87,7 +87,7 @@ pub(super) fn give_back(connection: &Connection, units: &[LeaseReturn]) -> Resul
     Ok(())
 }
 
-/// The newest day that was opened. Texts that are no days, which only a hand can have written, are passed over.
+/// The newest opened day. Texts that are not days, which only manual edits produce, are skipped.
 pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
     let mut newest = connection.prepare_cached("SELECT max(day) FROM ledger WHERE day < ?1")?;
     let mut below = String::from("a"); // above every digit
@@ -101,7 +101,7 @@ pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFa
     }
 }
 
-/// What is granted, and what is promised for bad times.
+/// Units granted, and units of grace promised.
 fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<(u32, u32)>, StoreFault> {
     let found: Option<(i64, i64)> = connection
         .prepare_cached("SELECT granted, grace FROM ledger WHERE day = ?1 AND application = ?2")?
@@ -125,7 +125,7 @@ fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// A day as the ledger writes it; fails for one beyond the calendar, which could not be told from others.
+/// A day as stored; fails beyond the calendar, where it could not be told from others.
 fn written(day: Day) -> Result<String, StoreFault> {
     let text = day.to_string();
     if read(&text) == Some(day) {
@@ -135,7 +135,7 @@ fn written(day: Day) -> Result<String, StoreFault> {
     Err(StoreError::Unavailable { doing: "grant a lease", reason }.into())
 }
 
-/// Reads a day as the ledger writes it.
+/// Parses a stored day.
 pub(super) fn read(text: &str) -> Option<Day> {
     Day::parse(text)
 }

@@ -1,8 +1,8 @@
-//! The engine on one file: SQLite beside the gateway, with durable commits and nothing else to run.
+//! The embedded engine: one SQLite file with durable commits.
 //!
-//! One thread writes and one reads, each with a connection of its own, so that no worker of the runtime ever waits
-//! for a disk and no reader waits for a writer. An operator may look into the file with `sqlite3` while we run, and a
-//! second process may write to it. Not for: several machines; the file belongs on a local disk.
+//! One thread writes and one reads, each with its own connection, so that no runtime worker waits for a disk and no
+//! reader waits for a writer. Operators may read the file with `sqlite3` while the server runs, and a second process
+//! may write to it. One machine only; the file must be on a local disk.
 
 mod beside;
 mod changes;
@@ -32,10 +32,11 @@ use deferred_check::DeferredCheck;
 use fault::OpenFile;
 use worker::StoreWorker;
 
-/// The store in one file. Dropping it finishes what is queued, then stops its threads; the drop waits for that.
+/// The store in one file. Dropping it completes queued work, then stops its threads; the drop waits for that.
 #[derive(Debug)]
 pub struct Embedded {
-    // Dropped in this order: the check ends first; the writer closes the file last, and so leaves it without a write-ahead log.
+    // Dropped in this order: the check ends first; the writer closes the file last, which removes the write-ahead
+    // log.
     check: Arc<DeferredCheck>,
     reader: StoreWorker,
     writer: StoreWorker,
@@ -47,11 +48,11 @@ impl Embedded {
     /// The file's name in its directory.
     pub const FILE_NAME: &str = file::FILE_NAME;
 
-    /// Opens the store in this directory; makes both, for their owner alone, if they are missing.
+    /// Opens the store in this directory; creates both, accessible to their owner only, if they are missing.
     ///
-    /// Checks the file first (the time grows with its size; of a large one a part is checked afterwards, and what is
-    /// found then is said in the log) and upgrades one of an older format, after a backup. Blocks until that is done:
-    /// call it before the runtime has work. A file that is refused is left as it was.
+    /// Checks the file first (the time grows with its size; a part of a large file is checked later, and findings are
+    /// logged), and migrates an older format after a backup. Blocks until that is done. A rejected file is left as it
+    /// was.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let opened = file::open(directory)?;
         let file = OpenFile::new(&opened.path);
@@ -68,7 +69,7 @@ impl Embedded {
         })
     }
 
-    /// How many transactions were committed since it was opened; each stands for one command or for many.
+    /// Number of committed transactions since it was opened; each contains one command or many.
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
@@ -97,7 +98,7 @@ impl Store for Embedded {
     fn used(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
         let check = Arc::clone(&self.check);
         let work = move |file: &rusqlite::Connection| {
-            // Whoever says this has started some time ago; until then the check would only slow the start down.
+            // The server has run for a while; an earlier check would only slow down the start.
             check.begin();
             changes::used(file, &keys)
         };

@@ -1,8 +1,8 @@
-//! From rows to applications.
+//! Reads applications from rows.
 //!
-//! Whoever has `sqlite3` can write what we never would. A record that cannot be read is named and passed over, so that
-//! one slip costs one application or one key and not the gateway. Not for: judging values that can be read; whether a
-//! tier of that name exists is decided where tiers are known.
+//! Anyone with `sqlite3` can write what we never would. An unreadable record is reported and skipped, so that one
+//! mistake costs one application or one key and not the gateway. Readable values are not judged here; whether a tier
+//! exists is checked where tiers are known.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
@@ -18,16 +18,16 @@ const KEYS: &str =
     "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
 
-/// Applications after `after` in the order of their identifiers. The three tables lie in that order and are read in
-/// step, in one snapshot: no search per application. A table that does not lie in that order is damaged: a start reads
-/// large ones before they were checked, and would not see that rows are missing.
+/// Applications after `after`, ordered by id. The three tables have that order and are read in parallel, in one
+/// snapshot: no search per application. A table that is out of order is damaged: a start reads large ones before they
+/// are checked, and would not notice missing rows.
 pub(super) fn page(
     connection: &Connection,
     after: Option<ApplicationId>,
     most: usize,
     day: Day,
 ) -> Result<ApplicationPage, StoreFault> {
-    // Whoever checks a file has a snapshot already.
+    // Callers that check a file have a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
     let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id > ?1 ORDER BY id"))?;
@@ -59,13 +59,13 @@ pub(super) fn page(
     Ok(page)
 }
 
-/// One application. A key of it that cannot be read is left out: [`page`] names those.
+/// One application. Unreadable keys are left out; [`page`] reports them.
 pub(super) fn application(
     connection: &Connection,
     id: ApplicationId,
     day: Day,
 ) -> Result<Option<StoredApplication>, StoreFault> {
-    // Inside the writer's transaction there is a snapshot already.
+    // The writer's transaction is a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (id, day) = (id.to_string(), day.to_string());
     let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id = ?1"))?;
@@ -79,8 +79,8 @@ pub(super) fn application(
     found
 }
 
-/// What stands for an application whose record cannot be read. None of its keys is in force, as at a start, which passes
-/// it over; those that are revoked are told.
+/// A replacement for an application with an unreadable record. Like at start, none of its keys is in force; revoked
+/// ones are listed.
 pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, StoreFault> {
     let text = id.to_string();
     let (name, tier) = connection
@@ -106,16 +106,16 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
     })
 }
 
-/// A text, whatever its bytes are.
+/// A text, whatever its bytes.
 pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().unwrap_or_default()).into_owned())
 }
 
-/// Changes that were made, newest first. A record that cannot be read is told as far as it can.
+/// Audit records, newest first. An unreadable record is returned as far as possible.
 pub(super) fn audit(connection: &Connection, ask: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
     let before = ask.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
     let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
-    // Those of one application are found by the index: the last of them may lie a million records back.
+    // Uses the index: the last record of one application may be a million records back.
     let (of, filter) = match ask.application {
         Some(id) => (id.to_string(), "application = ?3"),
         None => (String::new(), "?3 = ''"),
@@ -139,12 +139,12 @@ pub(super) fn audit(connection: &Connection, ask: AuditQuery) -> Result<Vec<Audi
     Ok(told)
 }
 
-/// Whether there is such an application, readable or not.
+/// Whether the application exists, readable or not.
 pub(super) fn is_there(connection: &Connection, id: &str) -> Result<bool, StoreFault> {
     Ok(connection.prepare_cached("SELECT 1 FROM applications WHERE id = ?1")?.exists([id])?)
 }
 
-/// An application with what the other two tables have beside it.
+/// An application with its rows of the other two tables.
 fn whole(
     row: &Row<'_>,
     keys: &mut JoinedRows<'_, StoredKey>,
@@ -152,11 +152,11 @@ fn whole(
     skipped: &mut Vec<String>,
 ) -> Result<StoredApplication, StoreFault> {
     let id = row.get_ref(0)?.as_str().map_err(|error| unreadable("id", &error.into()))?;
-    // The neighbours are stepped past whatever becomes of this one.
+    // Always skip past rows of this application.
     while let Some(owner) = keys.take_before(Some(id))? {
         skipped.push(orphan(&owner));
     }
-    let mut own_keys = Vec::with_capacity(1); // most have one; growing from none would make room for four
+    let mut own_keys = Vec::with_capacity(1); // most have one; growing from zero would allocate four
     while let Some(key) = keys.take(id)? {
         match key {
             Ok(key) => own_keys.push(key),
@@ -200,7 +200,7 @@ pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, StoreFault> {
         created_at: instant(row, 3, "created_at")?.ok_or_else(|| missing("created_at"))?,
         expires_at: instant(row, 4, "expires_at")?,
         revoked_at: instant(row, 5, "revoked_at")?,
-        // Of no weight: one that cannot be read must not cost the key.
+        // Optional: an unreadable value must not cost the key.
         last_used_at: instant(row, 6, "last_used_at").unwrap_or(None),
     })
 }
@@ -210,12 +210,12 @@ fn granted(row: &Row<'_>) -> Result<u64, StoreFault> {
     Ok(u64::from(granted))
 }
 
-/// Rows of another table in the same order, whose first column names the application they belong to.
+/// Rows of another table in the same order, whose first column is the application.
 struct JoinedRows<'s, T> {
     rows: Rows<'s>,
     read: fn(&Row<'_>) -> Result<T, StoreFault>,
     owner: RowOrder,
-    /// What belongs to `owner`, or why it cannot be read; `None` after the last row.
+    /// A row of `owner`, or why it is unreadable; `None` after the last row.
     head: Option<Result<T, String>>,
     begun: bool,
 }
@@ -236,7 +236,7 @@ impl<'s, T> JoinedRows<'s, T> {
         Ok(taken)
     }
 
-    /// Steps past the next row if it comes before those of `id`, or if there is no `id` left, and names its owner.
+    /// Skips the next row if it comes before those of `id`, or if there is no `id` left, and returns its owner.
     fn take_before(&mut self, id: Option<&str>) -> Result<Option<String>, StoreFault> {
         self.begin()?;
         if self.head.is_none() || id.is_some_and(|id| *self.owner.0 >= *id.as_bytes()) {
@@ -264,7 +264,7 @@ impl<'s, T> JoinedRows<'s, T> {
     }
 }
 
-/// The first column of the row that was read last, in bytes: one that is no text must not end a walk.
+/// The first column of the last row, as bytes: a value that is not text must not end the iteration.
 struct RowOrder(Vec<u8>);
 
 impl RowOrder {

@@ -1,15 +1,15 @@
-//! The tables, as a list of steps from one format of the file to the next.
+//! The tables, as a list of migration steps.
 //!
-//! A step that was ever released is never changed: files in that format exist. The comments inside the statements are
-//! for operators; `.schema` shows them. There are no CHECK constraints: one bad record, edited by hand, must not make
-//! the start-up check refuse the whole file; it is passed over and reported instead.
+//! A released step is never changed: files in that format exist. The comments inside the statements are for
+//! operators; `.schema` shows them. There are no CHECK constraints: one record edited by hand must not make the
+//! start-up check reject the whole file; it is skipped and reported instead.
 //!
-//! Digests are blobs, half the size of text in each of two trees; `hex(digest)` shows one, `digest = x'…'` finds one,
-//! and `shown` is what people tell keys apart by. The order of text is the order of identifiers, because they all have
-//! one length and their digits stand in the order of ASCII. Keys lie sorted by application, and a day's ledger too,
-//! so that all three tables are read in step.
+//! Digests are blobs, half the size of text in both trees; `hex(digest)` shows one, `digest = x'…'` finds one, and
+//! `shown` is for people to tell keys apart. Text order equals the order of ids, because all have one length and
+//! their digits are in ASCII order. Keys are sorted by application, and so is a day's ledger, so that all three
+//! tables can be read in parallel.
 
-/// The steps; a file's format is the number of steps taken.
+/// The steps; a file's format is the number of applied steps.
 pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
 
 const FIRST: &str = "
@@ -58,8 +58,8 @@ ALTER TABLE keys ADD COLUMN last_used_at INTEGER; -- the hour in which it was la
 ALTER TABLE ledger ADD COLUMN grace INTEGER NOT NULL DEFAULT 0; -- units promised to gateways for when they cannot write here
 ";
 
-/// The ledger outlives applications: one that an older backup does not know may be brought back later, and what it was
-/// granted today stays granted.
+/// Ledger records survive their application: one that is missing in an older backup may be restored later, and its
+/// grants of today must remain.
 const THIRD: &str = "
 ALTER TABLE ledger RENAME TO ledger_before;
 CREATE TABLE ledger (

@@ -1,6 +1,5 @@
-//! Whether a file is a store of ours, and whole: what is asked of it before anything is believed.
-//!
-//! Not for: single records; whatever cannot be read of them is named where they are read (`records`).
+//! Checks that a file is a complete store of ours before it is used. Single records are checked where they are read
+//! (`records`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,10 +10,10 @@ use super::beside::{LOG, beside};
 use super::fault::{StoreFault, is_damage};
 use crate::store::StoreError;
 
-/// Files up to this size are checked whole at the start: on an ordinary machine that takes 0.2 s.
+/// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
 const CHECKED_WHOLE: i64 = 96 << 20;
 
-/// Refuses a file that is not ours, or newer than these steps, or without the tables of its format.
+/// Rejects a file that is not a store, is newer than these steps, or lacks tables of its format.
 pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Result<u32, StoreFault> {
     let (found, known) = (version(connection)?, format_of(steps));
     if found > known {
@@ -36,15 +35,15 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> R
         model.execute_batch(step)?;
     }
     let has = shape(connection)?;
-    // An operator's own columns and indexes are no harm.
+    // An operator's own columns and indexes are allowed.
     match shape(&model)?.difference(&has).next() {
         Some(missing) => Err(StoreFault::Record(format!("its {missing} is missing or changed"))),
         None => Ok(found),
     }
 }
 
-/// Whether a part of a page is missing at the end. With a log beside it that may be a page on its way from there, which
-/// a crash cut off.
+/// Whether the last page is incomplete. With a log beside it, that may be a write from the log that a crash
+/// interrupted.
 pub(super) fn is_cut(connection: &Connection, path: &Path) -> Result<bool, StoreFault> {
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
@@ -65,22 +64,21 @@ fn shape(connection: &Connection) -> Result<BTreeSet<String>, StoreFault> {
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
-/// The check before the store is used: of all of it, if it is small. The applications and keys of a large one are read
-/// next anyway, which finds pages that are broken and rows that are out of order; [`whole`] looks at the rest while we
-/// serve already. That is mostly the ledger of days that are over, and a page of it that is broken fails its reader and
-/// never reads as "nothing granted".
+/// The check before the store is used: complete for a small file. Applications and keys of a large one are read next
+/// anyway, which finds broken pages and rows out of order; [`whole`] checks the rest while the server runs. That is
+/// mostly the ledger of past days; a broken page of it fails its reader and never reads as "nothing granted".
 pub(super) fn at_start(connection: &Connection) -> Result<(), StoreFault> {
     if is_small(connection)? { whole(connection) } else { Ok(()) }
 }
 
-/// Whether [`at_start`] looks at it.
+/// Whether [`at_start`] checks it completely.
 pub(super) fn is_small(connection: &Connection) -> Result<bool, StoreFault> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     Ok(pages.saturating_mul(size) <= CHECKED_WHOLE)
 }
 
-/// The check of all of it: pages and their order, but not every index against its table, which takes several times as
+/// Checks everything: pages and their order, but not every index against its table, which takes several times as
 /// long.
 pub(super) fn whole(connection: &Connection) -> Result<(), StoreFault> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -100,20 +98,20 @@ pub(super) fn findings(connection: &Connection) -> Result<Vec<String>, StoreFaul
             Err(error) if is_damage(&error) => error.to_string(),
             Err(error) => return Err(error.into()),
         };
-        // With several findings in one tree they come as lines of one text.
+        // Several findings in one tree are lines of one text.
         findings.extend(finding.lines().filter(|line| *line != "ok").map(str::to_owned));
     }
     Ok(findings)
 }
 
-/// The format of a file: how many steps it has taken.
+/// The format of a file: the number of applied steps.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    // It is signed: what is negative was not written by us, and is as foreign as what is newer.
+    // Signed: a negative number is not ours, and is as foreign as a newer one.
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(u32::try_from(found).unwrap_or(u32::MAX))
 }
 
-/// The format that these steps lead to.
+/// The format after these steps.
 pub(super) fn format_of(steps: &[&str]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }

@@ -1,11 +1,11 @@
-//! What is not sound is never served, never stands in the way of the rest, and never a panic.
+//! Damaged records are never served, never affect other records, and never cause a panic.
 
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
 use super::*;
 
-/// Two jars, of which the first is about to be spoilt.
+/// Two records; the first is to be damaged.
 struct RecordPair {
     directory: TempDir,
     spoilt: MirrorRecord,
@@ -27,7 +27,7 @@ impl RecordPair {
         content_of(&self.directory, &self.spoilt)
     }
 
-    /// The other is there alone; the spoilt one is named, and gone for good.
+    /// Only the other one remains; the damaged one is reported and removed.
     fn gives_one(&self, why: &str) {
         let again = open(&self.directory);
         let stock = again.all();
@@ -40,14 +40,14 @@ impl RecordPair {
         self.can_be_put_down_in(&again);
     }
 
-    /// The spoilt one can be put down again.
+    /// The damaged record can be written again.
     fn can_be_put_down_in(&self, again: &Mirror) {
         again.put(&self.spoilt).unwrap();
         assert_eq!(jars(again), [self.spoilt.clone(), self.sound.clone()]);
     }
 }
 
-/// Spoils a file in every one of these ways, each time from the start.
+/// Damages a file in each of these ways, every time from the original.
 fn spoil(pair: &RecordPair, file: &Path, ways: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
     let whole = fs::read(file).unwrap();
     for (number, way) in ways(&whole).into_iter().enumerate() {
@@ -144,7 +144,7 @@ fn what_cannot_be_read_is_left_and_stands_in_nobodys_way() {
             let pair = RecordPair::new();
             let file = if spoils_slip { pair.slip() } else { pair.content() };
             fs::remove_file(&file).unwrap();
-            // A socket's path may have about a hundred bytes.
+            // Maximum length of a socket's path: about a hundred bytes.
             let short = pair.directory.path().join("s");
             lay(&short);
             fs::rename(&short, &file).unwrap();

@@ -1,14 +1,14 @@
-//! A process that ends anywhere, and a disk that takes no more: the old jar or the new one is there, never a torn one.
+//! A process killed anywhere, or a full disk, leaves the old record or the new one, never a torn one.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use super::*;
 
-/// Where the other process finds its directory. The same test is run in it, and plays the other part if this is said.
+/// Environment variable with the directory for the other process. The same test runs there, in the other role.
 const PLACE: &str = "SHELF_OF_THE_OTHER_PROCESS";
 
-/// A test of this file in a process of its own, after these words of a shell.
+/// A test of this file in a process of its own, after these shell commands.
 fn other_process(words: &str, test: &str, directory: &TempDir) -> Child {
     let script =
         format!("{words} exec \"$0\" --exact --nocapture store::disk_mirror::tests::endings::{test}");
@@ -17,7 +17,7 @@ fn other_process(words: &str, test: &str, directory: &TempDir) -> Child {
     command.env(PLACE, directory.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The shelf of the other process, in that.
+/// The mirror, in the other process.
 fn given() -> Option<Mirror> {
     let place = std::env::var_os(PLACE)?;
     Some(Mirror::open(&Path::new(&place).join("documents"), MOST).unwrap())
@@ -117,7 +117,7 @@ fn a_disk_that_takes_no_more_keeps_what_it_has() {
     let (directory, shelf) = fresh();
     let (one, two) = (put(&shelf, "a", "old"), put(&shelf, "b", "old"));
     drop(shelf);
-    // The kernel cuts a write short and refuses the next one, as it does where there is no room.
+    // The kernel cuts a write short and fails the next one, as on a full disk.
     let cut = "trap '' XFSZ; ulimit -f 16;";
     let child = other_process(cut, "a_disk_that_takes_no_more_keeps_what_it_has", &directory);
     let ended = child.wait_with_output().unwrap();

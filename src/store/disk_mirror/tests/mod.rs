@@ -1,4 +1,4 @@
-//! What the shelf promises: what is put down is there after a restart, in order and in bounds.
+//! The disk mirror keeps records across restarts, in order and within its bounds.
 
 mod damage;
 mod endings;
@@ -32,20 +32,20 @@ fn jar(name: &str, content: &str) -> MirrorRecord {
     MirrorRecord { name: name.into(), label: format!("label of {name}"), content: content.to_owned().into() }
 }
 
-/// Puts a jar down and says which.
+/// Writes a record and returns it.
 fn put(shelf: &Mirror, name: &str, content: &str) -> MirrorRecord {
     let jar = jar(name, content);
     shelf.put(&jar).unwrap();
     jar
 }
 
-/// Puts a jar down again under another label, as when its owner has found nothing new. Whether it is there at all.
+/// Writes a record again with another label. Returns whether it exists.
 fn relabel(shelf: &Mirror, name: &str, label: &str) -> Result<bool, MirrorError> {
     let Some(there) = shelf.all().jars.into_iter().find(|jar| jar.name == name) else { return Ok(false) };
     shelf.put(&MirrorRecord { label: label.into(), ..there }).map(|()| true)
 }
 
-/// All that is sound, where nothing else may be.
+/// All records; fails if any was rejected.
 fn jars(shelf: &Mirror) -> Vec<MirrorRecord> {
     let stock = shelf.all();
     assert!(stock.refused.is_empty(), "{:?}", stock.refused);
@@ -56,7 +56,7 @@ fn names(shelf: &Mirror) -> String {
     jars(shelf).iter().map(|jar| jar.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Every file below the directory, by name.
+/// All files below the directory, sorted.
 fn files(directory: &TempDir) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory.path().join("documents")).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -122,7 +122,7 @@ fn a_new_label_leaves_the_content_alone() {
     let mut one = put(&shelf, "a", "content");
     let file = content_of(&directory, &one);
     let before = fs::metadata(&file).unwrap().ino();
-    // Held open, so that a new file cannot be given the number of the old one.
+    // Held open, so that a new file cannot reuse its inode.
     let _held = fs::File::open(&file).unwrap();
     one.label = "confirmed".into();
     assert!(relabel(&shelf, "a", "confirmed").unwrap());

@@ -1,4 +1,4 @@
-//! The shelf against a list in memory, in any order of calls and restarts; and many threads at once.
+//! The disk mirror against a list in memory, for any order of calls and restarts; and many threads at once.
 
 use std::sync::Barrier;
 
@@ -26,19 +26,19 @@ fn step() -> impl Strategy<Value = MirrorStep> {
     ]
 }
 
-/// What a jar takes with its slip.
+/// Size of a record with its header.
 fn weight(jar: &MirrorRecord) -> u64 {
     let slip =
         RecordHeader { turn: 0, content: Sha256Sum::of(b""), length: 0, name: &jar.name, label: &jar.label };
     (slip.written().len() + jar.content.len()) as u64
 }
 
-/// The jars as they should be, newest first.
+/// The expected records, newest first.
 #[derive(Default)]
 struct ExpectedRecords(Vec<MirrorRecord>);
 
 impl ExpectedRecords {
-    /// Whether it was taken.
+    /// Whether it was accepted.
     fn put(&mut self, jar: MirrorRecord) -> bool {
         if weight(&jar) > ROOM / 4 {
             return false;
@@ -101,7 +101,7 @@ fn many_threads_at_once_leave_whole_jars() {
             scope.spawn(move || {
                 start.wait();
                 for round in 0..50 {
-                    // A name of its own and one that all fight for.
+                    // A name of its own, and one shared by all threads.
                     put(shelf, &thread.to_string(), &format!("{thread} {round}"));
                     put(shelf, "all", &thread.to_string().repeat(100 + round));
                     match round % 5 {

@@ -1,6 +1,4 @@
-//! When the store was last backed up, in a file of its own beside it, so that a running server can report it.
-//!
-//! Not for: whether that backup can still be found.
+//! The time of the last backup, in a file beside the store, so that a running server can report it.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -10,10 +8,10 @@ use std::path::Path;
 use super::super::beside::{HALF, LAST_BACKUP as FILE, beside, remove, sync_directory};
 use crate::clock::Wall;
 
-/// An operator may run the backup as another user than the server's. The directory itself is private.
+/// The operator may run the backup as another user. The directory itself is private.
 const MODE: u32 = 0o644;
 
-/// Records that a complete backup or export was written at this instant.
+/// Records a complete backup or export.
 pub fn record_backup(directory: &Path, now: Wall) -> io::Result<()> {
     let path = directory.join(FILE);
     let half = beside(&path, HALF);
@@ -25,7 +23,7 @@ pub fn record_backup(directory: &Path, now: Wall) -> io::Result<()> {
     sync_directory(&path)
 }
 
-/// When the last complete backup or export was written; `None` if none ever was.
+/// The time of the last complete backup or export; `None` if there never was one.
 pub fn last_backup(directory: &Path) -> io::Result<Option<Wall>> {
     match fs::read_to_string(directory.join(FILE)) {
         Ok(text) => {

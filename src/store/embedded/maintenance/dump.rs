@@ -1,6 +1,4 @@
-//! `scoregate store export`: everything a store holds, as lines. Of a damaged file, as much as can be read.
-//!
-//! Not for: deciding what becomes of what was left out; it is named.
+//! `scoregate store export`: everything in a store, as lines; of a damaged file, everything readable.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -18,20 +16,20 @@ use super::{MaintenanceError, look};
 use crate::clock::Wall;
 use crate::keys::Digest;
 
-/// What is said of a file whose last page is not whole: what is missing of it reads as nothing.
+/// Reported for a file whose last page is incomplete: the missing part reads as zeros.
 pub(super) const CUT: &str = "the last page is cut: records in it may be wrong";
 
-/// What was written.
+/// The result of an export.
 #[derive(Debug)]
 pub struct ExportSummary {
-    /// How much.
+    /// Number of records.
     pub counts: RecordCounts,
-    /// What could not be read. Empty unless the file was said to be damaged.
+    /// What could not be read. Empty unless damage was accepted.
     pub left_out: Vec<String>,
 }
 
-/// Writes everything that a store file holds. With `damaged` whatever cannot be read is left out and named; else it
-/// ends the export. Output that has no last line is not whole.
+/// Exports a store file. With `damaged`, unreadable records are left out and reported; otherwise they end the export.
+/// Output without its last line is incomplete.
 pub fn export(
     path: &Path,
     damaged: bool,
@@ -46,7 +44,7 @@ pub fn export(
         if std::mem::replace(&mut begun, true) {
             return Err(StoreFault::Disk(io::Error::other("a server opened it meanwhile: export it again")));
         }
-        // One snapshot: a server may go on writing.
+        // One snapshot: a server may keep writing.
         let snapshot = store.unchecked_transaction()?;
         let mut exported = write_all(&snapshot, damaged, out, now)?;
         if damaged && sound::is_cut(&snapshot, path)? {

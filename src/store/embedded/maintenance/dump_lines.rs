@@ -1,7 +1,7 @@
-//! An export, line by line: JSON that any engine could write and read. The first line names the format, the last one
-//! counts the others and holds the SHA-256 of all that comes before it, so that a file which was cut is noticed.
+//! The lines of an export: JSON that any engine can write and read. The first line states the format; the last one
+//! counts the others and contains the SHA-256 of everything before it, so that truncation is detected.
 //!
-//! Inert data and its two spellings, a row and a line. Not for: walking through a store (`dump`, `load`).
+//! Data and its two representations, a row and a line. Stores are read and written in `dump` and `load`.
 
 use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
 
 pub(super) const FORMAT: &str = "scoregate-export";
-/// What is written. A line of a kind that is not known is refused, so a new kind needs a new version.
+/// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
 pub(super) const VERSION: u32 = 1;
 
 /// The first line.
@@ -89,16 +89,16 @@ pub(super) struct DumpEnd {
     pub(super) sha256: String,
 }
 
-/// How many records of each kind there are.
+/// Number of records of each kind.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 pub struct RecordCounts {
     /// Applications.
     pub applications: u64,
     /// Keys.
     pub keys: u64,
-    /// Records of the ledger: one for each application and day.
+    /// Ledger records: one per application and day.
     pub ledger: u64,
-    /// Changes in the audit trail.
+    /// Audit records.
     pub audit: u64,
 }
 
@@ -179,12 +179,12 @@ impl AuditLine {
 }
 
 impl DumpLine {
-    /// What it is about, in words that fit no other line of its kind.
+    /// A description that is unique among lines of its kind.
     pub(super) fn named(&self) -> String {
         match self {
             Self::Application(line) => format!("application {}", line.id),
             Self::Key(line) => {
-                // What is shown of keys may be the same for two.
+                // The visible characters may be equal for two keys.
                 let digest = line.digest.get(..16).unwrap_or_default();
                 format!("key {} ({digest}…) of {}", line.shown, line.application)
             }
@@ -194,7 +194,7 @@ impl DumpLine {
         }
     }
 
-    /// Which application has to be there for it.
+    /// The application that must exist for it.
     pub(super) fn owner(&self) -> Option<&str> {
         match self {
             Self::Key(line) => Some(&line.application),
@@ -272,7 +272,7 @@ fn insert_key(store: &Connection, line: &KeyLine) -> Result<rusqlite::Result<usi
         .execute(row))
 }
 
-/// An instant as the store keeps it.
+/// A time as stored.
 pub(super) fn millis(text: &str) -> Result<i64, StoreFault> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| bad("instant", &text))?;
     i64::try_from(at.millis()).map_err(|error| bad("instant", &error))

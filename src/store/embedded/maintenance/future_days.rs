@@ -1,8 +1,8 @@
 //! `scoregate store close-future-days`: closes UTC days that a wrong clock opened too early.
 //!
-//! The ledger never goes back from the newest day that it has opened, so every request is charged to that day until it is
-//! over. What was granted of such a day was used today: it is counted for today, and the day begins empty when it comes.
-//! The caller holds the data directory, so no server writes. Not for: finding such days (`inspect`).
+//! The ledger never goes back from the newest opened day, so every request would be charged to that day until it is
+//! over. Units granted for such a day were used today: they are counted for today, and the day starts empty when it
+//! comes. The caller has locked the data directory, so no server writes. Such days are found in `inspect`.
 
 use std::path::Path;
 
@@ -14,22 +14,22 @@ use super::super::{changes, file, ledger};
 use super::{MaintenanceError, file_in};
 use crate::clock::{Day, Wall};
 
-/// Days that were closed.
+/// The closed days.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedDays {
     /// The days, oldest first.
     pub days: Vec<Day>,
-    /// How many units had been granted of them. They are counted for today.
+    /// Number of units granted for them, now counted for today.
     pub granted: u64,
 }
 
-/// The command that closes every day after `today`, as a shell takes it.
+/// The command that closes every day after `today`, quoted for a shell.
 pub fn close_command(directory: &Path, today: Day) -> String {
     format!("scoregate store close-future-days --today {today} --data-dir {}", quoted(directory))
 }
 
-/// Closes every day after `today`, which has to be the day of the machine's clock: a command with another date was
-/// written for another day, or the clock is still wrong. All or nothing.
+/// Closes every day after `today`, which must be the day of the machine's clock: otherwise the command was written
+/// for another day, or the clock is still wrong. All or nothing.
 pub fn close_future_days(
     directory: &Path,
     who: &str,
@@ -67,12 +67,12 @@ fn days_after(store: &Connection, today: Day) -> Result<Vec<Day>, StoreFault> {
     let mut days = store.prepare("SELECT DISTINCT day FROM ledger WHERE day > ?1 ORDER BY day")?;
     let found = days.query_map([today.to_string()], |row| row.get::<_, String>(0))?;
     let found: Vec<String> = found.collect::<Result<_, _>>()?;
-    // Texts that are no days, which only a hand can have written, open nothing.
+    // Texts that are not days, which only manual edits produce, open nothing.
     Ok(found.iter().filter_map(|text| ledger::read(text)).collect())
 }
 
-/// Moves what was granted of a day to today, and answers how much that was. Records that cannot be read are dropped
-/// with their day; one of today stays as it is.
+/// Moves the units granted for a day to today, and returns their number. Unreadable records are dropped with their
+/// day; one of today stays as it is.
 fn count_for(store: &Connection, day: Day, today: Day) -> Result<u64, StoreFault> {
     let (day, today) = (day.to_string(), today.to_string());
     let granted: i64 = store.query_row(

@@ -1,7 +1,7 @@
-//! `scoregate store import`: a backup or an export takes the place of a data directory's store.
+//! `scoregate store import`: replaces a data directory's store by a backup or an export.
 //!
-//! All or nothing: the new store is made and checked beside the old one, and the old one is put aside, never
-//! removed. The caller holds the data directory, so nobody else writes. Not for: the steps of the exchange (`swap`).
+//! All or nothing: the new store is built and checked beside the old one, and the old one is renamed, never removed.
+//! The caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,37 +15,37 @@ use super::{InspectionReport, MaintenanceError, file_in, inspect, is_the_store, 
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 
-/// How it is to be done.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// Who does it, for the audit trail.
+    /// The actor, for the audit trail.
     pub who: String,
-    /// Also in place of a store that is sound and in use, or of a newer format.
+    /// Also replace a store that is sound and in use, or has a newer format.
     pub replace: bool,
-    /// Marks today's quota of every application as granted: what was granted since the backup may be unknown.
+    /// Marks today's quota of every application as granted: grants since the backup may be unknown.
     pub forfeit_today: bool,
 }
 
-/// What was done.
+/// The result of an import.
 #[derive(Debug)]
 pub struct ImportSummary {
-    /// The store that is now in place.
+    /// The imported store.
     pub report: InspectionReport,
-    /// Where the one that was there lies now.
+    /// The path of the replaced store.
     pub aside: Option<PathBuf>,
     /// Keys that stay revoked, although the imported file has them in force.
     pub still_revoked: u64,
-    /// Keys that keep the sooner end that they were given since, as by a rotation.
+    /// Keys that keep an earlier expiry set since, for example by a rotation.
     pub still_ended: u64,
-    /// Keys in the store that was put aside that the imported file does not know.
+    /// Keys of the replaced store that the imported file does not contain.
     pub only_aside: u64,
-    /// What was granted or revoked since the backup and can no longer be known, in words; empty if all is known.
+    /// Grants and revocations since the backup that cannot be known, in words; empty if all are known.
     pub unknown: Vec<String>,
-    /// The day of which every caller's quota is marked as granted.
+    /// The day whose quota is marked as granted for every caller.
     pub forfeited: Option<Day>,
 }
 
-/// Puts what `from` holds in the place of the directory's store.
+/// Replaces the directory's store by the contents of `from`.
 pub fn import(
     directory: &Path,
     from: &Path,
@@ -53,7 +53,7 @@ pub fn import(
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
     let path = file_in(directory);
-    // A swap that was cut off is finished first, so that only one is under way.
+    // An interrupted swap is finished first, so that there is only one at a time.
     swap::finish(&path).map_err(|error| StoreFault::from(error).told("finish the last import", &path))?;
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     if !from.is_file() {
@@ -77,21 +77,21 @@ pub fn import(
         Ok(imported)
     });
     if made.is_err() {
-        drop(remove_database(&half)); // whatever is wrong with it is told
+        drop(remove_database(&half)); // its own errors are reported elsewhere
     }
     made
 }
 
-/// What lies in the place now.
+/// What is there now.
 #[derive(Clone, Copy, PartialEq)]
 enum ExistingTarget {
-    /// Nothing, or nothing that was ever used.
+    /// Nothing, or a store that was never used.
     Nothing,
-    /// A store that may be read, or what shows that there was one.
+    /// A store, readable or not, or traces of one.
     Store,
 }
 
-/// Looks at what is to be replaced; refuses if that would be a loss that nobody asked for.
+/// Checks what is to be replaced; refuses a loss that was not requested.
 fn there(directory: &Path, ask: &ImportOptions) -> Result<ExistingTarget, MaintenanceError> {
     let path = file_in(directory);
     match inspect::check(directory, Wall::default()) {
@@ -108,7 +108,7 @@ fn there(directory: &Path, ask: &ImportOptions) -> Result<ExistingTarget, Mainte
     }
 }
 
-/// Makes the new store whole under its first name.
+/// Builds the new store under a temporary name.
 fn make(
     path: &Path,
     from: &Path,
@@ -147,7 +147,7 @@ fn make(
     })
 }
 
-/// Brings the new store's ledger up to what is known, or closes today altogether.
+/// Updates the new store's ledger with everything known, or closes today altogether.
 fn settle(
     path: &Path,
     store: &Connection,
@@ -166,7 +166,7 @@ fn settle(
     Ok((carried, forfeited))
 }
 
-/// Leaves a record in the trail that goes on from here: what lies before it is what the imported file says.
+/// Adds an audit record: the records before it are those of the imported file.
 fn record(store: &Connection, from: &Path, ask: &ImportOptions, now: Wall) -> Result<(), StoreFault> {
     let forfeited = if ask.forfeit_today { "; today's quota is forfeited" } else { "" };
     let name = from.file_name().unwrap_or_default().to_string_lossy();

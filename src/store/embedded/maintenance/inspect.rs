@@ -1,6 +1,4 @@
-//! `scoregate store check`: what a file holds, and everything that is wrong with it.
-//!
-//! Not for: mending anything.
+//! `scoregate store check`: the contents of a file, and everything that is wrong with it. Never changes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,51 +11,51 @@ use super::super::{file, ledger, records, schema, sound};
 use super::{MaintenanceError, file_in, look};
 use crate::clock::{Day, Wall};
 
-/// How many records are read at a time.
+/// Records read per page.
 const PAGE: usize = 10_000;
-/// How many unreadable records are named; the rest are counted.
+/// Maximum number of unreadable records listed; the rest are counted.
 const NAMED: usize = 1_000;
 
-/// What a store holds, and what is wrong with it.
+/// The contents of a store, and what is wrong with it.
 #[derive(Clone, Debug)]
 pub struct InspectionReport {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// The size of its log.
+    /// The size of its write-ahead log.
     pub log_bytes: u64,
     /// Its format.
     pub format: u32,
-    /// How many applications it has.
+    /// Number of applications.
     pub applications: u64,
-    /// How many keys.
+    /// Number of keys.
     pub keys: u64,
-    /// How many of them are neither revoked nor expired.
+    /// Number of keys neither revoked nor expired.
     pub keys_in_force: u64,
-    /// The newest day of which units were granted.
+    /// The newest day with granted units.
     pub newest_day: Option<Day>,
-    /// Units granted of that day.
+    /// Units granted for that day.
     pub granted: u64,
-    /// How many changes the audit trail tells.
+    /// Number of audit records.
     pub audit: u64,
     /// The newest day, if it has not begun: requests are charged to it until it is over.
     pub future_day: Option<Day>,
-    /// What is wrong with the file: it has to be replaced.
+    /// Damage of the file: it must be replaced.
     pub faults: Vec<String>,
-    /// Records that cannot be read, each with the reason. The gateway passes them over.
+    /// Unreadable records, each with a reason. The gateway skips them.
     pub unreadable: Vec<String>,
 }
 
 impl InspectionReport {
-    /// Whether nothing has to be mended.
+    /// Whether no repair is needed.
     pub fn is_sound(&self) -> bool {
         self.faults.is_empty() && self.unreadable.is_empty() && self.future_day.is_none()
     }
 }
 
-/// Looks at the store of a data directory, whether a server runs or not. Never writes to it. Fails if it cannot be
-/// read; whatever is found in one that can be read is in the report.
+/// Checks the store of a data directory, with or without a running server. Never writes to it. Fails if the file
+/// cannot be read; all findings in a readable file are in the report.
 pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, MaintenanceError> {
     let path = file_in(directory);
     if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
@@ -67,12 +65,12 @@ pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, Maintenanc
         });
     }
     let mut report = at_instant(&path, now).map_err(|fault| fault.told("be read", &path))?;
-    // Whoever asks as of no instant does not ask about that.
+    // Without a time, the question does not arise.
     report.future_day = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default());
     Ok(report)
 }
 
-/// The same for any file; its keys are counted as of no instant, so none is expired.
+/// Checks any file; without a time, so no key counts as expired.
 pub(super) fn at(path: &Path) -> Result<InspectionReport, StoreFault> {
     at_instant(path, Wall::default())
 }
@@ -80,7 +78,7 @@ pub(super) fn at(path: &Path) -> Result<InspectionReport, StoreFault> {
 fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     look::at(path, |store| {
-        // All of it is one snapshot, so that the counts fit together while a server writes.
+        // One snapshot, so that the counts are consistent while a server writes.
         let snapshot = store.unchecked_transaction()?;
         let format = sound::is_ours(&snapshot, path, schema::STEPS)?;
         let mut report = InspectionReport {
@@ -98,7 +96,7 @@ fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
             faults: sound::findings(&snapshot)?,
             unreadable: Vec::new(),
         };
-        // What is behind a page that is broken cannot be counted, and the file is named already.
+        // Rows behind a broken page cannot be counted, and the damage is reported already.
         match counts(&snapshot, now, &mut report) {
             Err(fault) if report.faults.is_empty() => Err(fault),
             Ok(()) | Err(_) => Ok(report),
@@ -129,9 +127,9 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Resul
     days(store, report)
 }
 
-/// Every application and key, read as a start reads them.
+/// All applications and keys, read as at start.
 fn applications(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
-    // The ledger has a look of its own; no record of it lies on this day.
+    // The ledger is checked separately; no record of it has this day.
     let no_day = Day::from_number(0);
     let mut after = None;
     loop {
@@ -146,7 +144,7 @@ fn applications(store: &Connection, report: &mut InspectionReport) -> Result<(),
     }
 }
 
-/// Every record of the ledger: its day a day, its numbers units.
+/// All ledger records: valid days and numbers.
 fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
     let grace = if report.format >= 2 { "grace" } else { "0" };
     let mut ledger = store.prepare(&format!("SELECT day, application, granted, {grace} FROM ledger"))?;

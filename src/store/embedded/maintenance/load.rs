@@ -1,6 +1,5 @@
-//! Makes a new store of a backup or an export, beside the place where it is to lie.
-//!
-//! Not for: judging whether it may take that place (`import`).
+//! Builds a new store from a backup or an export, beside its final path. Whether it may replace a store is decided in
+//! `import`.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -17,10 +16,10 @@ use super::look;
 use crate::json;
 use crate::keys::Digest;
 
-/// The longest line that is read; ours have a few hundred bytes.
+/// Maximum length of a line; ours have a few hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Makes a store at `to` of what `from` holds, in this program's format. Fails with what is wrong with `from`.
+/// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
 pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault> {
     match begins(from) {
         Some(BACKUP_BEGINS) => {
@@ -45,7 +44,7 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
     }
 }
 
-/// Writes every line into the store, and holds them against the last one.
+/// Writes every line into the store, and verifies them against the last one.
 fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
     let mut file = BufReader::new(File::open(from)?);
     let (mut counts, mut hash, mut number) = (RecordCounts::default(), Sha256::new(), 0u64);

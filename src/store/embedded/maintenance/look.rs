@@ -1,6 +1,4 @@
-//! Looking into a file without leaving anything behind.
-//!
-//! Not for: opening the store to work with it (`file`).
+//! Reads a file without leaving a trace.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,9 +12,9 @@ use super::super::beside::{LOG, beside};
 use super::super::fault::StoreFault;
 use super::super::file::connect;
 
-/// Runs `work` on a connection that cannot write. It may be run twice: where no log says that somebody has the file
-/// open it is read as one that does not change, so that not even an empty log appears beside it; and if it was opened
-/// by somebody meanwhile, that look is worth nothing.
+/// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
+/// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that
+/// result is discarded.
 pub(super) fn at<T>(
     path: &Path,
     work: impl FnMut(&Connection) -> Result<T, StoreFault>,
@@ -24,7 +22,7 @@ pub(super) fn at<T>(
     with(path, false, work)
 }
 
-/// The same for a file that may be damaged: it is read as far as its pages go, whatever its head says.
+/// Reads a file that may be damaged: as far as its pages go, whatever its header states.
 pub(super) fn at_damaged<T>(
     path: &Path,
     work: impl FnMut(&Connection) -> Result<T, StoreFault>,
@@ -50,7 +48,7 @@ fn with<T>(
     work(&open(path, damaged, false)?)
 }
 
-/// What tells whether somebody had the file open meanwhile.
+/// Shows whether another process opened the file meanwhile.
 #[derive(PartialEq)]
 struct FileFingerprint {
     has_log: bool,
@@ -74,12 +72,12 @@ fn open(path: &Path, damaged: bool, is_still: bool) -> Result<Connection, StoreF
         connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?
     };
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // SQLite's name for reading on where the head promises more pages than there are. Nothing can be written here.
+    // Makes SQLite continue where the header states more pages than there are. Nothing can be written here.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, damaged)?;
     Ok(connection)
 }
 
-/// The file as an address that says that it does not change.
+/// The file as an immutable URI.
 fn still(path: &Path) -> String {
     let mut address = String::from("file:");
     for byte in path.as_os_str().as_bytes() {

@@ -1,7 +1,7 @@
-//! What an operator does with the file as a whole: check it, back it up, write it out, and put another in its place.
+//! Operations on the store file as a whole: check, backup, export, import.
 //!
-//! Nothing here needs a store that is open; all but [`import()`] and [`close_future_days`] work while a server runs, and none writes to the file it
-//! reads, but [`close_future_days`]. Not for: single keys (`scoregate keys`), nor for asking the operator anything.
+//! None needs an open store; all except [`import()`] and [`close_future_days`] work while a server runs, and none
+//! except [`close_future_days`] writes to the file it reads. Single keys are changed with `scoregate keys`.
 
 mod backed_up;
 mod dump;
@@ -33,7 +33,7 @@ pub use future_days::{ClosedDays, close_command, close_future_days};
 pub use import::{ImportOptions, ImportSummary, import};
 pub use inspect::{InspectionReport, check};
 
-/// Why it could not be done. Nothing was changed.
+/// Why an operation failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {
     /// There is no store.
@@ -45,53 +45,53 @@ pub enum MaintenanceError {
         .0.display()
     )]
     IsThere(PathBuf),
-    /// A file with that name is already there.
+    /// The output file exists.
     #[error("{} exists; use another name, or --force to overwrite it", .0.display())]
     Exists(PathBuf),
-    /// There is a store which would be replaced.
+    /// The store would be replaced.
     #[error(
         "the store at {} holds {applications} applications; use --replace to move it aside", path.display()
     )]
     InUse {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
-        /// How many applications it has.
+        /// Its number of applications.
         applications: u64,
     },
-    /// The file that was to be imported is not what it has to be.
+    /// The file to be imported is unsuitable.
     #[error("{} cannot be imported: {reason}", path.display())]
     Unfit {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
         /// What is wrong.
         reason: String,
     },
-    /// Another date was said than the machine's clock shows.
+    /// The given date is not that of the machine's clock.
     #[error(
         "today is {} by this machine's clock ({}) and not {said}: correct the clock, or pass the other date",
         clock.day(), clock.rfc3339()
     )]
     OtherDay {
-        /// What was said.
+        /// The given date.
         said: Day,
-        /// What the clock shows.
+        /// The clock's time.
         clock: Wall,
     },
     /// The output cannot be written.
     #[error("{} cannot be written: {source}", path.display())]
     Unwritable {
-        /// Where to.
+        /// Its path.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: io::Error,
     },
-    /// The store refuses.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl MaintenanceError {
-    /// Whether the operator can mend it by asking for something else.
+    /// Whether other arguments would help.
     pub const fn is_input(&self) -> bool {
         match self {
             Self::NoStore(_)
@@ -105,8 +105,8 @@ impl MaintenanceError {
     }
 }
 
-/// Makes a new, empty store where there is none, whatever shows that there was one. What is left of the old one is put
-/// aside. The directory must be held.
+/// Creates a new, empty store where the store is missing, despite traces of an old one. Files left by the old one are
+/// renamed. The directory must be locked.
 pub fn begin_anew(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
     let path = file_in(directory);
     if path.exists() {
@@ -114,7 +114,7 @@ pub fn begin_anew(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
     }
     let made = swap::finish(&path).map_err(StoreFault::from).and_then(|()| {
         if path.exists() {
-            return Ok(()); // an import that a crash cut off is finished, and is no loss
+            return Ok(()); // an interrupted import was finished, so nothing was lost
         }
         swap::put_aside(&path, &swap::instant(now))?;
         file::make_new(&path, schema::STEPS)
@@ -122,19 +122,19 @@ pub fn begin_anew(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
     made.map_err(|fault| fault.told("make its file", &path).into())
 }
 
-/// Whether there is a store in a data directory, or something shows that there was one.
+/// Whether a data directory contains a store, or traces of one.
 pub fn is_used(directory: &Path) -> bool {
     let path = file_in(directory);
     path.exists() || file::gone(&path).is_some()
 }
 
-/// The store's file in a data directory.
+/// The store file of a data directory.
 pub fn file_in(directory: &Path) -> PathBuf {
     directory.join(file::FILE_NAME)
 }
 
-/// Writes a whole copy of the store to a file for its owner alone, while a server may go on writing: the copy is what
-/// was committed at one instant. Under its final name there is only ever a copy that was checked and is on the disk.
+/// Writes a complete copy of the store, accessible to its owner only, while a server may keep writing: the copy is a
+/// snapshot. It gets its final name only after it was checked and synced.
 pub fn back_up(directory: &Path, to: &Path, force: bool) -> Result<InspectionReport, MaintenanceError> {
     let path = file_in(directory);
     if !path.exists() {
@@ -158,12 +158,12 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> Result<InspectionRep
         Ok(report)
     });
     if kept.is_err() {
-        drop(remove_database(&half)); // whatever is wrong with it was told already
+        drop(remove_database(&half)); // its own errors are reported elsewhere
     }
     kept
 }
 
-/// Copies the store and looks at the copy.
+/// Copies the store and checks the copy.
 fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, MaintenanceError> {
     let copied = look::at(path, |store| {
         remove_database(half)?;
@@ -181,7 +181,7 @@ fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, Maint
     Ok(report)
 }
 
-/// Whether a path leads to the store itself, or to what belongs to it.
+/// Whether a path is the store itself, or belongs to it.
 fn is_the_store(path: &Path, other: &Path) -> bool {
     let same = |mine: PathBuf| match (mine.canonicalize(), other.canonicalize()) {
         (Ok(mine), Ok(other)) => mine == other,

@@ -1,7 +1,7 @@
-//! What a store that is replaced still says to its successor: what was granted, which days are closed, which keys were
-//! revoked or ended. A backup knows nothing of what came after it, and a day's quota may not be granted twice.
+//! Transfers what a replaced store knows to its successor: grants, closed days, revoked and expired keys. A backup
+//! does not contain what came after it, and a day's quota must not be granted twice.
 //!
-//! Not for: bringing applications or keys over; what was made after the backup stays in the store that is put aside.
+//! Applications and keys are not transferred; those created after the backup stay in the replaced store.
 
 use std::path::Path;
 
@@ -16,27 +16,27 @@ use super::walk::{TableKind, walk};
 use crate::clock::Day;
 use crate::keys::Digest;
 
-/// What was brought over.
+/// The transferred facts.
 #[derive(Debug, Default)]
 pub(super) struct TransferSummary {
-    /// Keys that the successor would have let in.
+    /// Keys revoked in the old store and in force in the new one.
     pub(super) revoked: u64,
-    /// Keys that the successor would have let in for longer.
+    /// Keys with an earlier expiry in the old store.
     pub(super) ended: u64,
-    /// Keys that the successor does not know.
+    /// Keys that the new store does not contain.
     pub(super) lost: u64,
-    /// What the old store no longer says.
+    /// What the old store can no longer tell.
     pub(super) gaps: Vec<String>,
 }
 
-/// Brings over what `old` says, as far as it can be read: of each day and application the larger grant, every
-/// revocation, and of each key the sooner end.
+/// Transfers everything readable of `old`: the larger grant per day and application, all revocations, and the earlier
+/// expiry of each key.
 pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, StoreFault> {
     let all = new.unchecked_transaction()?;
     let (mut carried, mut broken) = (TransferSummary::default(), None::<String>);
     let looked = look::at_damaged(old, |store| {
         let snapshot = store.unchecked_transaction()?;
-        carried = TransferSummary::default(); // if this is the second look, the first is worth nothing
+        carried = TransferSummary::default(); // on a second run, the first result is discarded
         if sound::is_cut(&snapshot, old)? {
             carried.gaps.push(CUT.into());
         }
@@ -52,7 +52,7 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
         carried.gaps.extend(gaps);
         Ok(())
     });
-    // What fails here is the new store, and not the reading of the old one.
+    // This failure concerns the new store, not the reading of the old one.
     if let Some(broken) = broken {
         return Err(StoreFault::Disk(std::io::Error::other(broken)));
     }
@@ -65,8 +65,8 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
     Ok(carried)
 }
 
-/// The larger grant stands; also of an application that the new store does not know, since it may be brought back. So
-/// the newest day comes over, and every earlier one is closed.
+/// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
+/// the newest day is transferred, and every earlier one is closed.
 fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
     new.prepare_cached(
         "INSERT INTO ledger (day, application, granted, grace)
@@ -77,7 +77,7 @@ fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// A revocation stands, and so does the sooner end: that is how a rotation takes a key away.
+/// Keeps revocations and the earlier expiry, which a rotation may have set.
 fn end(new: &Connection, line: &KeyLine, carried: &mut TransferSummary) -> Result<(), StoreFault> {
     let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
     let there: Option<(bool, Option<i64>)> = new
@@ -108,7 +108,7 @@ fn end(new: &Connection, line: &KeyLine, carried: &mut TransferSummary) -> Resul
     Ok(())
 }
 
-/// Marks a day's quota as granted to the last unit, whatever it is, to every application.
+/// Marks a day's quota as completely granted for every application.
 pub(super) fn forfeit(new: &Connection, today: Day) -> Result<Day, StoreFault> {
     let day = ledger::newest_day(new)?.map_or(today, |newest| newest.max(today));
     new.execute(

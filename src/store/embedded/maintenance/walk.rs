@@ -1,16 +1,14 @@
-//! From one end of a table to the other, and back from there if it breaks off on the way.
-//!
-//! Not for: what becomes of the records; whoever asks takes them.
+//! Iterates over a table, and from its other end if it breaks off.
 
 use rusqlite::{Connection, Row};
 
 use super::super::fault::StoreFault;
 use super::dump_lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
 
-/// Columns and table of a walk; its order, forwards and backwards; how a row is read.
+/// Columns and table; order, forwards and backwards; how a row is read.
 type WalkQuery = (String, [&'static str; 2], fn(&Row<'_>) -> Result<DumpLine, StoreFault>);
 
-/// Which table.
+/// A table.
 #[derive(Clone, Copy)]
 pub(super) enum TableKind {
     Applications,
@@ -23,7 +21,7 @@ impl TableKind {
     /// In the order in which they can be written into an empty store.
     pub(super) const ALL: [Self; 4] = [Self::Applications, Self::Keys, Self::Ledger, Self::Audit];
 
-    /// Its columns and its table; its key, forwards and backwards; how a row is read.
+    /// Its columns and table; its order, forwards and backwards; how a row is read.
     fn parts(self, store: &Connection) -> WalkQuery {
         // A file of the first format lacks two columns.
         let has = |sql: &str| store.prepare(sql).is_ok();
@@ -68,8 +66,8 @@ impl TableKind {
     }
 }
 
-/// Hands every record of a table to `take`, and says what was left out. A table that breaks off is read from its other
-/// end too, so what is lost lies between two records that are named.
+/// Passes every record of a table to `take`, and returns what was left out. A table that breaks off is read from its
+/// other end too, so lost records are between two that are named.
 pub(super) fn walk(
     store: &Connection,
     kind: TableKind,
@@ -98,8 +96,8 @@ struct TableWalk<'w> {
 }
 
 impl TableWalk<'_> {
-    /// Goes one way until the end, or until a record of this name. Answers with the last record it met, and with what
-    /// broke the walk off.
+    /// Iterates in one direction until the end, or until a record of this name. Returns the last record, and the
+    /// error that ended it.
     fn one_way(
         &mut self,
         order: &str,

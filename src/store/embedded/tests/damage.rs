@@ -1,5 +1,5 @@
-//! A file cut or changed at every place where it can be: refused in clear words or read, never a panic, never a store
-//! that is silently empty; and the way back works.
+//! A file truncated or changed at every possible place is rejected with a clear message or read, without a panic and
+//! never as an empty store; and the recovery commands work.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn filled() -> FilledStore {
     FilledStore { directory, elsewhere, ids, bytes }
 }
 
-/// What a start makes of these bytes: a refusal, or the applications that were read and those passed over.
+/// The result of a start with these bytes: an error, or the applications read and the number skipped.
 fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, usize), StoreError> {
     for ending in ["-wal", "-shm"] {
         drop(fs::remove_file(directory.join(format!("scoregate.db{ending}"))));
@@ -93,7 +93,7 @@ fn a_byte_that_flipped_in_any_page_loses_no_application_in_silence() {
             bytes[page * PAGE + place] ^= mask;
             match opened(filled.directory.path(), &bytes) {
                 Ok((read, skipped)) => {
-                    // A changed digit of an id makes another id: still as many.
+                    // A changed digit of an id makes another id: the number is unchanged.
                     assert!(
                         read.len() + skipped >= 300,
                         "{page} {place}: {} read, {skipped} named",
@@ -112,7 +112,7 @@ fn what_a_damaged_file_still_says_can_be_written_out_and_imported() {
     let mut bytes = filled.bytes.clone();
     let in_the_middle = filled.ids.iter().nth(150).unwrap().to_string();
     let holds = |page: &[u8]| page.windows(in_the_middle.len()).any(|part| part == in_the_middle.as_bytes());
-    // Index leaves of the table of applications are of kind 10, and hold its names.
+    // Index leaves of the table of applications have type 10 and contain its names.
     let leaf = bytes.chunks(PAGE).position(|page| {
         page[0] == 10 && holds(page) && page.windows(15).any(|part| part == b"Weather station")
     });
@@ -146,7 +146,7 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
         let directory = TempDir::new().unwrap();
         let (left, named) = (directory.path().join(trace), trace.split('/').next().unwrap());
         fs::create_dir_all(left.parent().unwrap()).unwrap();
-        // A lock that holds a line is one of a directory without a store.
+        // A lock file with content marks a directory without a store.
         fs::write(left, if trace == "scoregate.lock" { "" } else { "SQLite format 3\0" }).unwrap();
         let refused = refusal(directory.path());
         let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
@@ -171,7 +171,7 @@ fn a_start_that_was_cut_off_while_it_made_the_file_begins_again() {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "only the store and its marker are left");
 }
 
-/// Where the root of a table begins in the file.
+/// The offset of a table's root page.
 fn root(directory: &TempDir, table: &str) -> usize {
     let store = Connection::open(file(directory)).unwrap();
     let find = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
@@ -185,7 +185,7 @@ fn a_read_that_no_check_came_before_finds_rows_that_are_out_of_order() {
         let filled = filled();
         let root = root(&filled.directory, table);
         let mut bytes = filled.bytes.clone();
-        // Its first two children, or rows, change places: no page of it is broken.
+        // Swaps its first two children or rows: no page is malformed.
         let first = root + if bytes[root] < 8 { 12 } else { 8 };
         bytes[first..first + 4].rotate_left(2);
         fs::write(file(&filled.directory), &bytes).unwrap();
@@ -208,7 +208,7 @@ fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_lea
     assert_eq!(records::page(&store, None, 1_000, TODAY).unwrap().applications.len(), filled.ids.len());
     let found = sound::whole(&store).unwrap_err().told("be checked", &file(&filled.directory));
     assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
-    // However soon it is over, a check under way holds nobody up.
+    // A running check delays nobody, however early the store is closed.
     for _ in 0..20 {
         drop(deferred_check::IntegrityCheck::begin(&OpenFile::new(&file(&filled.directory))).unwrap());
     }
@@ -221,7 +221,7 @@ fn damage_that_is_met_at_work_is_told_to_whoever_asks_and_remembered() {
     let mut bytes = filled.bytes.clone();
     bytes[PAGE..].fill(0xA5);
     fs::write(file(&filled.directory), &bytes).unwrap();
-    // What the writer still has in memory would hide it.
+    // The writer's page cache would hide it.
     let forget = |file: &Connection| Ok(file.execute_batch("PRAGMA shrink_memory")?);
     wait(store.writer.ask("forget pages", forget)).unwrap();
     assert_eq!(store.damage(), None);

@@ -1,4 +1,4 @@
-//! What the engine on one file promises beyond the door: its durability, its file, and what it makes of a bad one.
+//! Guarantees of the embedded engine beyond the traits: durability, the file, and unusable files.
 
 mod damage;
 mod opening;
@@ -29,7 +29,7 @@ fn file(directory: &TempDir) -> std::path::PathBuf {
     directory.path().join(Embedded::FILE_NAME)
 }
 
-/// What an operator does to the file, by hand.
+/// Edits the file like an operator would.
 fn edit(directory: &TempDir, sql: &str) {
     let by_hand = Connection::open(file(directory)).unwrap();
     by_hand.pragma_update(None, "foreign_keys", false).unwrap();
@@ -75,7 +75,7 @@ async fn a_drop_finishes_what_is_queued() {
         let mut asks: Vec<_> = (0..100).map(|_| store.lease(asking(id, TODAY, 1, 1000))).collect();
         for ask in &mut asks {
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-            drop(ask.as_mut().poll(&mut context)); // queued, and then its asker leaves
+            drop(ask.as_mut().poll(&mut context)); // queued, then its caller leaves
         }
     }
     drop(store);
@@ -182,7 +182,8 @@ async fn a_commit_that_fails_is_told_to_the_whole_group_and_the_next_group_is_so
     let (_directory, store) = fresh();
     let id = created(&store).await;
     let (go, wait_for_go) = std::sync::mpsc::channel();
-    // Holds its group open until the lease is queued behind it, then makes a mistake that only the commit notices.
+    // Keeps its transaction open until the lease is queued behind it, then causes an error that only the commit
+    // detects.
     let spoiler = store.writer.ask("spoil the commit", move |file: &Connection| {
         wait_for_go.recv().unwrap();
         file.execute_batch(
@@ -237,7 +238,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
         assert!(made.len() < 10_000, "20 pages hold no more");
     };
     assert!(matches!(&refused, StoreError::Unavailable { .. }), "{refused}");
-    // Together with others as well: each is told, none is half done.
+    // Together with others: all get an error, none is half done.
     let crowd = join_all((0..32).map(|_| store.change(creating(an_id())))).await;
     assert!(crowd.iter().any(Result::is_err));
     made.extend(crowd.into_iter().filter_map(Result::ok).map(|application| application.id));

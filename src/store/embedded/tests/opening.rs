@@ -1,4 +1,4 @@
-//! What is made, refused, upgraded and left alone when a file is opened.
+//! Opening a file: creation, rejection, migration, and files left alone.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -23,7 +23,7 @@ fn a_newer_file_is_refused_and_left_alone() {
     let (directory, store) = fresh();
     drop(store);
     edit(&directory, "PRAGMA user_version = 7");
-    // What is newer still lies in the log, as after a crash: it must not be moved into the file either.
+    // The newer format is in the log, as after a crash: it must not be checkpointed either.
     let by_hand = Connection::open(file(&directory)).unwrap();
     by_hand.pragma_update(None, "user_version", 7).unwrap();
     let left = crashed(&directory);

@@ -1,4 +1,4 @@
-//! Checks, backups, exports and imports of the file.
+//! Checks, backups, exports and imports.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -33,7 +33,7 @@ fn what_an_application_was_granted_outlives_a_backup_that_does_not_know_it() {
     let report = maintenance::check(directory.path(), NOW).unwrap();
     assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
     let store = Embedded::open(directory.path()).unwrap();
-    // It is brought back, as an import of keys does it.
+    // Restored, as by an import of keys.
     assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
     let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
     assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10, grace: 0 });
@@ -94,7 +94,7 @@ fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
     assert!(told.len() == 1 && told[0].who == "anna" && told[0].detail.contains("15 units"), "{trail:?}");
 }
 
-/// Its export without the first and last line, which name the instant.
+/// The export without its first and last line, which contain the time.
 fn content(directory: &TempDir) -> Vec<String> {
     let mut out = Vec::new();
     maintenance::export(&file(directory), false, &mut out, NOW).unwrap();
@@ -150,7 +150,7 @@ async fn a_backup_while_a_writer_is_busy_is_one_instant_of_the_store() {
     let (one, other) = (created(&store).await, created(&store).await);
     let writing = async {
         for _ in 0..200 {
-            // Each change leaves its audit record in the same commit: a torn copy would have one without the other.
+            // Each change commits its audit record too: a torn copy would have one without the other.
             store.change(changing(one, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
             store.lease(asking(other, TODAY, 1, 1_000)).await.unwrap();
         }
@@ -165,7 +165,7 @@ async fn a_backup_while_a_writer_is_busy_is_one_instant_of_the_store() {
     let ((), copies) = tokio::join!(writing, copying);
     for report in copies.unwrap() {
         assert!(report.is_sound() && report.applications == 2, "{report:?}");
-        // Changes and leases take turns, so at any instant they differ by one at most.
+        // Changes and leases alternate, so they differ by one at most.
         let changes = report.audit - 2;
         assert!(changes.abs_diff(report.granted) <= 1, "{report:?}");
         assert_eq!(fs::metadata(&report.path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -294,7 +294,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
     for taken in 0..=4 {
         let (directory, store) = fresh();
         let old = wait(created(&store));
-        let left = crashed(&directory); // with a log beside the file
+        let left = crashed(&directory); // with a write-ahead log
         drop(store);
         let new = {
             let (other, store) = fresh();
@@ -342,7 +342,7 @@ fn what_is_no_store_is_not_imported() {
         assert!(is_clear, "{refused}");
     }
     assert!(!file(&other).exists());
-    // A newer store gives its place to an older backup only if that is said.
+    // A newer store is replaced by an older backup only with an option.
     let (older, store) = fresh();
     wait(created(&store));
     drop(store);
