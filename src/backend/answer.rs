@@ -1,6 +1,5 @@
-//! A request in, a response out: a look-up in the snapshot that is there, whatever is being computed meanwhile.
-//!
-//! Not for: connections (`serve`).
+//! Answers a request by a look-up in the current snapshot, even while the next one is computed. Connections are in
+//! `serve`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,11 +22,11 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// Snapshots follow each other by the hour. Where more is left until the next, the clock was set back, and nobody is
-/// told to wait for that.
+/// Snapshots follow each other hourly. If more time is left until the next one, the clock was set back; the `max-age`
+/// must not follow that.
 const LONGEST_LIFE: Duration = Duration::from_hours(1);
 
-/// The backend, as it answers over HTTP.
+/// The backend as an HTTP service.
 #[derive(Debug)]
 pub struct BackendServer {
     scoring: Arc<Scoring>,
@@ -36,7 +35,7 @@ pub struct BackendServer {
 }
 
 impl BackendServer {
-    /// Answers from `scoring`, by the time of `clock`. `license` is the attribution notice in every answer.
+    /// Answers from `scoring` with the time of `clock`. `license` is the attribution notice in every response.
     pub fn new(scoring: Arc<Scoring>, license: String, clock: Clock) -> Self {
         Self { scoring, sheets: SnapshotResponses::new(license), clock }
     }
@@ -49,8 +48,8 @@ impl BackendServer {
         &self.scoring
     }
 
-    /// Makes a new snapshot if there is an hour or an import that the present one does not know. Computes for a while: not on
-    /// a thread that serves.
+    /// Makes a new snapshot if an hour or an import is missing in the current one. Computes for a while: not on a
+    /// serving thread.
     pub(super) fn look(&self, now: Wall) -> Result<Change, ArchiveError> {
         let change = self.scoring.look(now)?;
         if change != Change::Nothing {
@@ -59,7 +58,7 @@ impl BackendServer {
         Ok(change)
     }
 
-    /// The answer to a request.
+    /// Answers a request.
     pub(super) fn answer(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Response<BodyParts> {
         if *method == Method::OPTIONS {
             let mut response = empty(StatusCode::NO_CONTENT);
@@ -100,7 +99,7 @@ impl BackendServer {
     }
 }
 
-/// Whether the caller has this sheet. A date counts only where no tag was sent, as RFC 9110 has it.
+/// Whether the caller's copy is current. A date counts only without a tag, as in RFC 9110.
 fn has_it_already(headers: &HeaderMap, sheet: &SnapshotResponse) -> bool {
     if headers.contains_key(IF_NONE_MATCH) {
         return is_current(headers, &sheet.etag);
@@ -109,8 +108,7 @@ fn has_it_already(headers: &HeaderMap, sheet: &SnapshotResponse) -> bool {
     since.is_some_and(|since| sheet.dated <= since)
 }
 
-/// How long an answer may be kept: until the next snapshot, rounded up, since who comes a moment early has to come again.
-/// Not at all once that is overdue.
+/// `max-age` until the next snapshot, rounded up so that clients do not return too early; zero once that is overdue.
 fn life(next_refresh: Wall, now: Wall) -> HeaderValue {
     if next_refresh <= now {
         return HeaderValue::from_static("no-cache");
@@ -123,7 +121,7 @@ fn refused(refusal: &BackendRefusal) -> Response<BodyParts> {
     whole(refusal.row().status, JSON, refusal.body())
 }
 
-/// An answer that is about this moment, and not to be kept.
+/// A response about this moment, not to be stored.
 fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<BodyParts> {
     let mut response = Response::new(BodyParts::one(body));
     *response.status_mut() = status;

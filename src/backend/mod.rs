@@ -1,10 +1,9 @@
-//! The built-in backend alone: what it knows, over HTTP, for a gateway that runs elsewhere.
+//! The built-in backend as an HTTP service of its own, for gateways on other machines.
 //!
-//! It speaks what a gateway expects of any backend: the paths of the API but for `/me`, without keys, with validators and
-//! the instant of its next refresh. It keeps no callers apart, so where no period is said it is the one of those who may
-//! see everything, `latest`; a gateway always says it. A task of its own makes the next snapshot; no request computes
-//! one or waits for it. For a loopback or private port: no TLS, no limits by caller. Not for: callers of the API
-//! (`server`), nor for what is answered (`scoring`).
+//! It implements what a gateway expects of any backend: the paths of the API except `/me`, without keys, with
+//! validators and the time of its next refresh. It does not distinguish callers, so the default period is `latest`,
+//! as for paid callers; a gateway always sends the period. A background task makes the next snapshot; no request
+//! computes one or waits for it. For a loopback or private port: no TLS, no limits per caller.
 
 mod answer;
 mod refusal;

@@ -1,23 +1,22 @@
-//! The reasons not to answer, in the words of the API.
+//! Error responses, in the format of the API.
 //!
-//! The body is that of the gateway's errors, without what only a gateway knows: limits, a request id, a docs page.
-//! Not for: deciding.
+//! The body is that of the gateway's errors, without what only a gateway knows: limits, request id, docs page.
 
 use bytes::Bytes;
 
 use crate::routes::codes::{CodeRow, ErrorCode};
 use crate::routes::{BadParam, ErrorBody};
 
-/// Why a request has no answer.
+/// The reason of an error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BackendRefusal {
-    /// The method is none that this service takes.
+    /// The method is not supported.
     Method,
-    /// No endpoint lies there.
+    /// No endpoint has this path.
     Path,
-    /// A parameter, or the model's identifier, is malformed.
+    /// A parameter or the model id is malformed.
     Param(BadParam),
-    /// There is no such model.
+    /// The model does not exist.
     Model,
 }
 
@@ -33,7 +32,7 @@ impl BackendRefusal {
         code.row()
     }
 
-    /// What is sent.
+    /// The body.
     pub(super) fn body(&self) -> Bytes {
         let row = self.row();
         let bad = if let Self::Param(bad) = self { Some(bad) } else { None };

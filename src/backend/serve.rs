@@ -1,7 +1,7 @@
-//! Accepts connections until it is told to stop, then lets those that are open finish.
+//! Accepts connections until shutdown, then lets open ones finish.
 //!
-//! Every connection ends: one that says nothing, or idles, after [`SILENCE`]; any other, one that does not read its
-//! answers too, after [`LONGEST_CONNECTION`]. Not for: what is answered (`answer`).
+//! Every connection ends: an idle one after [`SILENCE`], any other, even one that does not read its responses, after
+//! [`LONGEST_CONNECTION`].
 
 use std::convert::Infallible;
 use std::io;
@@ -23,23 +23,23 @@ use crate::scoring::{SnapshotUpdater, UpdateSnapshot};
 
 use super::answer::BackendServer;
 
-/// So long a head may take from the end of the answer before, or from the beginning: longer than a gateway keeps a
-/// connection that idles, so that the gateway closes first.
+/// Timeout for a request head, from the last response or from the start of the connection: longer than a gateway's
+/// idle timeout, so that the gateway closes first.
 const SILENCE: Duration = Duration::from_secs(30);
-/// So long a connection lasts at the most.
+/// Maximum connection age.
 const LONGEST_CONNECTION: Duration = Duration::from_mins(10);
-/// So long the answer that is under way when a connection has to end may take.
+/// How long a response in progress may take when its connection has to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// After a failure to accept, so long is waited: descriptors do not come back faster for being asked for.
+/// Pause after a failure to accept: descriptors become free only with time.
 const BREATHE: Duration = Duration::from_millis(100);
-/// The log says at most once in this time that connections cannot be accepted.
+/// Minimum interval between log lines about failures to accept.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 /// Far more than a gateway sends.
 const LARGEST_HEAD: usize = 32_768;
 const MOST_HEADERS: usize = 64;
 
-/// Answers on `listener`, and keeps the snapshot current, until `stop`. Has at most `most_connections` open; further ones
-/// wait in the kernel's queue.
+/// Serves `listener`, and keeps the snapshot current, until `stop`. Has at most `most_connections` open; others wait
+/// in the kernel's queue.
 pub async fn serve(
     listener: TcpListener,
     backend: Arc<BackendServer>,
@@ -49,7 +49,7 @@ pub async fn serve(
     let tasks = TaskTracker::new();
     let keeping = Arc::clone(&backend);
     let look: UpdateSnapshot = Arc::new(move |now| keeping.look(now));
-    // Nobody can tell it of an import, so that it looks for itself.
+    // Imports cannot notify this process, so it polls for them.
     let (keeper, _) = SnapshotUpdater::new(Arc::clone(backend.scoring()), look, backend.clock().clone());
     tasks.spawn(keep_current(keeper, stop.clone()));
     tokio::select! {
@@ -58,7 +58,7 @@ pub async fn serve(
     }
     drop(listener);
     tasks.close();
-    // Each connection sees to its own end, so this does end.
+    // Each connection has a maximum age, so this ends.
     tasks.wait().await;
 }
 
@@ -67,7 +67,7 @@ async fn keep_current(mut keeper: SnapshotUpdater, stop: CancellationToken) {
     while stop.run_until_cancelled(keeper.next()).await.is_some() {}
 }
 
-/// Accepts for ever.
+/// Accepts connections for ever.
 async fn accept(
     listener: &TcpListener,
     backend: &Arc<BackendServer>,
@@ -91,7 +91,7 @@ async fn accept(
     }
 }
 
-/// Answers on a connection until it ends. It holds its place as long.
+/// Serves a connection until it ends. It holds its slot meanwhile.
 async fn converse(
     stream: TcpStream,
     place: OwnedSemaphorePermit,

@@ -1,10 +1,8 @@
-//! An answer as it is sent: the envelope around the data, its tag and its date, made once and kept while its data stays
-//! the same.
+//! A prepared response: envelope, tag and date, built once and kept while its data stays the same.
 //!
-//! The tag is strong, so it has to change with any byte, the date in the envelope too. A refresh that brings equal data
-//! therefore keeps the sheet whole: who asks with its tag is told that nothing has changed. Bodies are not compressed: a
-//! gateway asks for them as they are, so that no small answer can unfold into a large one. Not for: when the data
-//! changes next, which is the snapshot's affair.
+//! The tag is strong, so it changes with any byte, the date in the envelope included. A refresh with equal data
+//! therefore keeps the whole response, and conditional requests get a 304. Bodies are not compressed: a gateway
+//! requests them uncompressed, so that no small response can expand into a large one.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -23,14 +21,14 @@ use crate::clock::Wall;
 use crate::routes::DocumentKey;
 use crate::scoring::Answer;
 
-/// An answer, ready to be sent.
+/// A prepared response.
 #[derive(Debug)]
 pub(super) struct SnapshotResponse {
-    /// What the backend knows its data by.
+    /// The tag of its data in the snapshot.
     data_tag: Arc<str>,
     opening: Bytes,
     data: Bytes,
-    /// The snapshot with which its data came.
+    /// The snapshot in which its data first appeared.
     pub(super) dated: Wall,
     /// The strong entity tag of all its bytes.
     pub(super) etag: HeaderValue,
@@ -38,24 +36,24 @@ pub(super) struct SnapshotResponse {
     pub(super) last_modified: HeaderValue,
 }
 
-/// The sheets that were asked for: at most one for each question that there is.
+/// Responses that were requested: at most one per possible request.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotResponses {
     license: String,
     made: DashMap<DocumentKey, Arc<SnapshotResponse>>,
 }
 
-/// A body in up to three parts, which share their bytes with whatever they are parts of.
+/// A body in up to three parts, which share their bytes.
 #[derive(Debug)]
 pub(super) struct BodyParts(std::array::IntoIter<Bytes, 3>);
 
 impl SnapshotResponses {
-    /// None yet. `license` is the attribution notice in each.
+    /// An empty set. `license` is the attribution notice in each response.
     pub(super) fn new(license: String) -> Self {
         Self { license, made: DashMap::new() }
     }
 
-    /// The sheet of an answer.
+    /// The response with this data.
     pub(super) fn of(&self, key: DocumentKey, answer: &Answer) -> Arc<SnapshotResponse> {
         if let Some(made) = self.made.get(&key).filter(|made| made.data_tag == answer.etag) {
             return Arc::clone(&made);
@@ -66,7 +64,7 @@ impl SnapshotResponses {
         sheet
     }
 
-    /// Lets go of the sheets whose data is not any more what `answer` says, and of those that have none: models go away.
+    /// Removes responses whose data differs from `answer` or no longer exists.
     pub(super) fn keep_current(&self, answer: impl Fn(&DocumentKey) -> Option<Answer>) {
         self.made.retain(|key, sheet| answer(key).is_some_and(|answer| answer.etag == sheet.data_tag));
     }
@@ -104,7 +102,7 @@ impl BodyParts {
         Self([bytes, Bytes::new(), Bytes::new()].into_iter())
     }
 
-    /// How many bytes are left of it.
+    /// Number of remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.0.as_slice().iter().map(Bytes::len).sum()
     }

@@ -1,45 +1,43 @@
-//! The models of the simulator: invented names, invented providers, and a habit each.
-//!
-//! Not for: real models. Whoever measures those brings runs.
+//! The models of the simulator: invented names, invented providers, and a behaviour each.
 
-/// What becomes of a simulated model over time. Every habit comes round again, so that a demo shows the same variety
+/// How a simulated model changes over time. Every behaviour is periodic, so that a demo shows the same variety
 /// whenever it is started. Times are hours.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SimulatedHabit {
-    /// Nothing.
+    /// Constant.
     Steady,
-    /// It loses points evenly over the cycle, and has them back at its end.
+    /// Loses points evenly over the cycle, and regains them at its end.
     Drifts { cycle: u64, phase: u64, loss: f64 },
-    /// It loses points at once, for a while.
+    /// Loses points at once, for a while.
     Breaks { cycle: u64, phase: u64, hours: u64, loss: f64 },
     /// All its runs fail for a while.
     Fails { cycle: u64, phase: u64, hours: u64 },
-    /// It is gone, without runs, but for a while.
+    /// Absent, without runs, except for a while.
     Visits { cycle: u64, phase: u64, hours: u64 },
 }
 
-/// One model of the simulator.
+/// A model of the simulator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CatalogueModel {
-    /// Its identifier.
+    /// Its id.
     pub id: &'static str,
     /// Its name.
     pub name: &'static str,
     /// Its provider.
     pub provider: &'static str,
-    /// Dollars for a million tokens in, and out.
+    /// Dollars per million tokens of input and output.
     pub prices: (f64, f64),
-    /// Its usual latency in milliseconds.
+    /// Its typical latency in milliseconds.
     pub latency_ms: f64,
-    /// Tokens it spends on an answer.
+    /// Tokens per response.
     pub tokens: f64,
-    /// Its usual score, from 0 to 1, in each suite.
+    /// Its typical score in each suite, from 0 to 1.
     pub level: [f64; 3],
-    /// What becomes of it.
+    /// Its behaviour.
     pub habit: SimulatedHabit,
 }
 
-/// All of them. Of the two previews at most one is there at any time, so that a model without data is always shown.
+/// All models. At most one of the two previews is present at any time, so that a model without data is always shown.
 #[rustfmt::skip]
 pub(super) const CATALOGUE: [CatalogueModel; 14] = [
     CatalogueModel { id: "atlas-4-large", name: "Atlas 4 Large", provider: "meridian", prices: (5.0, 20.0), latency_ms: 4_200.0, tokens: 1_900.0,

@@ -1,7 +1,7 @@
-//! What is called a change, told once for a whole snapshot: every test is corrected by Holm for all models it was made of.
+//! Significant changes, determined once for a whole snapshot: every test is Holm-corrected for all models.
 //!
-//! A list and a detail that look up the same model here cannot disagree. Not for: losses, which are ranked (`losses.rs`),
-//! nor for incidents, whose chance is fixed so that they stay as they were recorded (`incidents.rs`).
+//! A list and a detail look up the same result here, so they agree. Losses are in `losses`, incidents, whose
+//! significance level is fixed so that recorded ones never change, in `incidents`.
 
 use std::collections::HashMap;
 
@@ -20,20 +20,20 @@ pub(super) struct ModelChanges<'a> {
     models: HashMap<&'a str, ModelChange>,
 }
 
-/// What changed about one model.
+/// The changes of one model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelChange {
-    /// Of each measure, in the order of `Measure::ALL`.
+    /// Per measure, in the order of `Measure::ALL`.
     trends: [[Trend; 4]; 5],
     movements: [Trend; 4],
-    /// Where each axis moves, in the order of `Axis::ALL`.
+    /// Trend of each axis, in the order of `Axis::ALL`.
     pub axes: [Trend; 7],
-    /// The corrected chance of the drift test's signal, as published; absent where none stands.
+    /// The corrected p-value of the drift signal, as published; absent without a signal.
     pub drift: Option<f64>,
 }
 
 impl<'a> ModelChanges<'a> {
-    /// The changes among all models there are.
+    /// The changes among all models.
     pub(super) fn among(portraits: &'a [ModelState]) -> Self {
         let trends = Measure::ALL.map(|measure| Period::ALL.map(|period| trends(portraits, period, measure)));
         let movements = Period::ALL.map(|period| movements(portraits, period));
@@ -51,7 +51,7 @@ impl<'a> ModelChanges<'a> {
         Self { models: models.collect() }
     }
 
-    /// What changed about one of them.
+    /// The changes of one of them.
     pub(super) fn of(&self, portrait: &ModelState) -> ModelChange {
         *self
             .models
@@ -61,17 +61,17 @@ impl<'a> ModelChanges<'a> {
 }
 
 impl ModelChange {
-    /// Where a score of a period moved against the stretch before.
+    /// Trend of a score over a period against the period before.
     pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
         *of_period(period, measure.of(&self.trends))
     }
 
-    /// Where the score moves now: along the newest part of the period.
+    /// Current trend of the score: along the newest part of the period.
     pub(super) fn movement(&self, period: Period) -> Trend {
         *of_period(period, &self.movements)
     }
 
-    /// Whether the drift test's signal is called a change.
+    /// Whether the drift signal is significant.
     pub(super) fn has_drifted(&self) -> bool {
         self.drift.is_some_and(|chance| chance < method::DRIFT_ALPHA)
     }
@@ -82,7 +82,7 @@ fn trends(portraits: &[ModelState], period: Period, measure: Measure) -> Vec<Tre
     let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
     let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| match (now, before, chance) {
         (Some(now), Some(before), Some(chance)) => Trend::between(before, now, chance),
-        // Nothing was compared, so nothing was shown to be stable.
+        // Nothing was compared, so it cannot be called stable.
         (Some(_) | None, ..) => Trend::Unavailable,
     };
     estimates().zip(chances).map(trend).collect()
@@ -100,7 +100,7 @@ fn axes(portraits: &[ModelState]) -> Vec<[Trend; 7]> {
     trends.as_chunks().0.to_vec()
 }
 
-/// Where lines lead: told if it is sure among all of them, and so many points a day or more.
+/// Trends of lines: reported if significant among all of them, and at least this many points a day.
 fn along<L: Iterator<Item = Option<FittedLine>>>(lines: impl Fn() -> L, minimum: f64) -> Vec<Trend> {
     let chances = corrected(lines().map(|line| Some(line?.p)));
     let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| match line.zip(chance) {
@@ -112,7 +112,7 @@ fn along<L: Iterator<Item = Option<FittedLine>>>(lines: impl Fn() -> L, minimum:
     lines().zip(chances).map(trend).collect()
 }
 
-/// A model without a signal was looked at too, and counts as one that chance explains.
+/// A model without a signal was tested too, and counts with a p-value of one.
 fn drifts(portraits: &[ModelState]) -> Vec<Option<f64>> {
     let drifts = || portraits.iter().map(|portrait| portrait.drift);
     let looked_at =
@@ -121,7 +121,7 @@ fn drifts(portraits: &[ModelState]) -> Vec<Option<f64>> {
     drifts().zip(chances).map(|(drift, corrected)| drift.signal.and(corrected).map(chance)).collect()
 }
 
-/// Holm's correction among those that there are.
+/// Holm's correction of the p-values present.
 fn corrected(chances: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
     let chances: Vec<Option<f64>> = chances.collect();
     let known: Vec<f64> = chances.iter().flatten().copied().collect();

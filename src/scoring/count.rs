@@ -1,7 +1,7 @@
 //! Runs of one suite, counted: sums, whatever the number of trials.
 //!
-//! What an hour keeps, what the archive stores for it, and what any longer stretch adds up to. Not for: hours (`series.rs`),
-//! nor for what sums say of each other (`statistics.rs`).
+//! An hour is kept in this form, the archive stores it, and longer periods add it up. Statistics of the sums are in
+//! `statistics`.
 
 use crate::clock::Wall;
 
@@ -12,32 +12,29 @@ use super::statistics::{Estimate, SampleSums};
 /// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean.
 pub(super) type Marks<T> = [T; 9];
 
-/// The sum of samples, and that of their squares.
+/// The sum of samples, and the sum of their squares.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PowerSums {
-    /// Their sum.
     pub sum: f64,
-    /// The sum of their squares.
     pub squares: f64,
 }
 
 /// Runs of one suite, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunCounts {
-    /// Runs made.
     pub runs: u32,
-    /// Those that failed.
+    /// Failed runs.
     pub failed: u32,
     /// Trials with a score.
     pub trials: u32,
-    /// Trials that failed in runs that have a score.
+    /// Failed trials in runs with a score.
     pub failed_trials: u32,
     /// The newest run that did not fail.
     pub last_scored: Option<Wall>,
-    /// What the trials cost together, in dollars.
+    /// Total cost of the trials in dollars.
     pub cost: f64,
-    /// Samples are the runs, because the trials of one run share its luck. While there is only one, its trials are all
-    /// that can be told of the spread: then they are the samples.
+    /// Samples are runs, because the trials of one run are correlated. With a single run, only its trials show the
+    /// spread: then they are the samples.
     pub marks: Marks<PowerSums>,
 }
 
@@ -60,7 +57,7 @@ impl RunCounts {
         marks: [PowerSums { sum: 0.0, squares: 0.0 }; 9],
     };
 
-    /// Counts a run.
+    /// Adds a run.
     pub(super) fn add(&mut self, run: &Run) {
         let mut one = Self { runs: 1, ..Self::default() };
         match run.outcome() {
@@ -80,7 +77,7 @@ impl RunCounts {
         self.merge(&one);
     }
 
-    /// Counts what another has counted.
+    /// Adds the counts of another.
     pub(super) fn merge(&mut self, other: &Self) {
         self.merge_marks(other);
         self.runs += other.runs;
@@ -151,7 +148,7 @@ impl RunCounts {
     }
 }
 
-/// The sums of one run's trials as those of one sample, the run.
+/// The sums of one run's trials as the sums of one sample, the run.
 fn by_run(of_trials: &Marks<PowerSums>, trials: u32) -> Marks<PowerSums> {
     let trials = f64::from(trials);
     let mut of_run = Marks::default();

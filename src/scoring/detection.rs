@@ -1,9 +1,9 @@
-//! What the detectors find, and what they raise for nothing: tried out on seeded series of rounds, hour by hour as the
-//! product runs them.
+//! Detection rates and false alarms of the detectors, measured on seeded series of rounds, hour by hour as in
+//! production.
 //!
-//! A series is a month of quiet, so that every baseline is known, and a month that is watched; what is planted begins
-//! with the watch. Rounds are normal about their level and independent. Where the product corrects for the models of its
-//! snapshot, 150 are taken to be there. Not for: simulated runs (`simulate.rs`), nor for figures of speed.
+//! A series consists of a quiet month, so that every baseline is known, and a watched month; planted changes begin
+//! with the watched month. Rounds are normal about their level and independent. If the product corrects for the
+//! number of models, 150 are assumed.
 
 use super::drift;
 use super::hour::{Hour, Stretch};
@@ -12,20 +12,19 @@ use super::method;
 use super::series::ScoreRound;
 use super::statistics::{Estimate, SampleSums, chance_of_fall};
 
-/// Models that a corrected chance is corrected for.
+/// Number of models that p-values are corrected for.
 pub const MODELS: u32 = 150;
-/// Hours that are watched: a month.
+/// Watched hours: a month.
 pub const WATCHED_HOURS: usize = 30 * 24;
 const QUIET_HOURS: usize = 30 * 24;
 const LEVEL: f64 = 70.0;
-/// Tells these series from all others: the constants of the method were chosen on different ones, so that what is found
-/// here was not fitted to.
+/// Seed of these series. The constants of the method were chosen on other seeds, so these results are not fitted.
 const SERIES: u64 = 0x5EED_2026_1122;
 
-/// What looks for a change.
+/// A detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detector {
-    /// The Page-Hinkley test with the test of its signal: what `drifting` says.
+    /// The Page-Hinkley test with the test of its signal: `drifting`.
     Drift,
     /// The rule that opens an incident.
     Incident,
@@ -33,45 +32,45 @@ pub enum Detector {
     Alert,
 }
 
-/// What is planted in a series.
+/// A change planted in a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Plant {
-    /// Nothing.
+    /// None.
     Quiet,
-    /// A fall by so many points, at once.
+    /// An immediate fall by this many points.
     Step(f64),
-    /// A fall by so many points, evenly over so many hours.
+    /// A fall by this many points, evenly over this many hours.
     Ramp(f64, u32),
 }
 
-/// What a detector made of many series.
+/// The results of a detector over many series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
     /// The detector.
     pub detector: Detector,
-    /// How often it began to say that something is there.
+    /// Number of times it started to signal.
     pub alarms: u32,
-    /// For each series in which it said so: the rounds since the watch began, in order.
+    /// For each series with a signal: the rounds since the watched month began, sorted.
     pub delays: Vec<u32>,
 }
 
-/// What `method.rs` states, for this noise in points: rounds within which a plant is found by each detector. Nothing is
-/// stated where the plant is no more than the rule's own limit, or is not what the rule is for.
+/// The delays that `method` states, for this noise in points: rounds within which each detector finds a change.
+/// Nothing is stated if the change is not above the rule's own limit, or is not what the rule is for.
 pub const STATED: [(Plant, [Option<u32>; 3]); 3] = [
     (Plant::Step(5.0), [Some(8), None, Some(24)]),
     (Plant::Step(8.0), [Some(6), Some(8), Some(24)]),
     (Plant::Ramp(6.0, 240), [Some(96), None, Some(168)]),
 ];
-/// Points by which rounds vary about their level where something is stated.
+/// The noise for which delays are stated: standard deviation of rounds in points.
 pub const STATED_NOISE: f64 = 1.5;
 
 impl Detector {
-    /// All of them.
+    /// All detectors.
     pub const ALL: [Self; 3] = [Self::Drift, Self::Incident, Self::Alert];
 }
 
 impl Findings {
-    /// The delay within which this share of the findings lies; `None` without any.
+    /// The delay within which this share of the detections lies; `None` without any.
     pub fn delay(&self, share: f64) -> Option<u32> {
         let mut within = 0.0;
         self.delays.iter().copied().find(|_| {
@@ -80,14 +79,14 @@ impl Findings {
         })
     }
 
-    /// Series in which something was said.
+    /// Number of series with a signal.
     pub fn found(&self) -> u32 {
         u32::try_from(self.delays.len()).expect("the series were counted in 32 bits")
     }
 }
 
-/// Runs all detectors over so many series with noise of that many points. A quiet series is watched to its end; one with
-/// something planted until everybody has found it.
+/// Runs all detectors over `series` series with this noise in points. A quiet series is watched to its end; one with
+/// a planted change until all detectors have found it.
 pub fn try_out(plant: Plant, noise: f64, series: u32) -> [Findings; 3] {
     let mut all = Detector::ALL.map(|detector| Findings { detector, alarms: 0, delays: Vec::new() });
     for number in 0..series {
@@ -122,7 +121,7 @@ fn rounds(plant: Plant, noise: f64, number: u32) -> Vec<(Hour, f64)> {
     stretch.hours().take(QUIET_HOURS + WATCHED_HOURS).enumerate().map(&mut round).collect()
 }
 
-/// For each detector, the rounds of the watch with which it began to say that something is there.
+/// For each detector, the watched rounds at which it started to signal.
 fn watched(rounds: &[(Hour, f64)], plant: Plant) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut said = [false; 3];
@@ -152,7 +151,7 @@ fn watched(rounds: &[(Hour, f64)], plant: Plant) -> [Vec<u32>; 3] {
     alarms
 }
 
-/// Rounds of the watch among those known; `None` before it.
+/// Number of watched rounds among the known ones; `None` before the first.
 fn known_since(known: usize) -> Option<u32> {
     u32::try_from(known.checked_sub(QUIET_HOURS)?).ok().filter(|since| *since > 0)
 }
@@ -177,13 +176,13 @@ fn estimate(rounds: &[(Hour, f64)]) -> Option<Estimate> {
     tally.estimate().map(|estimate| estimate.no_finer(method::RESOLUTION))
 }
 
-/// The last so many rounds: there is one an hour.
+/// The last rounds: there is one per hour.
 fn newest(past: &[(Hour, f64)], hours: u64) -> &[(Hour, f64)] {
     let hours = usize::try_from(hours).unwrap_or(usize::MAX);
     past.get(past.len().saturating_sub(hours)..).unwrap_or_default()
 }
 
-/// Splitmix64, as the simulator has it.
+/// Splitmix64, as in the simulator.
 struct Random(u64);
 
 impl Random {
@@ -194,7 +193,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve even numbers, whose tails are near enough.
+    /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are close enough.
     fn normal(&mut self) -> f64 {
         let evenly =
             |bits: u64| [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32);

@@ -1,7 +1,7 @@
-//! The drift of one model: the Page-Hinkley test over its rounds in units of its own noise, and a test of what it signals.
+//! The drift of one model: the Page-Hinkley test over its rounds, in units of its own noise, and a test of its
+//! signals.
 //!
-//! A signal says where to look. It is called a change only by whoever sees all models (`changes.rs`), by the chance that
-//! stands here. Not for: saying how bad a fall is (the alerts do).
+//! A signal shows where to look. Whether it is significant among all models is decided in `changes`, by its p-value.
 
 use serde::Serialize;
 
@@ -10,55 +10,54 @@ use super::method;
 use super::page_hinkley::{PageHinkley, PageHinkleyParameters, ShiftDirection};
 use super::statistics::{self, SampleSums};
 
-/// How the test is set for every model: in units of noise.
+/// The parameters of the test for every model, in units of noise.
 pub(super) const RULE: PageHinkleyParameters = PageHinkleyParameters {
     minimum: method::DRIFT_LEAST,
     delta: method::DRIFT_DELTA,
     lambda: method::DRIFT_LAMBDA,
 };
 
-/// What the test says of a model.
+/// The test's result for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DriftResult {
-    /// Where it stands.
     pub state: DriftState,
     /// The larger statistic of both directions; absent before the first round.
     pub statistic: Option<f64>,
-    /// Rounds since it last began anew.
+    /// Rounds since its last restart.
     pub samples: u32,
-    /// The standard deviation of a round about its level, in points; absent where two rounds are not there.
+    /// The standard deviation of a round about its level, in points; absent with fewer than two rounds.
     pub noise: Option<f64>,
-    /// The newest signal, while it stands.
+    /// The newest signal, while it is in force.
     pub signal: Option<DriftSignal>,
 }
 
-/// Where the test stands.
+/// The state of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DriftState {
-    /// It has seen too few rounds since it began.
+    /// Too few rounds since its start.
     Warming,
-    /// It would signal, and does not.
+    /// No signal.
     Quiet,
-    /// A signal stands.
+    /// A signal is in force.
     Signalled,
 }
 
-/// A signal that stands.
+/// A signal in force.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DriftSignal {
-    /// Which way the level changed.
+    /// Direction of the change.
     pub direction: ShiftDirection,
-    /// The hour of the round that brought it.
+    /// The hour of the round that caused it.
     pub hour: Hour,
-    /// The statistic it had.
+    /// The statistic at that round.
     pub statistic: f64,
-    /// The chance of such a difference between the rounds since the change and those before it if there were none,
-    /// corrected for the rounds among which the place of the change was chosen; not yet for the number of models.
+    /// The p-value of the difference between the rounds since the change and those before it, corrected for the
+    /// selection of the change point among the rounds; not yet for the number of models.
     pub chance: f64,
 }
 
-/// Where a signal was found: places in the rounds.
+/// A detected change, as indexes of rounds.
 #[derive(Clone, Copy)]
 struct DetectedChange {
     began: usize,
@@ -91,9 +90,9 @@ pub(super) fn watch(rounds: &[(Hour, f64)]) -> DriftResult {
     DriftResult { state, statistic, samples: test.samples(), noise, signal }
 }
 
-/// The noise of rounds, told by how much neighbours differ: a change of level is one difference among many, and the
-/// median does not notice it. Normal differences have their median at 0.6745 standard deviations, and those are √2 of a
-/// round's.
+/// The noise of rounds, estimated from differences of neighbours: a change of level is one difference among many, and
+/// the median is insensitive to it. Normal differences have their median absolute value at 0.6745 standard
+/// deviations, and those are √2 of a round's.
 fn noise(rounds: &[(Hour, f64)]) -> Option<f64> {
     let next = rounds.iter().skip(1);
     let differences = rounds.iter().zip(next).map(|((_, one), (_, other))| (other - one).abs());
@@ -102,7 +101,7 @@ fn noise(rounds: &[(Hour, f64)]) -> Option<f64> {
 }
 
 impl DetectedChange {
-    /// The rounds since the change against those before it, as far as the test looked.
+    /// Tests the rounds since the change against those before it, as far back as the test looked.
     fn tested(self, rounds: &[(Hour, f64)]) -> Option<DriftSignal> {
         let tally = |part: Option<&[(Hour, f64)]>| -> Option<SampleSums> {
             Some(part?.iter().map(|(_, score)| *score).collect())
@@ -132,7 +131,7 @@ mod tests {
         (0..).zip(scores).map(|(hour, score)| (first.plus(hour), score)).collect()
     }
 
-    /// Noise whose neighbours differ by two of its size.
+    /// Alternating noise whose neighbours differ by twice its size.
     fn wobbling(level: f64, size: f64, hours: usize) -> impl Iterator<Item = f64> {
         (0..hours).map(move |hour| if hour % 2 == 0 { level + size } else { level - size })
     }

@@ -1,6 +1,4 @@
-//! How numbers are published: rounded once, so that whatever is derived from a published number agrees with it.
-//!
-//! Not for: how they are computed.
+//! Published numbers: rounded once, so that everything derived from a published number agrees with it.
 
 use serde::Serialize;
 
@@ -12,7 +10,7 @@ use super::statistics::Estimate;
 pub(super) struct Score {
     /// The score.
     pub score: f64,
-    /// The bounds of its interval, rounded outwards; absent where a single sample cannot tell.
+    /// The bounds of its interval, rounded outwards; absent for a single sample.
     pub bounds: Option<(f64, f64)>,
 }
 
@@ -24,9 +22,9 @@ pub(super) enum Trend {
     Up,
     /// Lower than before.
     Down,
-    /// Not shown to have moved.
+    /// No significant change.
     Stable,
-    /// Nothing to tell it from.
+    /// Nothing to compare with.
     Unavailable,
 }
 
@@ -40,24 +38,24 @@ pub(super) enum Status {
     Good,
     /// From 50.
     Warning,
-    /// Below.
+    /// Below 50.
     Critical,
     /// No score.
     Unavailable,
 }
 
-/// How bad something is.
+/// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     /// Worth a look.
     Warning,
-    /// Worth waking somebody.
+    /// Worth paging somebody.
     Critical,
 }
 
 impl Score {
-    /// The score that an estimate is published as.
+    /// The published score of an estimate.
     pub(super) fn of(estimate: &Estimate) -> Self {
         let within = |points: f64| points.clamp(0.0, 100.0);
         let [steps, _] = method::PUBLISHED_STEPS;
@@ -79,14 +77,14 @@ impl Score {
 }
 
 impl Trend {
-    /// The direction from `before` to `now`, given the chance of such a difference, corrected for all that were looked
-    /// at: told if it is both significant and large enough to notice.
+    /// The direction from `before` to `now`, given the corrected p-value of the difference: reported if it is both
+    /// significant and large enough to matter.
     pub(super) fn between(before: Estimate, now: Estimate, chance: f64) -> Self {
         let gain = now.mean - before.mean;
         Self::of(gain, gain.abs() >= method::TREND_MINIMUM && chance < method::TREND_ALPHA)
     }
 
-    /// The direction of a gain, if it is to be told.
+    /// The direction of a gain, if it is to be reported.
     pub(super) fn of(gain: f64, told: bool) -> Self {
         if !told {
             Self::Stable
@@ -131,13 +129,13 @@ pub(super) fn share(number: f64) -> f64 {
     rounded(number, steps)
 }
 
-/// A chance, as published: to significant digits, and none is nothing.
+/// A p-value, as published: with significant digits, and never zero.
 pub(super) fn chance(number: f64) -> f64 {
     let digits = format!("{:.*e}", method::CHANCE_DIGITS, number.max(method::CHANCE_LEAST));
     digits.parse().expect("what a number is written as is a number")
 }
 
-/// US dollars, as published: a trial can cost less than a cent by far.
+/// US dollars, as published: a trial can cost far less than a cent.
 pub(super) fn dollars(number: f64) -> f64 {
     rounded(number, 1e6)
 }

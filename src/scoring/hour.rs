@@ -1,6 +1,4 @@
-//! Hours of the UTC calendar, and stretches of them: the grain of everything that is scored.
-//!
-//! Not for: reading a clock.
+//! Hours of the UTC calendar, and ranges of hours: the resolution of all scores.
 
 use std::time::Duration;
 
@@ -15,7 +13,7 @@ const SECONDS: u64 = 3_600;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Hour(u64);
 
-/// The hours from one, up to but without another.
+/// A half-open range of hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     /// Its first hour.
@@ -25,12 +23,12 @@ pub(super) struct Stretch {
 }
 
 impl Hour {
-    /// The hour an instant lies in.
+    /// The hour of an instant.
     pub(super) const fn of(at: Wall) -> Self {
         Self(at.seconds() / SECONDS)
     }
 
-    /// The hour of that number.
+    /// The hour with this number.
     pub(super) const fn numbered(number: u64) -> Self {
         Self(number)
     }
@@ -55,7 +53,7 @@ impl Hour {
         Self(self.0.saturating_sub(hours))
     }
 
-    /// The stretch of that many hours that ends as this hour begins.
+    /// The range of that many hours that ends where this hour begins.
     pub(super) const fn last(self, hours: u64) -> Stretch {
         Stretch { from: self.minus(hours), to: self }
     }
@@ -67,17 +65,17 @@ impl Stretch {
         Self { from: hour, to: hour.plus(1) }
     }
 
-    /// The stretch of equal length that ends as this one begins.
+    /// The range of equal length that ends where this one begins.
     pub(super) const fn before(self) -> Self {
         self.from.last(self.to.0.saturating_sub(self.from.0))
     }
 
-    /// Whether an hour lies in it.
+    /// Whether it contains an hour.
     pub(super) fn has(self, hour: Hour) -> bool {
         (self.from..self.to).contains(&hour)
     }
 
-    /// Whether an instant lies in it.
+    /// Whether it contains an instant.
     pub(super) fn holds(self, at: Wall) -> bool {
         self.has(Hour::of(at))
     }
@@ -96,19 +94,19 @@ impl Stretch {
         })
     }
 
-    /// How long ago an instant is when the stretch ends.
+    /// Age of an instant at the end of the range.
     pub(super) fn age(self, at: Wall) -> Duration {
         self.to.start().since(at)
     }
 }
 
-/// The hours that a period means. `latest` is about the newest hour; its score may come from an older one, see
+/// Number of hours of a period. `latest` is the newest hour; its score may come from an older one, see
 /// [`method::LATEST_REACH_HOURS`].
 pub(super) fn hours_of(period: Period) -> u64 {
     *of_period(period, &method::PERIOD_HOURS)
 }
 
-/// The own one of four things that stand in the order of [`Period::ALL`].
+/// The element for a period, in the order of [`Period::ALL`].
 pub(super) fn of_period<T>(period: Period, [latest, day, week, month]: &[T; 4]) -> &T {
     match period {
         Period::Latest => latest,

@@ -1,8 +1,9 @@
-//! Incidents of one model, found in its series by a rule with two ends: when one opens, and when it is resolved.
+//! Incidents of one model, found in its series by a rule with two thresholds: one to open, one to resolve.
 //!
-//! A degradation is a mean of six rounds well and surely under the week before; an outage is hours in a row in which every run
-//! failed. Hours without runs prove neither. The rule looks back a week at most, so that an incident does not change
-//! as the window moves on. Not for: alerts, which test the last day.
+//! A degradation opens when the mean of six rounds is significantly and substantially below the week before; an
+//! outage is a sequence of hours in which every run failed. Hours without runs count as neither. The rule looks back
+//! a week at most, so that an incident does not change as the window moves. Alerts, which test the last day, are
+//! separate.
 
 use std::collections::VecDeque;
 
@@ -14,24 +15,22 @@ use super::method;
 use super::series::{PeriodScores, ScoreRound, ScoreSeries};
 use super::statistics::{SampleSums, pooled_difference};
 
-/// Points by which the running sum is surely off by less.
+/// Bound of the rounding error of the running sum, in points.
 const ROUGH: f64 = 1e-6;
 
-/// What happened.
+/// The kind of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IncidentKind {
-    /// Its scores fell.
+    /// Scores fell.
     Degradation,
-    /// Its runs failed.
+    /// Runs failed.
     Outage,
 }
 
-/// One incident.
+/// An incident.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Incident {
-    /// What happened.
     pub kind: IncidentKind,
-    /// How bad it was.
     pub severity: Severity,
     /// When it began.
     pub opened: Wall,
@@ -39,11 +38,11 @@ pub(super) struct Incident {
     pub resolved: Option<Wall>,
     /// The lowest round during it, in points; `None` for an outage.
     pub lowest: Option<f64>,
-    /// The level before it, in points, where one was known.
+    /// The level before it, in points, if known.
     pub baseline: Option<f64>,
 }
 
-/// The incidents of a window, in the order they ended, those that last at the end.
+/// The incidents of a window, in the order of their end, ongoing ones last.
 pub(super) fn find(series: &ScoreSeries, window: Stretch) -> Vec<Incident> {
     let mut watch = IncidentScan::default();
     for hour in window.hours() {
@@ -58,25 +57,25 @@ pub(super) fn find(series: &ScoreSeries, window: Stretch) -> Vec<Incident> {
 }
 
 impl Incident {
-    /// Whether it was opened within a stretch.
+    /// Whether it was opened within a range.
     pub(super) fn opened_in(&self, stretch: Stretch) -> bool {
         stretch.holds(self.opened)
     }
 
-    /// Whether it lasted at any time of a stretch.
+    /// Whether it overlaps a range.
     pub(super) fn touches(&self, stretch: Stretch) -> bool {
         self.resolved.is_none_or(|resolved| resolved > stretch.from.start())
             && self.opened < stretch.to.start()
     }
 }
 
-/// A look at one model, hour by hour.
+/// A scan of one model, hour by hour.
 #[derive(Default)]
 pub(super) struct IncidentScan {
     found: Vec<Incident>,
-    /// Rounds before the recent ones; stands still while an incident lasts.
+    /// Rounds before the recent ones; unchanged during an incident.
     before: VecDeque<f64>,
-    /// About their sum: it is added to and taken from, and so gathers errors of rounding.
+    /// Their approximate sum: updated by adding and subtracting, so rounding errors accumulate.
     roughly: f64,
     recent: VecDeque<ScoreRound>,
     slump: Option<Slump>,
@@ -107,7 +106,7 @@ impl IncidentScan {
         }
     }
 
-    /// Takes the next round. An incident opens, and ends, with the round that shows it.
+    /// Adds the next round. An incident opens and ends with the round that shows it.
     pub(super) fn look_for_degradation(&mut self, round: ScoreRound) {
         self.recent.push_back(round);
         if self.recent.len() <= method::INCIDENT_ROUNDS {
@@ -136,7 +135,7 @@ impl IncidentScan {
                     let ended = self.recovered(&slump);
                     self.found.push(slump.told(Some(ended.start())));
                 } else if lasted >= method::INCIDENT_LONGEST_HOURS {
-                    // The new level is the model's own; the old baseline says nothing any more.
+                    // The new level is the normal one; the old baseline no longer applies.
                     self.before.clear();
                     self.roughly = 0.0;
                     self.found.push(slump.told(Some(round.hour.start())));
@@ -147,7 +146,7 @@ impl IncidentScan {
         }
     }
 
-    /// Whether a degradation lasts.
+    /// Whether a degradation is ongoing.
     pub(super) fn has_opened(&self) -> bool {
         self.slump.is_some()
     }
@@ -160,7 +159,7 @@ impl IncidentScan {
     fn opened(&self, recent: SampleSums) -> Option<Slump> {
         let mean = recent.mean()?;
         let rounds: f64 = u32::try_from(self.before.len()).unwrap_or(u32::MAX).into();
-        // Nearly every round ends here, and a running sum is near enough to tell.
+        // Nearly every round ends here, and a running sum is precise enough for that.
         if self.roughly / rounds - mean < method::INCIDENT_OPENS - ROUGH {
             return None;
         }
@@ -227,7 +226,7 @@ mod tests {
     use crate::routes::ModelId;
     use std::sync::Arc;
 
-    /// A series whose hours have these scores; `None` is an hour in which every run failed.
+    /// A series with these hourly scores; `None` is an hour in which every run failed.
     fn found(scores: &[Option<f64>]) -> (Hour, Vec<Incident>) {
         let first = Hour::of(Wall::from_seconds(1_000_000_000));
         let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());

@@ -1,7 +1,7 @@
-//! Which models lost, and how sure that is when all of them were looked at.
+//! Models with significant losses, corrected for testing all models.
 //!
-//! One test for alerts and degradations: Welch's, one-sided, corrected by Holm for the number of models. Not for: what
-//! is compared (the callers say) nor for when something is an incident.
+//! One test for alerts and degradations: Welch's t-test, one-sided, Holm-corrected for the number of models. The
+//! callers choose what is compared.
 
 use std::cmp::Ordering;
 
@@ -14,28 +14,28 @@ use super::statistics::{Estimate, chance_of_fall, holm};
 pub(super) struct EstimatePair<'a> {
     /// The model.
     pub portrait: &'a ModelState,
-    /// What it had.
+    /// The estimate before.
     pub before: Estimate,
-    /// What it has.
+    /// The estimate now.
     pub now: Estimate,
 }
 
-/// A loss that is sure and large enough.
+/// A significant loss of relevant size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SureLoss<'a> {
-    /// What was compared.
+    /// The compared estimates.
     pub pair: EstimatePair<'a>,
     /// The points lost, as published.
     pub points: f64,
-    /// The corrected chance, as published.
+    /// The corrected p-value, as published.
     pub chance: f64,
 }
 
-/// The losses among pairs, the largest first, ties by identifier.
+/// The losses among pairs, largest first, ties by id.
 pub(super) fn find<'a>(pairs: &[EstimatePair<'a>], alpha: f64, minimum: f64) -> Vec<SureLoss<'a>> {
     let chances: Vec<f64> = pairs.iter().map(|pair| chance_of_fall(pair.before, pair.now)).collect();
     let loss = |(pair, corrected): (&EstimatePair<'a>, f64)| {
-        // What is published decides, so that nobody finds an alert above its own limit.
+        // Decided by the published value, so that no alert is published above its own limit.
         let chance = chance(corrected);
         let lost = points(points(pair.before.mean) - points(pair.now.mean));
         (chance < alpha && lost >= minimum).then_some(SureLoss { pair: *pair, points: lost, chance })

@@ -1,9 +1,9 @@
-//! The backend that is built in: it scores models from benchmark runs, so that the gateway runs whole on one machine.
+//! The built-in backend: scores models from benchmark runs, so that the gateway can run by itself on one machine.
 //!
-//! The results of one instant are a snapshot, computed by pure functions from the runs before the top of an hour, and again
-//! at the end of an import, and swapped whole, so that lists and details agree. Answers are rendered when the snapshot is made; a question costs a
-//! look-up. It speaks the vocabulary of [`crate::routes`] and knows nothing of gateways. Not for: keys, tiers, envelopes
-//! and HTTP, and not for leaving `latestScore` out: who may see what is the gateway's business.
+//! The results at one instant are a snapshot, computed by pure functions from the runs before a full hour, and again
+//! after an import, and swapped as a whole, so that lists and details agree. Answers are rendered with the snapshot;
+//! a query is a look-up. Parameters are those of [`crate::routes`]. Keys, tiers, envelopes and HTTP are handled by
+//! the gateway, which also removes `latestScore` where required.
 
 mod archive;
 mod catalogue;
@@ -54,10 +54,10 @@ pub use simulate::simulated_records;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
 
-/// A source that could not be read is left alone for so long.
+/// Pause after a source could not be read.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// What can be asked: one for each endpoint that has data, with its parameters resolved.
+/// A query: one variant per endpoint with data, with resolved parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the endpoints of routes/table.rs and their parameters, by name")]
 pub enum Question {
@@ -75,25 +75,25 @@ pub enum Question {
     Drift(ModelId),
 }
 
-/// The answer to a question. A clone shares its text.
+/// The answer to a query. Clones share its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The items, as the text of a JSON array, with the paid-only fields in.
+    /// The items as a JSON array, paid-only fields included.
     pub data: Bytes,
-    /// How many items these are.
+    /// Number of items.
     pub count: usize,
-    /// The snapshot's instant: the top of the hour whose beginning it describes, or the last import since.
+    /// The snapshot's time: the full hour at which it was taken, or the last import since.
     pub generated_at: Wall,
-    /// When there will be a newer one.
+    /// When the next snapshot is due.
     pub next_refresh: Wall,
-    /// A strong entity tag of the data, quotes included. It changes exactly if the data does.
+    /// A strong entity tag of the data, with quotes. It changes exactly when the data does.
     pub etag: Arc<str>,
 }
 
 /// Why there is a new snapshot, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// There is none.
+    /// No new snapshot.
     Nothing,
     /// An hour has begun.
     ByTheHour,
@@ -101,17 +101,17 @@ pub enum Change {
     ByAnImport,
 }
 
-/// The built-in backend. Share it by `Arc`; any number of threads may ask while one refreshes.
+/// The built-in backend. Shared by `Arc`; any number of threads may query it during a refresh.
 #[derive(Debug)]
 pub struct Scoring {
     source: RunSource,
     answers: ArcSwap<SnapshotAnswers>,
-    /// Held by whoever refreshes. After a refresh that failed: when it is worth trying again.
+    /// Held during a refresh. After a failed refresh: when to try again.
     refreshing: Mutex<Option<Wall>>,
 }
 
 impl Scoring {
-    /// Opens a source and computes the snapshot of the hour that `now` lies in.
+    /// Opens a source and computes the snapshot for the hour of `now`.
     pub fn open(source: RunSource, now: Wall) -> Result<Self, ArchiveError> {
         let source = source.in_order();
         let answers = SnapshotAnswers::render(&source.snapshot(now)?);
@@ -123,12 +123,12 @@ impl Scoring {
         Self::open(RunSource::Simulated { seed }, now).expect("only an archive can be unreadable")
     }
 
-    /// Sees to it that the snapshot is not older than the hour `now` lies in; true if this call made a new one.
+    /// Ensures that the snapshot is not older than the hour of `now`; returns true if this call made a new one.
     ///
-    /// However many call at once, one computes and the others wait for it; whoever only asks never waits. A clock that
-    /// jumped ahead is caught up with in one step; a clock that went back changes nothing. If the source cannot be read
-    /// the old snapshot stays, and the next attempt comes after a pause. It computes for a noticeable part of a second:
-    /// call it where blocking is allowed.
+    /// Of concurrent callers one computes and the others wait; queries never wait. A clock that jumped ahead is
+    /// followed in one step; a clock that went back changes nothing. If the source cannot be read the old snapshot
+    /// stays, and the next attempt is made after a pause. Computes for a noticeable part of a second: call it where
+    /// blocking is allowed.
     pub fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
         let hour = Hour::of(now);
         if hour <= self.answers.load().hour() {
@@ -137,25 +137,25 @@ impl Scoring {
         self.renew(now, |answers| Ok(hour > answers.hour()))
     }
 
-    /// As [`Scoring::refresh`], and makes a new snapshot after an import too. It looks at the archive, which is cheap where
+    /// Like [`Scoring::refresh`], and makes a new snapshot after an import too. Checks the archive, which is cheap if
     /// there is nothing new.
     pub fn look(&self, now: Wall) -> Result<Change, ArchiveError> {
         if self.refresh(now)? {
             return Ok(Change::ByTheHour);
         }
-        // A clock that went back does not take the snapshot back with it.
+        // If the clock went back, the snapshot does not.
         let now = now.max(self.answers.load().hour().start());
         let is_new = self.renew(now, |answers| Ok(self.source.last_import()? != answers.imported()))?;
         Ok(if is_new { Change::ByAnImport } else { Change::Nothing })
     }
 
-    /// Makes a new snapshot if one is wanted; true if it did.
+    /// Makes a new snapshot if one is needed; returns true if it did.
     fn renew(
         &self,
         now: Wall,
         is_wanted: impl Fn(&SnapshotAnswers) -> Result<bool, ArchiveError>,
     ) -> Result<bool, ArchiveError> {
-        // What the lock guards is whole at any time: a panic under it leaves nothing behind that could be wrong.
+        // A single value, so a panic cannot leave it half changed.
         let mut again = self.refreshing.lock();
         if again.is_some_and(|again| now < again && again.since(now) <= RETRY_AFTER) {
             return Ok(false);
@@ -170,17 +170,17 @@ impl Scoring {
         Ok(true)
     }
 
-    /// The answer to a question; `None` if it names a model that there is not.
+    /// The answer to a query; `None` if its model does not exist.
     pub fn answer(&self, question: &Question) -> Option<Answer> {
         self.answers.load().answer(question)
     }
 
-    /// The models there are, by identifier. A model is there while it has runs in the last 60 days.
+    /// The ids of all models, sorted. A model exists while it has runs in the last 60 days.
     pub fn model_ids(&self) -> Vec<ModelId> {
         self.answers.load().model_ids().to_vec()
     }
 
-    /// When there will be a newer snapshot.
+    /// When the next snapshot is due.
     pub fn next_refresh(&self) -> Wall {
         self.answers.load().hour().plus(1).start()
     }

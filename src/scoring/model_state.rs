@@ -1,7 +1,7 @@
-//! All that is known of one model at one instant: its portrait.
+//! Everything known about one model at one instant.
 //!
-//! Drawn once in a refresh from the model's series, which is then let go. Not for: what needs the other models (`changes.rs`,
-//! `losses.rs` and the endpoints).
+//! Computed once per refresh from the model's series, which is then dropped. Comparisons between models are in
+//! `changes`, `losses` and the endpoints.
 
 use std::sync::Arc;
 
@@ -21,23 +21,22 @@ use super::statistics::{self, Estimate, FittedLine, SampleSums};
 /// One model at one instant.
 #[derive(Clone, Debug)]
 pub(super) struct ModelState {
-    /// The model.
     pub model: Arc<TestedModel>,
-    /// What each period says, in the order of [`Period::ALL`].
+    /// The summary of each period, in the order of [`Period::ALL`].
     pub summaries: [PeriodSummary; 4],
     /// When it was last updated, whatever the period.
     last_updated: Wall,
-    /// Its own baseline, and how many runs are behind it.
+    /// Its own baseline, and the number of runs in it.
     pub baseline: (Option<Estimate>, u32),
-    /// Its complete rounds since the baseline began, oldest first.
+    /// Its complete rounds since the start of the baseline, oldest first.
     pub rounds: Vec<ScoreRound>,
     /// The points of its history, in the order of [`Period::ALL`].
     pub history: [Vec<ScorePoint>; 4],
-    /// Its incidents, as far as the window reaches.
+    /// Its incidents within the window.
     pub incidents: Vec<Incident>,
     /// The latencies of the trials of the last 24 hours.
     pub latencies: Vec<f64>,
-    /// The drift test over its rounds.
+    /// The result of the drift test.
     pub drift: DriftResult,
     /// The lines fitted to its axes: points a day.
     pub slopes: [Option<FittedLine>; 7],
@@ -45,21 +44,21 @@ pub(super) struct ModelState {
     pub movements: [Option<FittedLine>; 4],
 }
 
-/// A score as estimated, and that of the stretch before.
+/// An estimated score, and that of the period before.
 pub(super) type Estimates = (Option<Estimate>, Option<Estimate>);
 
-/// What one period says of a model.
+/// A model in one period.
 #[derive(Clone, Debug)]
 pub(super) struct PeriodSummary {
-    /// The runs behind the score.
+    /// The runs of the score.
     pub reading: PeriodScores,
-    /// Runs made in the period, and those that failed.
+    /// Runs in the period, and failed ones.
     pub runs: (u32, u32),
     /// The score as published.
     pub score: Option<Score>,
-    /// What models are ranked by, as estimated, in the order of [`Measure::ALL`].
+    /// The estimates that models are ranked by, in the order of [`Measure::ALL`].
     measures: [Estimates; 5],
-    /// The axes, and those of the stretch before.
+    /// The axes, and those of the period before.
     pub axes: ([Option<Estimate>; 7], [Option<Estimate>; 7]),
     /// The median latency of a trial, in milliseconds.
     pub latency: Option<f64>,
@@ -67,19 +66,19 @@ pub(super) struct PeriodSummary {
     pub deviation: Option<f64>,
 }
 
-/// One point of a history.
+/// A point of a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScorePoint {
-    /// The start of the stretch.
+    /// Its start.
     pub start: Wall,
     /// Its score.
     pub score: Option<Score>,
-    /// Runs behind it.
+    /// Number of runs.
     pub runs: u32,
 }
 
 impl ModelState {
-    /// Draws a model as it stands when `hour` begins.
+    /// Computes the state of a model at the beginning of `hour`.
     pub(super) fn draw(model: Arc<TestedModel>, series: &ScoreSeries, hour: Hour) -> Self {
         let current = hour.last(method::CURRENT_HOURS);
         let baseline = series.over(current.from.last(method::BASELINE_HOURS));
@@ -101,7 +100,7 @@ impl ModelState {
         }
     }
 
-    /// Its identifier.
+    /// Its id.
     pub(super) fn id(&self) -> &str {
         self.model.id().as_str()
     }
@@ -111,7 +110,7 @@ impl ModelState {
         self.over(period).reading.last_scored().unwrap_or(self.last_updated)
     }
 
-    /// What a period says.
+    /// The summary of a period.
     pub(super) fn over(&self, period: Period) -> &PeriodSummary {
         of_period(period, &self.summaries)
     }
@@ -141,7 +140,7 @@ impl PeriodSummary {
         }
     }
 
-    /// A score as estimated, and that of the stretch before.
+    /// An estimated score, and that of the period before.
     pub(super) fn estimates(&self, measure: Measure) -> Estimates {
         *measure.of(&self.measures)
     }
@@ -162,7 +161,7 @@ impl PeriodSummary {
     }
 }
 
-/// The newest complete round, and the complete round before it. Without any, the hour on the clock, which has no score.
+/// The newest complete round, and the one before it. Without any, the current hour, which has no score.
 fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (Stretch, Option<Stretch>) {
     let newest = |before: Hour| series.newest_round(before.last(method::LATEST_REACH_HOURS));
     match newest(hour) {
@@ -171,17 +170,17 @@ fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (Stretch, Option<Stretch>)
     }
 }
 
-/// A score of a stretch, with the certainty that runs of our resolution can give.
+/// The score of a range, with the uncertainty of our resolution.
 fn measured(reading: &PeriodScores, measure: Measure) -> Option<Estimate> {
     reading.measured(measure).map(|score| score.no_finer(method::RESOLUTION))
 }
 
-/// The combined one.
+/// The combined score.
 fn score(reading: &PeriodScores) -> Option<Estimate> {
     measured(reading, Measure::Combined)
 }
 
-/// The axes, likewise.
+/// The axes.
 fn axes(reading: &PeriodScores) -> [Option<Estimate>; 7] {
     reading.axes().map(|axis| axis.map(|axis| axis.no_finer(method::RESOLUTION)))
 }

@@ -1,23 +1,23 @@
-//! The Page-Hinkley test on both sides, as published and as river has it (alpha 1): sums that grow while samples lie above
-//! or below their running mean.
+//! The two-sided Page-Hinkley test, as published and as in river (alpha 1): cumulative sums that grow while samples
+//! are above or below their running mean.
 //!
-//! Cheap, a few numbers of memory, and it finds slow drifts that a comparison of two days misses. A signal of it is no
-//! proof: `drift.rs` tests what it points at. Not for: units and constants, which the caller brings.
+//! Cheap, with constant memory, and it finds slow drifts that a comparison of two days misses. A signal is not a
+//! proof: `drift` tests it. Units and constants are the caller's.
 
 use serde::Serialize;
 
-/// How the test is set.
+/// The parameters of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageHinkleyParameters {
-    /// Samples needed before anything is signalled.
+    /// Minimum number of samples before a signal.
     pub minimum: u32,
-    /// By how much a sample may differ from the mean without weighing (delta).
+    /// Tolerated deviation from the mean (delta).
     pub delta: f64,
-    /// The statistic above which there is a signal (lambda).
+    /// Threshold of the statistic (lambda).
     pub lambda: f64,
 }
 
-/// Which way a level changed.
+/// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ShiftDirection {
@@ -27,7 +27,7 @@ pub(super) enum ShiftDirection {
     Down,
 }
 
-/// The test and its state. Feed it samples, oldest first.
+/// The test and its state. Samples are added oldest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageHinkley {
     rule: PageHinkleyParameters,
@@ -38,17 +38,17 @@ pub(super) struct PageHinkley {
     signalled: Option<ShiftDirection>,
 }
 
-/// One of the sums, and where it was at its extreme.
+/// One cumulative sum, and the position of its extreme.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct CumulativeSum {
     total: f64,
     extreme: f64,
-    /// Samples up to the extreme, that one included: the level changed after them, if it did.
+    /// Number of samples up to the extreme, inclusive: a change of level comes after them.
     place: u32,
 }
 
 impl PageHinkley {
-    /// A test that has seen nothing.
+    /// A test without samples.
     pub(super) fn new(rule: PageHinkleyParameters) -> Self {
         Self {
             rule,
@@ -60,7 +60,7 @@ impl PageHinkley {
         }
     }
 
-    /// Takes one more sample, and says whether it brings a signal. After a signal the next sample begins anew.
+    /// Adds a sample; returns the direction if there is a signal. The next sample after a signal restarts the test.
     pub(super) fn feed(&mut self, sample: f64) -> Option<ShiftDirection> {
         if self.signalled.is_some() {
             *self = Self::new(self.rule);
@@ -82,7 +82,7 @@ impl PageHinkley {
         self.signalled
     }
 
-    /// How far the sum for a rise stands above its lowest, and the sum for a fall below its highest.
+    /// The sum for a rise above its minimum, and the sum for a fall below its maximum.
     pub(super) fn statistics(&self) -> [f64; 2] {
         [self.rise.total - self.rise.extreme, self.fall.extreme - self.fall.total]
     }
@@ -93,12 +93,12 @@ impl PageHinkley {
         if rise > fall { (ShiftDirection::Up, rise) } else { (ShiftDirection::Down, fall) }
     }
 
-    /// Samples since it last began.
+    /// Samples since the last restart.
     pub(super) fn samples(&self) -> u32 {
         self.samples
     }
 
-    /// How many of them came before the change, if there was one in that direction.
+    /// How many of them came before a change in that direction.
     pub(super) fn before(&self, direction: ShiftDirection) -> u32 {
         match direction {
             ShiftDirection::Up => self.rise.place,
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_statistic_is_the_one_computed_by_hand() {
-        // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its highest is 0.5.
+        // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its maximum is 0.5.
         let (test, _) = fed([10.0, 8.0, 6.0]);
         assert_eq!(test.larger(), (ShiftDirection::Down, 2.0));
         assert_eq!((test.before(ShiftDirection::Down), test.samples()), (1, 3));

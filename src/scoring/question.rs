@@ -1,13 +1,11 @@
-//! Which question a document answers: the one way from the words of the API to those of the backend.
-//!
-//! Not for: reading a request; whoever asks has a resolved [`DocumentKey`].
+//! Maps a document of the API to a query of the built-in backend.
 
 use crate::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
 
 use super::Question;
 
 impl Question {
-    /// The question that a document answers. `None` for what the backend knows nothing of.
+    /// The query for a document. `None` for documents without data of the backend.
     pub fn of(key: &DocumentKey) -> Option<Self> {
         let id = || -> Option<ModelId> { key.id.clone() };
         let period = key.period.unwrap_or(Period::Day);

@@ -1,6 +1,6 @@
-//! The series of one model: its runs counted by hour and suite, and what any stretch of them says.
+//! The series of one model: its runs counted by hour and suite, and the statistics of any range of hours.
 //!
-//! Runs are counted and let go. Not for: what a count keeps (`count.rs`), nor for comparing models.
+//! Runs are counted and dropped. Counts are defined in `count`.
 
 use std::cell::OnceCell;
 
@@ -15,43 +15,40 @@ use super::statistics::{Estimate, median};
 
 const DAY: u64 = 24;
 
-/// What a stretch says of a model.
+/// The scores of a range.
 #[derive(Clone, Debug)]
 pub(super) struct PeriodScores {
     /// Its suites, in the order of `Suite::ALL`.
     pub suites: [RunCounts; 3],
 }
 
-/// The complete round of one hour: points.
+/// The complete round of one hour, in points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScoreRound {
-    /// The hour.
     pub hour: Hour,
-    /// The combined score.
     pub score: f64,
-    /// The axes.
     pub axes: [f64; 7],
 }
 
-/// All hours of one model, within a window.
+/// All hours of one model within a window.
 #[derive(Clone, Debug)]
 pub(super) struct ScoreSeries {
     window: Stretch,
     hours: Vec<PeriodScores>,
     /// Of all trials, by hour.
     latencies: Vec<f64>,
-    /// Where the latencies of each hour end, as far as there are hours with runs.
+    /// Where the latencies of each hour end, for hours with runs.
     ends: Vec<usize>,
-    /// The complete rounds, oldest first, worked out when they are first asked for.
+    /// The complete rounds, oldest first, computed on first use.
     rounds: OnceCell<Vec<ScoreRound>>,
-    /// The sums of whole days counted back from the window's end, the newest first, likewise.
+    /// The sums of whole days counted back from the window's end, newest first, computed on first use.
     days: OnceCell<Vec<PeriodScores>>,
-    /// The first run there was, also before the window.
+    /// The first run, even before the window.
     first_seen: Option<Wall>,
 }
 
 impl ScoreSeries {
-    /// A series of that window without a run.
+    /// A series for this window without runs.
     pub(super) fn new(window: Stretch) -> Self {
         let hours = window.hours().map(|_| PeriodScores::EMPTY).collect();
         let (latencies, ends) = (Vec::new(), Vec::new());
@@ -59,7 +56,7 @@ impl ScoreSeries {
         Self { window, hours, latencies, ends, rounds, days, first_seen: None }
     }
 
-    /// Forgets every run, and keeps the room for the next.
+    /// Removes all runs, and keeps the allocations.
     pub(super) fn clear(&mut self) {
         for reading in self.hours.iter_mut().filter(|reading| reading.runs().0 > 0) {
             *reading = PeriodScores::EMPTY;
@@ -70,18 +67,18 @@ impl ScoreSeries {
         self.work_out_again();
     }
 
-    /// There was a run then.
+    /// Records the time of a run.
     pub(super) fn saw(&mut self, at: Wall) {
         self.first_seen = Some(self.first_seen.map_or(at, |first| first.min(at)));
     }
 
-    /// When the model was last updated: the newest run with a score, else the first run there was.
+    /// When the model was last updated: the newest run with a score, else the first run.
     pub(super) fn last_updated(&self) -> Wall {
         let scored = self.hours.iter().rev().find_map(PeriodScores::last_scored);
         scored.or(self.first_seen).unwrap_or(self.window.from.start())
     }
 
-    /// Counts a run. One that lies outside the window is seen and not counted.
+    /// Counts a run. Outside the window only its time is recorded.
     pub(super) fn add(&mut self, run: &Run) {
         self.saw(run.at());
         let mut count = RunCounts::default();
@@ -93,7 +90,7 @@ impl ScoreSeries {
         self.put(Hour::of(run.at()), run.suite(), &count, &latencies);
     }
 
-    /// Adds runs of one hour and suite that are counted already, with the latencies of their trials.
+    /// Adds counted runs of one hour and suite, with the latencies of their trials.
     pub(super) fn put(&mut self, hour: Hour, suite: Suite, count: &RunCounts, latencies: &[f64]) {
         let Some(place) = self.place(hour) else { return };
         let Some(reading) = self.hours.get_mut(place) else { return };
@@ -102,16 +99,16 @@ impl ScoreSeries {
         if self.ends.len() <= place {
             self.ends.resize(place + 1, self.latencies.len());
         }
-        // Mostly at the end: sources bring hours in order.
+        // Mostly at the end: sources are sorted by hour.
         let at = self.ends.get(place).copied().unwrap_or_default();
         self.latencies.splice(at..at, latencies.iter().copied());
         self.ends.iter_mut().skip(place).for_each(|end| *end += latencies.len());
     }
 
-    /// What a stretch says.
+    /// The scores of a range.
     pub(super) fn over(&self, stretch: Stretch) -> PeriodScores {
         let whole_days = |hours: u64| hours.is_multiple_of(DAY).then(|| usize::try_from(hours / DAY).ok())?;
-        // Most stretches end with the window or whole days before: their days are summed up once.
+        // Most ranges end with the window or whole days before: their days are summed once.
         let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
         match (ago(stretch.to), ago(stretch.from)) {
             (Some(newest), Some(oldest)) if newest + 1 < oldest => {
@@ -134,12 +131,12 @@ impl ScoreSeries {
         self.days.take();
     }
 
-    /// What one hour says; `None` outside the window.
+    /// The scores of one hour; `None` outside the window.
     pub(super) fn at(&self, hour: Hour) -> Option<&PeriodScores> {
         self.hours.get(self.place(hour)?)
     }
 
-    /// The complete rounds of a stretch, oldest first: hours in which every suite has a score.
+    /// The complete rounds of a range, oldest first: hours in which every suite has a score.
     pub(super) fn rounds(&self, stretch: Stretch) -> impl DoubleEndedIterator<Item = ScoreRound> {
         self.rounds_in(stretch).iter().copied()
     }
@@ -153,17 +150,17 @@ impl ScoreSeries {
         rounds.get(before(stretch.from)..before(stretch.to)).unwrap_or_default()
     }
 
-    /// The hour of the newest complete round of a stretch.
+    /// The hour of the newest complete round of a range.
     pub(super) fn newest_round(&self, stretch: Stretch) -> Option<Hour> {
         self.rounds_in(stretch).last().map(|round| round.hour)
     }
 
-    /// The median latency of a trial in a stretch, in milliseconds.
+    /// The median latency of a trial in a range, in milliseconds.
     pub(super) fn latency(&self, stretch: Stretch) -> Option<f64> {
         median(self.latencies_of(stretch))
     }
 
-    /// The latencies of the trials of a stretch.
+    /// The latencies of the trials of a range.
     pub(super) fn latencies_of(&self, stretch: Stretch) -> Vec<f64> {
         let (from, to) = (self.trials_before(stretch.from), self.trials_before(stretch.to));
         self.latencies.get(from..to).unwrap_or_default().to_vec()
@@ -181,15 +178,15 @@ impl ScoreSeries {
 }
 
 impl PeriodScores {
-    /// What hours without runs say.
+    /// The scores of hours without runs.
     const EMPTY: Self = Self { suites: [RunCounts::EMPTY; 3] };
 
-    /// The combined score in points. `None` if a suite has none: a score that left one out could not be compared.
+    /// The combined score in points. `None` if a suite has none: without one suite scores would not be comparable.
     pub(super) fn score(&self) -> Option<Estimate> {
         self.weighted(0)
     }
 
-    /// The axes in points, in the order of `Axis::ALL`; suites weigh in them as in the score.
+    /// The axes in points, in the order of `Axis::ALL`; suites have the same weights as in the score.
     pub(super) fn axes(&self) -> [Option<Estimate>; 7] {
         [1, 2, 3, 4, 5, 6, 7].map(|mark| self.weighted(mark))
     }
@@ -202,22 +199,23 @@ impl PeriodScores {
             Measure::Coding => of_suite(Suite::Coding),
             Measure::Reasoning => of_suite(Suite::Reasoning),
             Measure::Tooling => of_suite(Suite::Tooling),
-            // Sums of its own: the axes of a trial share its luck, so their intervals do not add up to that of their mean.
+            // From sums of its own: the axes of a trial are correlated, so their variances do not add up to that of
+            // their mean.
             Measure::SevenAxis => self.weighted(8),
         }
     }
 
-    /// Runs made, and those that failed.
+    /// Runs, and failed ones.
     pub(super) fn runs(&self) -> (u32, u32) {
         (self.suites.iter().map(|suite| suite.runs).sum(), self.suites.iter().map(|suite| suite.failed).sum())
     }
 
-    /// Runs that carry a score.
+    /// Runs with a score.
     pub(super) fn scored(&self) -> u32 {
         self.suites.iter().map(RunCounts::scored).sum()
     }
 
-    /// Trials behind the scores.
+    /// Trials in the scores.
     pub(super) fn trials(&self) -> u32 {
         self.suites.iter().map(|suite| suite.trials).sum()
     }
@@ -228,7 +226,7 @@ impl PeriodScores {
         (self.trials() > 0).then(|| cost / f64::from(self.trials()))
     }
 
-    /// The newest run behind the scores.
+    /// The newest run in the scores.
     pub(super) fn last_scored(&self) -> Option<Wall> {
         self.suites.iter().filter_map(|suite| suite.last_scored).max()
     }
@@ -241,7 +239,7 @@ impl PeriodScores {
         parts.map(|parts| Estimate::weighted(&parts))
     }
 
-    /// The round that an hour's readings are, if they are complete.
+    /// The round of an hour, if it is complete.
     fn round(&self, hour: Hour) -> Option<ScoreRound> {
         let mut marks = Marks::default();
         for (suite, weight) in &method::SUITE_WEIGHTS {

@@ -1,8 +1,8 @@
-//! The simulator: runs as if from a benchmark, made from a seed.
+//! The simulator: benchmark runs generated from a seed.
 //!
-//! Each hour of each model is seeded on its own, so that any hour can be made without the ones before and the past never
+//! Each hour of each model has its own seed, so any hour can be generated without the ones before, and the past never
 //! changes. Only additions, products and square roots are used, so that the same seed gives the same bytes on every
-//! machine. Not for: passing as a measurement; what comes from here is marked as synthetic in the answers.
+//! machine. Simulated data is marked as synthetic in the responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::catalogue::{CATALOGUE, CatalogueModel, SimulatedHabit};
 use super::hour::{Hour, Stretch};
 use super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
 
-/// Trials of one run.
+/// Trials per run.
 const TRIALS: usize = 5;
-/// One run in so many fails, whatever the habit.
+/// One in this many runs fails, whatever the behaviour.
 const FAILS_ONE_IN: u64 = 70;
-/// Standard deviation of a run's luck, and of a trial's on one axis.
+/// Standard deviation of the run effect, and of a trial on one axis.
 const LUCK: (f64, f64) = (0.006, 0.05);
 /// Tokens of a task.
 const PROMPT_TOKENS: f64 = 3_000.0;
 
-/// One simulated model, ready to be run.
+/// A simulated model.
 #[derive(Clone, Debug)]
 pub(super) struct Simulated {
     model: Arc<TestedModel>,
@@ -37,8 +37,8 @@ pub(super) fn models(seed: u64) -> Vec<Simulated> {
     models_named(seed, "")
 }
 
-/// Runs of that many models over the hours before the one that `until` lies in, by hour: what a load test imports. Beyond
-/// the catalogue its models come again, under other names and with other luck.
+/// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
+/// catalogue its models repeat, with other names and other noise.
 pub fn simulated_records(
     seed: u64,
     models: usize,
@@ -62,7 +62,7 @@ pub fn simulated_records(
 }
 
 fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
-    // One shift for all keeps the order of the habits, which is hand-picked.
+    // One shift for all preserves the hand-picked order of behaviours.
     let shift = SplitMix64::new(&[seed]).below(10_000);
     CATALOGUE
         .into_iter()
@@ -89,7 +89,7 @@ impl Simulated {
         &self.model
     }
 
-    /// Its runs of a stretch, oldest first.
+    /// Its runs of a range, oldest first.
     pub(super) fn runs(&self, stretch: Stretch) -> impl Iterator<Item = Run> {
         stretch.hours().flat_map(|hour| self.round(hour))
     }
@@ -118,7 +118,7 @@ impl Simulated {
 
     fn trials(&self, suite: Suite, hour: Hour, loss: f64, random: &mut SplitMix64) -> Vec<Trial> {
         let level = suite.of(&self.entry.level) - loss + LUCK.0 * random.normal();
-        // Axes differ from model to model, and by what a model's habit takes from it: code first, manners last.
+        // Axes differ between models, and are affected differently by a loss: code most, style least.
         let mut lasting = SplitMix64::new(&[self.seed]);
         let tilt: [f64; 7] = std::array::from_fn(|_| 0.03 * lasting.normal());
         let hit = [1.2, 1.0, 1.3, 0.9, 0.9, 0.4, 0.7];
@@ -188,7 +188,7 @@ fn share(part: u64, whole: u64) -> f64 {
 struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator for what these numbers name together.
+    /// A generator seeded by these numbers.
     fn new(named: &[u64]) -> Self {
         named.iter().fold(Self(0x5C0_2E6A7E), |random, number| {
             let mut next = Self(random.0 ^ number);
@@ -203,12 +203,12 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A whole number below `limit`. The bias of the remainder is far below what anybody could see here.
+    /// A whole number below `limit`. The bias of the remainder is negligible.
     fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    /// Mean 0, standard deviation 1, never beyond 3.5: the sum of four even numbers, near enough to a normal one.
+    /// Mean 0, standard deviation 1, never beyond 3.5: the sum of four uniform numbers, close enough to a normal one.
     fn normal(&mut self) -> f64 {
         let bits = self.next();
         let sum: u32 = [bits, bits >> 16, bits >> 32, bits >> 48].iter().map(|b| (*b & 0xFFFF) as u32).sum();
@@ -251,7 +251,7 @@ mod tests {
         let ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
         assert_eq!(ids.len(), records.len());
         let models: BTreeSet<_> = records.iter().map(|record| record.run.model().id()).collect();
-        // Of the previews, some are away.
+        // Some of the previews are absent.
         assert!((34..=40).contains(&models.len()), "{}", models.len());
         assert!(records.is_sorted_by_key(|record| Hour::of(record.run.at())));
     }

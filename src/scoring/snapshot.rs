@@ -1,7 +1,6 @@
-//! The snapshot: everything that is known when an hour begins, computed from the runs before it, and again after an import.
+//! The snapshot: everything known at a full hour, computed from the runs before it, and again after an import.
 //!
-//! A pure function of the source and the time, so that every process that asks gets the same. Not for: who asks, and not
-//! for JSON.
+//! A pure function of source and time, so every process gets the same result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,45 +17,45 @@ use super::run::{Run, RunOutcome, TestedModel, Trial};
 use super::series::ScoreSeries;
 use super::simulate;
 
-/// Where runs come from.
+/// The source of runs.
 #[derive(Debug)]
 pub enum RunSource {
-    /// Runs made from a seed: the same seed, the same runs, for ever.
+    /// Generated runs: the same seed always gives the same runs.
     Simulated {
         /// The seed.
         seed: u64,
     },
-    /// Runs that were measured. Those that lie in the future count when their hour is over.
+    /// Measured runs. Those in the future count when their hour is over.
     Runs(Vec<Run>),
-    /// Runs that were measured and are kept on disk, likewise.
+    /// Measured runs on disk, likewise.
     Archive(Archive),
 }
 
-/// An import this far ahead of our clock was made by a clock that is wrong.
+/// An import this far ahead of our clock was dated by a wrong clock.
 const CLOCKS_APART: Duration = Duration::from_mins(1);
 
-/// All models as they stand when an hour begins.
+/// All models at a full hour.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
-    /// The hour before whose beginning runs count.
+    /// The end of the hour range: only earlier runs count.
     pub hour: Hour,
-    /// The hour in which it was made: that one, or, where runs of it are in already, the one before.
+    /// The hour in which it was made: the same, or the one before if runs of the current hour are included.
     pub made_in: Hour,
     /// Its date, which changes with every import.
     pub at: Wall,
-    /// The last import it knows of.
+    /// The last import included.
     pub imported: Option<Wall>,
-    /// The models, by identifier.
+    /// The models, sorted by id.
     pub portraits: Vec<ModelState>,
     /// Whether the runs were simulated.
     pub synthetic: bool,
 }
 
 impl RunSource {
-    /// Puts runs into one order, so that sums of them do not depend on the order they came in.
+    /// Sorts runs, so that sums do not depend on their original order.
     pub(super) fn in_order(mut self) -> Self {
         match &mut self {
-            // An archive keeps its own.
+            // Sorted already.
             Self::Simulated { .. } | Self::Archive(_) => {}
             Self::Runs(runs) => {
                 runs.sort_by(|a, b| {
@@ -68,8 +67,8 @@ impl RunSource {
         self
     }
 
-    /// What is known at `now`: when its hour began, or, if runs of the running hour were imported, of that as well. Runs must
-    /// be in order.
+    /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too. Runs must
+    /// be sorted.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
         let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
         let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
@@ -83,7 +82,7 @@ impl RunSource {
         Ok(Snapshot { hour, made_in: Hour::of(now), at, imported: newest.import, portraits, synthetic })
     }
 
-    /// When runs were last imported. Runs that are not in an archive never change.
+    /// The time of the last import. Runs that are not in an archive never change.
     pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         match self {
             Self::Simulated { .. } | Self::Runs(_) => Ok(None),
@@ -92,16 +91,16 @@ impl RunSource {
     }
 }
 
-/// The hour before which runs count at `now`, and the date of what they come to.
+/// The hour before which runs count at `now`, and the date of the results.
 ///
-/// An import shows its runs at once, those of the running hour too. Both depend on the archive and the hour alone, so that
-/// all servers on one archive agree, and a restart changes nothing.
+/// Imported runs count at once, even those of the current hour. Both results depend only on the archive and the hour,
+/// so that all servers on one archive agree, and a restart changes nothing.
 fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
     let hour = Hour::of(now);
     let since = |at: &Wall| *at >= hour.start();
     let Some(import) = newest.import.filter(since) else { return (hour, hour.start()) };
     let at = if import <= now.plus(CLOCKS_APART) { import } else { Wall::from_seconds(now.seconds()) };
-    // An hour without runs would only push out the oldest.
+    // An hour without runs would only displace the oldest.
     (if newest.run.is_some_and(|run| since(&run)) { hour.plus(1) } else { hour }, at)
 }
 
@@ -116,7 +115,7 @@ fn archived(
     Ok((portraits, newest))
 }
 
-/// One model after the other, so that only one series is in memory at a time.
+/// One model after another, so that only one series is in memory.
 fn simulated(seed: u64, window: Stretch) -> Vec<ModelState> {
     let draw = |simulated: simulate::Simulated| {
         let mut series = ScoreSeries::new(window);
@@ -136,14 +135,14 @@ fn measured(runs: &[Run], window: Stretch) -> Vec<ModelState> {
         for run in &runs {
             series.add(run);
         }
-        // Names and prices change; the newest run knows best.
+        // Names and prices change; the newest run is authoritative.
         let model: &Arc<TestedModel> = runs.last().filter(|run| window.holds(run.at()))?.model();
         Some(ModelState::draw(Arc::clone(model), &series, window.to))
     };
     by_model.into_values().filter_map(draw).collect()
 }
 
-/// What tells runs of one model, suite and instant apart.
+/// Distinguishes runs of one model, suite and time.
 fn content(run: &Run) -> Vec<u64> {
     let model = run.model();
     let text = |text: &str| text.bytes().map(u64::from).collect::<Vec<_>>();

@@ -1,6 +1,5 @@
-//! Makes the next snapshot when it is due, at the top of the hour or after an import, in a task of its own.
-//!
-//! Not for: questions, which are answered from the snapshot before until the new one is there.
+//! Makes the next snapshot when it is due, at the full hour or after an import, in a task of its own. Queries get the
+//! previous snapshot until it is done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +10,17 @@ use crate::clock::{Clock, Wall};
 
 use super::{ArchiveError, Change, Scoring};
 
-/// The longest sleep. The wall can step, and running time stands still while a machine is asleep: a sleep until the
-/// expected instant in one go would end late by as much. It is also how often the archive is looked at for an import that
-/// we were not told of, and the pause after a refresh that came to nothing.
+/// Maximum sleep. The wall clock can step, and monotonic time stops during suspend, so a single long sleep could end
+/// late. It is also the polling interval for imports without notification, and the pause after a failed refresh.
 const SLICE: Duration = Duration::from_secs(10);
 
-/// How a snapshot is made: [`Scoring::look`], and what depends on it.
+/// Makes a snapshot: [`Scoring::look`], and what depends on it.
 pub type UpdateSnapshot = Arc<dyn Fn(Wall) -> Result<Change, ArchiveError> + Send + Sync>;
 
-/// A request to look for an import now. It is answered when all that follows from it is done: whether there was one.
+/// A request to check for an import now. The reply comes when everything is refreshed: whether there was one.
 pub type UpdateRequest = oneshot::Sender<Result<bool, String>>;
 
-/// Where such looks are asked for.
+/// The channel for such requests.
 pub type UpdateRequests = mpsc::Sender<UpdateRequest>;
 
 /// Keeps a snapshot current.
@@ -31,18 +29,18 @@ pub struct SnapshotUpdater {
     look: UpdateSnapshot,
     clock: Clock,
     asked: mpsc::Receiver<UpdateRequest>,
-    /// Whether the last refresh came to nothing.
+    /// Whether the last refresh failed.
     in_vain: bool,
 }
 
 impl SnapshotUpdater {
-    /// Keeps the snapshot of `scoring` current by `look`; and a way to ask it for a look at once.
+    /// Keeps the snapshot of `scoring` current by `look`; also returns the channel for requests.
     pub fn new(scoring: Arc<Scoring>, look: UpdateSnapshot, clock: Clock) -> (Self, UpdateRequests) {
         let (looks, asked) = mpsc::channel(1);
         (Self { scoring, look, clock, asked, in_vain: false }, looks)
     }
 
-    /// Waits until there is a new snapshot, or a look that was asked for is done; that one is to be answered by the caller.
+    /// Waits for a new snapshot, or for the end of a requested check, which the caller must answer.
     pub async fn next(&mut self) -> (Change, Option<(UpdateRequest, Result<bool, String>)>) {
         loop {
             let (due, now) = (self.scoring.next_refresh(), self.clock.now().wall);
@@ -65,14 +63,14 @@ impl SnapshotUpdater {
         }
     }
 
-    /// Looks once.
+    /// Checks once.
     async fn look(&mut self) -> Result<Change, String> {
         let begun = self.clock.now();
         let look = Arc::clone(&self.look);
-        // It computes for a while, so it must not sit on a thread that serves.
+        // Computes for a while, so it must not run on a serving thread.
         let looked = tokio::task::spawn_blocking(move || look(begun.wall)).await;
         let took = self.clock.mono().since(begun.mono);
-        // A question may have asked for the hour's snapshot a moment before.
+        // A query may have caused the hour's snapshot a moment before.
         let next = self.scoring.next_refresh();
         self.in_vain = next <= begun.wall;
         match looked {

@@ -1,18 +1,17 @@
-//! Estimates and tests: what can be said of a mean, and of the difference between two.
+//! Estimates and tests of means and of differences between means.
 //!
-//! Pure arithmetic on numbers that are known to be finite. Samples are taken as independent; runs of neighbouring hours
-//! are nearly so. Not for: constants (`method.rs`) and not for what the numbers mean.
+//! Pure arithmetic on finite numbers. Samples are assumed to be independent; runs of neighbouring hours nearly are.
 
 use super::method;
 use super::student;
 
-/// Samples as they are counted: their number, their sum and the sum of their squares.
+/// Aggregated samples: number, sum and sum of squares.
 ///
-/// Scores lie between 0 and 1 and vary by hundredths, so that the difference of squares keeps ten digits; a spread so
-/// small that it kept fewer is below what counts as measured.
+/// Scores are between 0 and 1 and vary by hundredths, so the difference of squares keeps ten digits; a smaller spread
+/// is below the resolution of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SampleSums {
-    /// How many.
+    /// Number of samples.
     pub count: u32,
     /// Their sum.
     pub sum: f64,
@@ -20,16 +19,16 @@ pub(super) struct SampleSums {
     pub squares: f64,
 }
 
-/// A mean, and how far it can be trusted.
+/// A mean with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// The variance of that mean; absent where one sample cannot tell.
+    /// The variance of the mean; absent for a single sample.
     pub spread: Option<Spread>,
 }
 
-/// The variance of a mean, with the degrees of freedom it was estimated with.
+/// The variance of a mean, with its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     /// The variance of the mean.
@@ -38,38 +37,38 @@ pub(super) struct Spread {
     pub df: f64,
 }
 
-/// A line fitted to points.
+/// A fitted line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FittedLine {
-    /// What y gains when x grows by one.
+    /// Slope.
     pub slope: f64,
-    /// The chance, on both sides, of such a slope if there were none.
+    /// Two-sided p-value of the slope.
     pub p: f64,
 }
 
 impl SampleSums {
-    /// Counts one more.
+    /// Adds a sample.
     pub(super) fn add(&mut self, sample: f64) {
         self.merge(Self { count: 1, sum: sample, squares: sample * sample });
     }
 
-    /// Counts what another has counted.
+    /// Adds the samples of another.
     pub(super) fn merge(&mut self, other: Self) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares += other.squares;
     }
 
-    /// Their mean; `None` without samples.
+    /// The mean; `None` without samples.
     pub(super) fn mean(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / f64::from(self.count))
     }
 
-    /// The variance of the samples; `None` below two.
+    /// The sample variance; `None` below two samples.
     pub(super) fn variance(self) -> Option<f64> {
         let n = f64::from(self.count);
         let mean = self.mean().filter(|_| self.count > 1)?;
-        // Equal samples may leave a rest below zero.
+        // Rounding may make the difference negative for equal samples.
         Some(((self.squares - n * mean * mean) / (n - 1.0)).max(0.0))
     }
 
@@ -90,7 +89,7 @@ impl FromIterator<f64> for SampleSums {
 }
 
 impl Estimate {
-    /// A weighted sum of independent estimates, with Welch's and Satterthwaite's degrees of freedom.
+    /// A weighted sum of independent estimates, with Welch-Satterthwaite degrees of freedom.
     pub(super) fn weighted(parts: &[(f64, Self)]) -> Self {
         let mean = parts.iter().map(|(weight, part)| weight * part.mean).sum();
         let spreads: Option<Vec<Spread>> = parts
@@ -102,15 +101,15 @@ impl Estimate {
         let spread = spreads.filter(|spreads| !spreads.is_empty()).map(|spreads| {
             let variance: f64 = spreads.iter().map(|s| s.variance).sum();
             let doubt: f64 = spreads.iter().map(|s| s.variance * s.variance / s.df).sum();
-            // Without any variance every number of degrees says the same; the smallest promises least.
+            // Without any variance the number of degrees is arbitrary; the smallest is the most conservative.
             let least = spreads.iter().map(|s| s.df).fold(f64::INFINITY, f64::min);
             Spread { variance, df: if doubt > 0.0 { variance * variance / doubt } else { least } }
         });
         Self { mean, spread }
     }
 
-    /// It, with no more certainty than samples have that are each known to this resolution. A mean rests on one sample
-    /// more than it has degrees.
+    /// Limits the certainty to that of samples with this resolution. A mean has one sample more than degrees of
+    /// freedom.
     pub(super) fn no_finer(self, resolution: f64) -> Self {
         let coarse = |spread: Spread| {
             let least = resolution * resolution / (spread.df + 1.0);
@@ -119,7 +118,7 @@ impl Estimate {
         Self { spread: self.spread.map(coarse), ..self }
     }
 
-    /// It in another unit.
+    /// The estimate in another unit.
     pub(super) fn scaled(self, factor: f64) -> Self {
         Self::weighted(&[(factor, self)])
     }
@@ -131,41 +130,41 @@ impl Estimate {
         Some((self.mean - reach, self.mean + reach))
     }
 
-    /// The chance of a mean so far or farther from zero, on either side, if it were zero; 1 where nothing can be said.
+    /// Two-sided p-value of the mean against zero; 1 if it cannot be tested.
     pub(super) fn chance_from_zero(&self) -> f64 {
         let distance = Self { mean: self.mean.abs(), ..*self };
         (2.0 * distance.chance_above_zero()).min(1.0)
     }
 
-    /// The chance of a mean so far or farther above zero if it were zero; 1 where nothing can be said.
+    /// One-sided p-value of the mean above zero; 1 if it cannot be tested.
     pub(super) fn chance_above_zero(&self) -> f64 {
         match self.spread {
             Some(spread) if spread.variance > 0.0 => {
                 student::upper_tail(self.mean / spread.variance.sqrt(), spread.df)
             }
-            // Without variance, what differs at all differs surely.
+            // Without variance, any difference is significant.
             Some(_) if self.mean > 0.0 => 0.0,
             Some(_) | None => 1.0,
         }
     }
 }
 
-/// Welch's test: the chance of so large a fall from `before` to `now`, or a larger, if nothing had changed.
+/// Welch's test, one-sided: the p-value of a fall from `before` to `now`.
 pub(super) fn chance_of_fall(before: Estimate, now: Estimate) -> f64 {
     Estimate::weighted(&[(1.0, before), (-1.0, now)]).chance_above_zero()
 }
 
-/// Welch's test on both sides: the chance of so large a difference in either direction.
+/// Welch's test, two-sided.
 pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
     Estimate::weighted(&[(1.0, before), (-1.0, now)]).chance_from_zero()
 }
 
-/// The mean of `before` less that of `now`, by the variance of both together; `None` below three samples or without one
-/// on each side.
+/// The mean of `before` less that of `now`, with their pooled variance; `None` below three samples or without one on
+/// each side.
 ///
-/// If nothing changed both have one variance, so that this is the exact test of that; and a handful of samples against
-/// many has the degrees of the many, where Welch's test has those of the handful. No variance is taken for smaller than
-/// that of samples known to `resolution`.
+/// Under the null hypothesis both have one variance, so this is the exact test; and a few samples against many have
+/// the degrees of freedom of the many, where Welch's test has those of the few. The variance is at least that of
+/// samples with this resolution.
 pub(super) fn pooled_difference(before: SampleSums, now: SampleSums, resolution: f64) -> Option<Estimate> {
     let rest = |tally: SampleSums| {
         tally.variance().map_or(0.0, |variance| variance * (f64::from(tally.count) - 1.0))
@@ -177,7 +176,7 @@ pub(super) fn pooled_difference(before: SampleSums, now: SampleSums, resolution:
     (df > 0.0).then_some(Estimate { mean, spread: Some(Spread { variance: variance * shares, df }) })
 }
 
-/// Holm's correction: chances that hold together, in the order given.
+/// Holm's correction: adjusted p-values, in the order given.
 pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -193,8 +192,8 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     corrected.into_iter().map(|(_, chance)| chance).collect()
 }
 
-/// The line of least squares through points whose y are each known to `resolution`; `None` below three points or where
-/// all stand above one x.
+/// The least-squares line through points whose y values have this resolution; `None` below three points or if all
+/// have the same x.
 pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<FittedLine> {
     let xs: SampleSums = points.iter().map(|(x, _)| *x).collect();
     let ys: SampleSums = points.iter().map(|(_, y)| *y).collect();
@@ -218,7 +217,7 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    // A month of trials is not put in order for one of them.
+    // Selection instead of sorting a month of trials.
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let upper = *upper;
     let lower = if is_even { below.iter().copied().max_by(f64::total_cmp) } else { Some(upper) };
@@ -252,7 +251,7 @@ mod tests {
 
     #[test]
     fn welch_finds_the_t_the_degrees_and_the_chance_of_the_worked_example() {
-        // A published example of unequal variances: t = -2.46, 24.99 degrees, p = 0.021378.
+        // A published example with unequal variances: t = -2.46, 24.99 degrees, p = 0.021378.
         let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
         let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
         let difference = Estimate::weighted(&[(1.0, estimate(&a)), (-1.0, estimate(&b))]);

@@ -1,30 +1,29 @@
-//! Student's t distribution: its tail and its quantile, for any number of degrees of freedom, whole or not.
+//! Student's t distribution: tail probability and quantile, for any positive number of degrees of freedom.
 //!
-//! The tail is the regularised incomplete beta function by Lentz's continued fraction, good to about 1e-12 of itself
-//! however far out; the quantile is found on that tail by Halley's method from an expansion that is near. Not for:
-//! what is tested (`statistics.rs`).
+//! The tail is the regularised incomplete beta function by Lentz's continued fraction, with a relative error of about
+//! 1e-12 however far out; the quantile is found by Halley's method from an asymptotic expansion.
 
 use std::f64::consts::PI;
 
-/// The chance that a t variable lies above `t`.
+/// The probability that a t variable is above `t`.
 pub(super) fn upper_tail(t: f64, df: f64) -> f64 {
     let beyond = 0.5 * beyond(t.abs(), df);
     if t >= 0.0 { beyond } else { 1.0 - beyond }
 }
 
-/// The value above which a t variable lies with the chance `tail`, which is below one half.
+/// The value that a t variable exceeds with the probability `tail`, which is below one half.
 pub(super) fn quantile(tail: f64, df: f64) -> f64 {
     let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();
     let mut t = first_guess(tail, df, scale);
-    // Two or three steps where it is used; the rest of the range is a limit, not an expectation.
+    // Two or three steps in practice; the range is only a limit.
     for _ in 0..64 {
         let density = scale * (-df.midpoint(1.0) * (t * t / df).ln_1p()).exp();
         let newton = (upper_tail(t, df) - tail) / density;
-        // The density falls by this share of itself for each unit of t.
+        // The relative derivative of the density.
         let bend = (df + 1.0) * t / (df + t * t);
         let step = newton / (1.0 - (newton * bend / 2.0).clamp(-1.0, 0.5));
         t = (t + step).max(0.0);
-        // Each step has the cube of the error before: what is left after this one is below 1e-14.
+        // Convergence is cubic: the error after this step is below 1e-14.
         if step.abs() < 1e-5 * t {
             break;
         }
@@ -32,21 +31,21 @@ pub(super) fn quantile(tail: f64, df: f64) -> f64 {
     t
 }
 
-/// Right to a few hundredths: few degrees have the tail of a power, many are nearly normal.
+/// Correct to a few hundredths: few degrees of freedom have a power-law tail, many are nearly normal.
 fn first_guess(tail: f64, df: f64, scale: f64) -> f64 {
     if df < 3.0 {
         return df.sqrt() * (scale / (tail * df.sqrt())).powf(1.0 / df);
     }
     let z = normal_quantile(tail);
     let z2 = z * z;
-    // Cornish and Fisher's expansion in the reciprocal of the degrees.
+    // The Cornish-Fisher expansion in the reciprocal of the degrees of freedom.
     let first = z * (z2 + 1.0) / 4.0;
     let second = z * ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0;
     let third = z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / 384.0;
     z + (first + (second + third / df) / df) / df
 }
 
-/// The normal quantile, to 0.0005 (Hastings): enough to begin with.
+/// The normal quantile, to 0.0005 (Hastings): a sufficient first guess.
 fn normal_quantile(tail: f64) -> f64 {
     let u = (-2.0 * tail.ln()).sqrt();
     let above = 2.515_517 + u * (0.802_853 + u * 0.010_328);
@@ -54,14 +53,14 @@ fn normal_quantile(tail: f64) -> f64 {
     u - above / below
 }
 
-/// The chance that a t variable lies farther from 0 than `t`, on either side: the incomplete beta function of
-/// `df / (df + t²)` with the parameters `df / 2` and one half.
+/// The probability that a t variable is farther from 0 than `t`: the incomplete beta function of `df / (df + t²)`
+/// with the parameters `df / 2` and one half.
 fn beyond(t: f64, df: f64) -> f64 {
     let a = df / 2.0;
     let (near, far) = (t * t / (df + t * t), df / (df + t * t));
-    // Logarithms of what is near 1, and a ratio in place of a difference of large logarithms, keep all digits.
+    // Logarithms of values near 1, and a ratio instead of a difference of large logarithms, keep all digits.
     let front = gamma_ratio(a) / PI.sqrt() * (-a * (t * t / df).ln_1p()).exp() * near.sqrt();
-    // The fraction converges fast on one side only; the other is its mirror image, where the rest is large.
+    // The fraction converges fast on one side only; the other is its mirror image.
     if far < (a + 1.0) / (a + 2.5) {
         front * beta_fraction(a, 0.5, far) / a
     } else {
@@ -70,12 +69,12 @@ fn beyond(t: f64, df: f64) -> f64 {
 }
 
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
-    // Lentz's method divides by what may be zero; this stands in for it.
+    // Lentz's method divides by values that may be zero; replace them.
     let nonzero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let mut above = 1.0;
     let mut below = 1.0 / nonzero(1.0 - (a + b) * x / (a + 1.0));
     let mut fraction = below;
-    // It needs about the square root of the larger argument in steps: 500 is enough for 100,000 degrees of freedom.
+    // Needs about the square root of the larger argument in steps: 500 suffice for 100,000 degrees of freedom.
     for step in 1..500_u32 {
         let turn = f64::from(step);
         let even = turn * (b - turn) * x / ((a + 2.0 * turn - 1.0) * (a + 2.0 * turn));
@@ -94,9 +93,9 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     fraction
 }
 
-/// The gamma function of `x + 1/2`, divided by that of `x`, for any `x` above 0: good to about 1e-15 of itself.
+/// The gamma function of `x + 1/2`, divided by that of `x`, for any positive `x`: relative error about 1e-15.
 fn gamma_ratio(x: f64) -> f64 {
-    // The series is for large arguments; each step leads a smaller one up by one.
+    // The series is for large arguments; each step raises a smaller one by one.
     let (mut x, mut factor) = (x, 1.0);
     while x < 20.0 {
         factor *= x / (x + 0.5);
@@ -149,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_guess_for_an_interval_is_so_near_that_few_steps_are_left() {
-        // Within a hundredth, Halley's second step ends below what a double can tell.
+        // From within a hundredth, Halley's second step ends below the precision of a double.
         for df in [1.0, 2.0, 3.0, 4.2, 24.0, 66.6, 190.0, 2_159.0] {
             let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();
             let (guess, exact) = (first_guess(0.025, df, scale), quantile(0.025, df));

@@ -1,6 +1,4 @@
-//! The archive's file: made, checked and opened.
-//!
-//! Not for: what is put into it (`mod.rs`).
+//! The archive's file: created, checked and opened.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,21 +7,22 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::ArchiveError;
 
-/// Says in the file's head that it is an archive of ours: "sgRn".
+/// The application id in the file's header: "sgRn".
 const APPLICATION_ID: i32 = 0x7367_526E;
-/// The layout below.
+/// The version of the layout below.
 const FORMAT: i32 = 1;
-/// How long another import may hold the lock before we give up: it holds it for one batch.
+/// Lock timeout: another import holds the lock for one batch.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pages of the file that are kept in memory, in KiB. A refresh reads each once…
+/// Page cache in KiB. A refresh reads each page once…
 const CACHE_KIB: i64 = 4_096;
-/// …and an import changes pages all over the index of identifiers, which come in no order.
+/// …and an import changes pages all over the index of ids, which are random.
 const CACHE_OF_IMPORT_KIB: i64 = 65_536;
-/// The log is cut back to this after a reader has lingered.
+/// The log is truncated to this size after a reader has lingered.
 const LOG_BYTES: i64 = 64 << 20;
 
-/// Runs stand by model and instant, so that a day of a model lies together. A day's runs are summed up in `day`, which is
-/// all that a refresh reads; `unsummed` names the days whose sum is not current. Both are numbered by `day_number`.
+/// Runs are stored by model and time, so that a day of a model is contiguous. A day's runs are aggregated in `day`,
+/// which is all that a refresh reads; `unsummed` lists days whose aggregate is outdated. Both are numbered by
+/// `day_number`.
 const LAYOUT: &str = "
     CREATE TABLE model (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE description (
@@ -53,13 +52,13 @@ const LAYOUT: &str = "
     CREATE TABLE summed_by (method TEXT NOT NULL) STRICT;
 ";
 
-/// When runs were last summed up; no row before the first import. In a statement of its own, since archives of before are
-/// without it.
+/// When runs were last aggregated; no row before the first import. A statement of its own, since older archives lack
+/// it.
 const LAST_IMPORT: &str = "
     CREATE TABLE IF NOT EXISTS last_import (only INTEGER PRIMARY KEY CHECK (only = 1), at_ms INTEGER NOT NULL) STRICT;
 ";
 
-/// Opens the file; makes it if it is missing. One that is not ours, or newer than we are, is left as it was.
+/// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.
 pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveError> {
     let told = |error| ArchiveError::of(path, error);
     let flags =
@@ -77,14 +76,14 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveEr
         return Err(ArchiveError::Place { path: path.to_owned() });
     }
     connection.execute_batch(LAST_IMPORT).map_err(told)?;
-    // A batch that was acknowledged is on the disk.
+    // An acknowledged batch is synced.
     connection.pragma_update(None, "synchronous", "FULL").map_err(told)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(told)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(())).map_err(told)?;
     Ok(connection)
 }
 
-/// Makes room in memory for an import.
+/// Enlarges the page cache for an import.
 pub(super) fn make_room(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -CACHE_OF_IMPORT_KIB)
 }
@@ -93,7 +92,7 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
 }
 
-/// Several programs may begin with the same missing file: one of them makes it.
+/// Several processes may find the same file missing: one of them creates it.
 fn make(connection: &mut Connection, summed_by: &str) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", 16_384)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;

@@ -1,9 +1,10 @@
-//! The archive: benchmark runs on disk, in a file of their own, and their sums by day, which are all that a refresh reads.
+//! The archive: benchmark runs on disk, in a file of their own, and their daily aggregates, which are all that a
+//! refresh reads.
 //!
-//! A batch is taken in whole or not at all, and is on the disk when it is acknowledged; known runs are known again by
-//! their identifier. Runs begin to count when their days are summed up, at the end of an import, so that no score is
-//! made from half of one. Several processes may use one archive: one writes at a time, readers never wait. Not for: where
-//! runs come from (`cli`), nor for what is made of them.
+//! A batch is stored completely or not at all, and is synced when it is acknowledged; known runs are recognised by
+//! their id. Runs count once their days are aggregated, at the end of an import, so that no score is computed from a
+//! partial import. Several processes may use one archive: one writes at a time, readers never wait. Runs are read
+//! from files in `cli`.
 
 mod file;
 mod reading;
@@ -27,10 +28,10 @@ use writing::DescriptionIds;
 pub(super) use reading::NewestRuns;
 pub use writing::RunInsertion;
 
-/// The layout of a stored sum.
+/// Version of the format of aggregates.
 const SUMS: u32 = 2;
 const HOURS_OF_A_DAY: u64 = 24;
-/// Days are numbered `model * DAYS + day`, so that the days of a model lie together. Enough for 2,700 years.
+/// Days are numbered `model * DAYS + day`, so that the days of a model are contiguous. Sufficient for 2,700 years.
 const DAYS: i64 = 1_000_000;
 
 /// Benchmark runs on disk.
@@ -54,26 +55,26 @@ pub enum ArchiveError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         error: rusqlite::Error,
     },
-    /// The file is something else.
+    /// The file is not an archive.
     #[error("{} is a database but not an archive of runs; use another file", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The file was made by a newer version.
+    /// The file was created by a newer version.
     #[error("the archive {} has format {found}, but this version supports {known}; use a newer version", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: i32,
-        /// The newest format known here.
+        /// The newest known format.
         known: i32,
     },
-    /// The file lies where it cannot be used.
+    /// The path cannot be used.
     #[error("the archive {} is on a file system without shared memory; move it to a local disk", .path.display())]
     Place {
         /// The file.
@@ -87,7 +88,7 @@ pub enum ArchiveError {
         /// What was found.
         what: String,
     },
-    /// Another version has summed the days up.
+    /// Another version has aggregated the days.
     #[error("the archive {} was aggregated by another version; restart this program", .path.display())]
     OtherMethod {
         /// The file.
@@ -95,11 +96,11 @@ pub enum ArchiveError {
     },
 }
 
-/// Something that was stored and cannot be read back.
+/// Stored data that cannot be decoded.
 #[derive(Debug)]
 struct Damage(String);
 
-/// Why work on the archive failed, before it is said where.
+/// An error before the path is known.
 #[derive(Debug)]
 enum Trouble {
     File(rusqlite::Error),
@@ -108,9 +109,9 @@ enum Trouble {
 }
 
 impl Archive {
-    /// Opens an archive; makes it if it is missing.
+    /// Opens an archive; creates it if it is missing.
     ///
-    /// One that another version has summed up is summed up anew, as far as `now` needs it: that takes seconds for a
+    /// If another version has aggregated it, the days needed for `now` are aggregated again: that takes seconds for a
     /// large one.
     pub fn open(path: &Path, now: Wall) -> Result<Self, ArchiveError> {
         let connection = file::open(path, &summed_by())?;
@@ -122,12 +123,12 @@ impl Archive {
         Ok(archive)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether there are no runs in it that count.
+    /// Whether it contains no runs that count.
     pub fn is_empty(&self) -> Result<bool, ArchiveError> {
         let ask = "SELECT NOT EXISTS (SELECT 1 FROM day)";
         let answer = self.inside().connection.query_row(ask, [], |row| row.get(0));
@@ -135,7 +136,7 @@ impl Archive {
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        // A transaction that a panic left open was rolled back with its guard.
+        // A transaction left open by a panic was rolled back with its guard.
         self.inside.lock()
     }
 
@@ -172,7 +173,7 @@ impl From<Damage> for Trouble {
     }
 }
 
-/// What would do.
+/// The remedy.
 fn remedy(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => "; make room on its disk and import the same file again",
@@ -183,12 +184,12 @@ fn remedy(error: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// Who makes sums such as ours.
+/// Identifies the version of aggregates.
 fn summed_by() -> String {
     format!("{} {SUMS}", method::METHOD_VERSION)
 }
 
-/// The number of the day of a model that an hour lies in.
+/// The number of a model's day that contains an hour.
 fn day_number(model: i64, hour: Hour) -> i64 {
     let day = i64::try_from(hour.number() / HOURS_OF_A_DAY).unwrap_or(DAYS - 1);
     model * DAYS + day.min(DAYS - 1)

@@ -1,6 +1,4 @@
-//! Reading the archive: the series of every model for a refresh, and every run to be written out again.
-//!
-//! Not for: taking runs in (`writing.rs`).
+//! Reads the archive: the series of every model for a refresh, and every run for an export.
 
 use std::sync::Arc;
 
@@ -14,7 +12,7 @@ use super::super::series::ScoreSeries;
 use super::rows::{self, StoredRun};
 use super::{Archive, ArchiveError, Trouble, day_number, summed_by, sums};
 
-/// The newest things in an archive.
+/// The newest entries of an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct NewestRuns {
     /// The end of the last import.
@@ -24,8 +22,8 @@ pub(in super::super) struct NewestRuns {
 }
 
 impl Archive {
-    /// Hands over the series of every model that has runs in a window, one at a time, by identifier. The window is chosen
-    /// by the last import and the newest run, which are returned.
+    /// Passes the series of every model with runs in a window, one at a time, by id. The window is chosen by the last
+    /// import and the newest run, which are returned.
     pub(in super::super) fn each_series(
         &self,
         window: &dyn Fn(NewestRuns) -> Stretch,
@@ -35,12 +33,12 @@ impl Archive {
         each_series(&mut inside.connection, window, each).map_err(|trouble| self.told(trouble))
     }
 
-    /// When runs were last imported. Cheap: one row is read.
+    /// The time of the last import. Cheap: one row is read.
     pub(in super::super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         last_import(&self.inside().connection).map_err(|error| self.told(error.into()))
     }
 
-    /// Hands over every run, by model and instant, until one is not taken.
+    /// Passes every run, by model and time, until the callback returns false.
     pub fn each_run(&self, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), ArchiveError> {
         let inside = self.inside();
         each_run(&inside.connection, each).map_err(|trouble| self.told(trouble))
@@ -52,7 +50,7 @@ fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
     Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
 }
 
-/// Each model's newest run is found at the end of its part of the table.
+/// Each model's newest run is at the end of its part of the table.
 fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
     let ask = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
     let at: Option<i64> = file.query_row(ask, [], |row| row.get(0))?;
@@ -64,7 +62,7 @@ fn each_series(
     window: &dyn Fn(NewestRuns) -> Stretch,
     each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, Stretch),
 ) -> Result<NewestRuns, Trouble> {
-    // One view of the file: an import that ends meanwhile is seen by the next refresh.
+    // A consistent view: an import that ends meanwhile is seen by the next refresh.
     let view = connection.transaction()?;
     let newest = NewestRuns { import: last_import(&view)?, run: newest_run(&view)? };
     let window = window(newest);
@@ -87,7 +85,7 @@ fn each_series(
         while let Some(row) = found.next()? {
             sums::read(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, &mut |summed| {
                 if window.has(summed.hour) {
-                    // Names and prices change; the newest run knows best.
+                    // Names and prices change; the newest run is authoritative.
                     described = Some(summed.description);
                     series.put(summed.hour, summed.suite, &summed.count, &summed.latencies);
                 }

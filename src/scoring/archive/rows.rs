@@ -1,7 +1,7 @@
 //! A run as a row of the archive.
 //!
-//! Trials are numbers of 8 bytes each, little-endian, so that a run that is read back is the run that was stored, to the
-//! last bit. Not for: what is summed up of them (`sums.rs`).
+//! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored.
+//! Aggregates are in `sums`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::Damage;
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 
-/// What is stored of a run besides its model, its description and what it is known by.
+/// A stored run without its model, description and id.
 #[derive(Debug, PartialEq)]
 pub(super) struct StoredRun {
     pub(super) at_ms: i64,
@@ -30,7 +30,7 @@ impl StoredRun {
     /// The columns that [`StoredRun::read`] reads.
     pub(super) const COLUMNS: &str = "at_ms, suite, trials, failed_trials, failure, detail";
 
-    /// What is stored of a run.
+    /// Encodes a run.
     pub(super) fn of(record: &IdentifiedRun) -> Self {
         let run = &record.run;
         let (trials, failure) = match run.outcome() {
@@ -48,7 +48,7 @@ impl StoredRun {
         }
     }
 
-    /// Reads its columns, the first of which stands at `first`.
+    /// Reads its columns, the first of which has the index `first`.
     pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
         Ok(Self {
             at_ms: row.get(first)?,
@@ -60,7 +60,7 @@ impl StoredRun {
         })
     }
 
-    /// The run that was stored.
+    /// Decodes the run.
     pub(super) fn run(&self, model: &Arc<TestedModel>) -> Result<Run, Damage> {
         let damage = || Damage("a run cannot be read back".into());
         let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
@@ -79,14 +79,14 @@ impl StoredRun {
         Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?).map_err(|_| damage())
     }
 
-    /// The run that was stored, with what it is known by.
+    /// Decodes the run with its id.
     pub(super) fn record(&self, id: &str, model: &Arc<TestedModel>) -> Result<IdentifiedRun, Damage> {
         let id = RunId::new(id).ok_or_else(|| Damage("a run has an identifier that is none".into()))?;
         Ok(IdentifiedRun { id, run: self.run(model)?, detail: self.detail.clone() })
     }
 }
 
-/// Reads a model from its identifier and the columns `name, provider, price_input, price_output`.
+/// Reads a model from its id and the columns `name, provider, price_input, price_output`.
 pub(super) fn model(
     id: &str,
     row: &Row<'_>,
@@ -98,12 +98,12 @@ pub(super) fn model(
     Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the model {id:?} cannot be read back"))))
 }
 
-/// An instant as the archive counts it.
+/// A time as stored.
 pub(super) fn milliseconds(at: Wall) -> i64 {
     i64::try_from(at.millis()).unwrap_or(i64::MAX)
 }
 
-/// A suite as the archive counts it: its place in [`Suite::ALL`], to which new ones are only added.
+/// A suite as stored: its index in [`Suite::ALL`], to which new ones are only appended.
 pub(super) fn place(suite: Suite) -> i64 {
     Suite::ALL.iter().zip(0..).find(|(one, _)| **one == suite).map_or(0, |(_, place)| place)
 }

@@ -1,7 +1,7 @@
-//! A day of one model, summed up: for each hour and suite with runs their count and the latencies of their trials.
+//! A day of one model, aggregated: for each hour and suite with runs their counts and the latencies of their trials.
 //!
-//! All that a refresh reads. Numbers are stored to the last bit, little-endian. The sums depend on how axes are weighed,
-//! so they are made anew when the method changes. Not for: runs (`rows.rs`).
+//! All that a refresh reads. Numbers are stored exactly, little-endian. Aggregates depend on the weights of axes, so
+//! they are recomputed when the method changes.
 
 use crate::clock::Wall;
 
@@ -11,18 +11,18 @@ use super::super::run::{Run, RunOutcome, Suite, Trial};
 use super::Damage;
 use super::rows::place;
 
-/// Runs of one hour and suite.
+/// Aggregated runs of one hour and suite.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HourSums {
     pub(super) hour: Hour,
     pub(super) suite: Suite,
-    /// How the newest of them describes its model.
+    /// The description of the model in its newest run.
     pub(super) description: i64,
     pub(super) count: RunCounts,
     pub(super) latencies: Vec<f64>,
 }
 
-/// Sums up the runs of a day. They come by instant, each with the number of its description.
+/// Aggregates the runs of a day. They are added by time, each with the number of its description.
 #[derive(Debug, Default)]
 pub(super) struct DaySummation(Vec<HourSums>);
 
@@ -30,7 +30,7 @@ impl DaySummation {
     pub(super) fn add(&mut self, run: &Run, description: i64) {
         let (hour, suite) = (Hour::of(run.at()), run.suite());
         let same = |summed: &&mut HourSums| summed.hour == hour && summed.suite == suite;
-        // What belongs together stands near the end: there are few suites.
+        // The matching entry is near the end: there are few suites.
         let place = self.0.iter_mut().rev().take(Suite::ALL.len()).find(same);
         let summed = match place {
             Some(summed) => summed,
@@ -50,7 +50,7 @@ impl DaySummation {
         }
     }
 
-    /// The sum as it is stored.
+    /// The encoded aggregate.
     pub(super) fn stored(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for summed in &self.0 {
@@ -68,7 +68,7 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
     for number in [runs, failed, trials, failed_trials] {
         to.extend(number.to_le_bytes());
     }
-    // No run was made at the beginning of 1970.
+    // Zero stands for none: no run dates from the beginning of 1970.
     to.extend(last_scored.map_or(0, Wall::millis).to_le_bytes());
     to.extend(cost.to_le_bytes());
     for PowerSums { sum, squares } in marks {
@@ -78,7 +78,7 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
     to.extend(summed.latencies.iter().flat_map(|latency| latency.to_le_bytes()));
 }
 
-/// Reads a stored sum.
+/// Decodes an aggregate.
 pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&HourSums)) -> Result<(), Damage> {
     let mut summed = HourSums {
         hour: Hour::of(Wall::default()),

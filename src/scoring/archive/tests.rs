@@ -1,6 +1,7 @@
-//! The archive, held against what it promises: nothing doubled, nothing half, the same scores whatever the order.
+//! The guarantees of the archive: nothing is stored twice or partially, and scores do not depend on the order of
+//! imports.
 //!
-//! Not for: kills of the process (the suite).
+//! Killed processes are tested in the suite.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
-/// Everything that two simulated models did in some hours, with identifiers.
+/// All runs of two simulated models in some hours, with ids.
 fn records(hours: u64) -> Vec<IdentifiedRun> {
     let stretch = Hour::of(now()).last(hours);
     let models = simulate::models(7);
@@ -135,7 +136,7 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let archived = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let runs = records.into_iter().map(|record| record.run).collect();
     let in_memory = Scoring::open(RunSource::Runs(runs), now()).unwrap();
-    // They differ in their dates: only an archive knows of imports.
+    // Their dates differ: only an archive knows about imports.
     let data = |scoring: &Scoring, question: &Question| scoring.answer(question).map(|answer| answer.data);
     for id in in_memory.model_ids() {
         for question in [
@@ -198,17 +199,17 @@ fn a_running_backend_takes_new_runs_up_when_it_looks() {
     assert!(scoring.model_ids().is_empty());
     assert_eq!(scoring.look(now()).unwrap(), Change::ByAnImport);
     assert_eq!(scoring.model_ids().len(), 2);
-    // What was there before is no import.
+    // Existing runs are not an import.
     importing.take(&records(48)).unwrap();
     importing.sum_up(now()).unwrap();
     assert_eq!(scoring.look(now()).unwrap(), Change::Nothing);
-    // Its date is that of the import; the next refresh is due at the top of the hour, as before.
+    // Its date is that of the import; the next refresh is due at the full hour, as before.
     let index = || scoring.answer(&Question::Index).unwrap();
     let hour = Hour::of(now());
     assert_eq!((index().generated_at, index().next_refresh), (now(), hour.plus(1).start()));
     assert_eq!(scoring.look(hour.plus(1).start()).unwrap(), Change::ByTheHour);
     assert_eq!((index().generated_at, scoring.model_ids().len()), (hour.plus(1).start(), 2));
-    // A server that is started now agrees.
+    // A server started now agrees.
     let other = Scoring::open(RunSource::Archive(in_(&place)), hour.plus(1).start()).unwrap();
     assert_eq!(other.answer(&Question::Index), scoring.answer(&Question::Index));
 }

@@ -1,6 +1,4 @@
-//! Taking runs in, and summing their days up.
-//!
-//! Not for: reading sums (`reading.rs`).
+//! Stores runs, and aggregates their days.
 
 use std::collections::HashMap;
 
@@ -15,50 +13,50 @@ use super::rows::{self, StoredRun};
 use super::sums::DaySummation;
 use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, summed_by};
 
-/// Days that are summed up in one transaction, where nobody looks at them.
+/// Days aggregated per transaction, outside the window.
 const DAYS_AT_ONCE: usize = 2_000;
 
-/// What became of a run.
+/// The result for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunInsertion {
-    /// It is new, and stored.
+    /// New, and stored.
     New,
-    /// It is there already, the same in every field.
+    /// Already present, equal in every field.
     AlreadyThere,
-    /// Another run is there under its identifier; that one stays.
+    /// Another run has its id; that one stays.
     OtherContent,
 }
 
-/// Numbers of models and their descriptions, as far as they have been looked up.
+/// Ids of models and descriptions looked up so far.
 #[derive(Debug, Default)]
 pub(super) struct DescriptionIds(HashMap<Vec<u8>, (i64, i64)>);
 
 impl Archive {
-    /// Makes room in memory for many runs.
+    /// Enlarges the page cache for many runs.
     pub fn make_room(&self) -> Result<(), ArchiveError> {
         file::make_room(&self.inside().connection).map_err(|error| self.told(error.into()))
     }
 
-    /// Takes runs in, all or, with an error, none. When this returns they are on the disk; they count from the next
+    /// Stores runs, all or, on an error, none. They are synced when this returns, and count from the next
     /// [`Archive::sum_up`] on.
     pub fn take(&self, records: &[IdentifiedRun]) -> Result<Vec<RunInsertion>, ArchiveError> {
         let inside = &mut *self.inside();
         let taken = take(&mut inside.connection, &mut inside.described, records);
         taken.map_err(|trouble| {
-            // It may name numbers that were rolled back.
+            // It may contain ids that were rolled back.
             inside.described = DescriptionIds::default();
             self.told(trouble)
         })
     }
 
-    /// Sums up every day that runs were added to, and records that as an import. What a refresh at `now` reads changes in
+    /// Aggregates every day with new runs, and records that as an import. What a refresh at `now` reads changes in
     /// one step.
     pub fn sum_up(&self, now: Wall) -> Result<(), ArchiveError> {
         let inside = &mut *self.inside();
         sum_up(&mut inside.connection, now).map_err(|trouble| self.told(trouble))
     }
 
-    /// Sees to it that the sums are of this version's method.
+    /// Ensures that the aggregates are of this version.
     pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
         let inside = &mut *self.inside();
         adopt(&mut inside.connection, window_of(now)).map_err(|trouble| self.told(trouble))
@@ -118,7 +116,7 @@ fn take_one(
 }
 
 impl DescriptionIds {
-    /// The numbers of a model and of this description of it; both are made where they are new.
+    /// The ids of a model and of this description; new ones are created.
     fn numbers(&mut self, file: &Connection, model: &TestedModel) -> rusqlite::Result<(i64, i64)> {
         let key = key(model);
         if let Some(numbers) = self.0.get(&key) {
@@ -162,7 +160,7 @@ fn look_up(file: &Connection, model: &TestedModel) -> rusqlite::Result<(i64, i64
 
 fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {
     let window = window_of(now);
-    // Days that no refresh reads any more come first and piecemeal: a large import must not fill the log.
+    // Days that no refresh reads come first and in parts: a large import must not fill the log.
     loop {
         let transaction = begin(connection)?;
         let mut days = unsummed(&transaction)?;
@@ -183,7 +181,7 @@ fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {
     Ok(transaction.commit()?)
 }
 
-/// Imports are dated in whole seconds, as answers are, and each is later than the one before.
+/// Imports are dated in whole seconds, as responses are, and each is later than the one before.
 fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
     let at = rows::milliseconds(Wall::from_seconds(now.seconds()));
     file.execute(
@@ -200,7 +198,7 @@ fn adopt(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
         return Ok(());
     }
     let transaction = begin(connection)?;
-    // Old days wait for the next import, which has time; what is wrong until then is not read.
+    // Old days wait for the next import; until then their outdated aggregates are not read.
     transaction.execute("INSERT OR IGNORE INTO unsummed (number) SELECT number FROM day", [])?;
     let mut days = unsummed(&transaction)?;
     days.retain(|number| number % DAYS >= window);
@@ -223,7 +221,7 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
     let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
     for number in days {
         let (model_number, day) = (number / DAYS, number % DAYS);
-        // Sums name descriptions by their number, so that any description of the model reads its runs.
+        // Aggregates contain ids of descriptions, so any description of the model can be used to read its runs.
         let model = any_description(file, model_number)?;
         let from = Hour::numbered(u64::try_from(day).unwrap_or_default() * HOURS_OF_A_DAY);
         let to = from.plus(HOURS_OF_A_DAY);

@@ -1,7 +1,6 @@
-//! `/alerts`: models that score below their own baseline, each with its evidence.
+//! `/alerts`: models that score below their own baseline, with evidence.
 //!
-//! The last 24 hours are held against the 7 days before. Not for: what is over (`incidents.rs`) and not for models without
-//! a score.
+//! Compares the last 24 hours with the 7 days before. Past events are in `incidents`.
 
 use serde::Serialize;
 
@@ -14,7 +13,7 @@ use super::super::measure::Measure;
 use super::super::method;
 use super::super::snapshot::Snapshot;
 
-/// One alert.
+/// An alert.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Alert<'a> {
@@ -34,7 +33,7 @@ pub(super) struct Alert<'a> {
     message: String,
 }
 
-/// The losses that are worth an alert, the largest first.
+/// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
     let pair = |portrait| {
         let pair: &super::super::model_state::ModelState = portrait;
@@ -55,7 +54,7 @@ fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
     let (current, baseline) = (points(loss.pair.now.mean), points(loss.pair.before.mean));
     let name = portrait.model.name();
     Alert {
-        // A model has one alert at most, which keeps its identifier while it lasts.
+        // At most one alert per model, with the same id as long as it lasts.
         id: format!("alert-{}", portrait.id()),
         model_id: portrait.id(),
         model_name: name,
@@ -75,7 +74,7 @@ fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
     }
 }
 
-/// The first round after the change of level: where the rounds so far lie highest above the middle of both levels.
+/// The first round after the change of level: the maximum of the cumulative sum above the middle of both levels.
 fn since(loss: &SureLoss<'_>) -> Wall {
     let middle = loss.pair.now.mean.midpoint(loss.pair.before.mean);
     let rounds = &loss.pair.portrait.rounds;

@@ -1,6 +1,5 @@
-//! `/analytics/degradations`: models that score surely less than in the stretch before, of equal length.
-//!
-//! Not for: a model's own long baseline (`alerts.rs`).
+//! `/analytics/degradations`: models that score significantly lower than in the period before, of equal length. The
+//! longer baseline of a model is used in `alerts`.
 
 use serde::Serialize;
 
@@ -15,7 +14,7 @@ use super::super::model_state::ModelState;
 use super::super::run::Axis;
 use super::super::snapshot::Snapshot;
 
-/// One degradation.
+/// A degradation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Degradation<'a> {
@@ -33,7 +32,7 @@ pub(super) struct Degradation<'a> {
     worst_axis_loss: Option<f64>,
 }
 
-/// The degradations of a period, the largest first.
+/// The degradations of a period, largest first.
 pub(super) fn items<'a>(
     snapshot: &'a Snapshot,
     changes: &ModelChanges<'_>,

@@ -1,6 +1,4 @@
-//! `/drift/:id`: the drift signature of one model.
-//!
-//! Not for: the tests themselves (`scoring/drift.rs`, `changes.rs`).
+//! `/drift/:id`: the drift signature of one model. The tests are in `scoring/drift` and `changes`.
 
 use serde::Serialize;
 
@@ -128,14 +126,14 @@ fn regime(portrait: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>], h
     } else if falls().any(|fall| fall.resolved.is_none()) {
         Regime::Degraded
     } else if falls().any(|fall| fall.resolved.is_some_and(|end| lately.holds(end))) {
-        // The last 24 hours may still be under the baseline: that alert is about what has just ended.
+        // The last 24 hours may still be below the baseline: that alert is about a degradation that has just ended.
         Regime::Recovering
     } else if alerted {
         Regime::Degraded
     } else if change.has_drifted() {
         Regime::Drifting
     } else if portrait.drift.state == DriftState::Warming && portrait.baseline.0.is_none() {
-        // Neither test was made.
+        // Neither test was possible.
         Regime::Unavailable
     } else {
         Regime::Stable

@@ -1,6 +1,4 @@
 //! `/models/:id/history`: the score of one model over time.
-//!
-//! Not for: choosing the stretches (`model_state.rs`).
 
 use serde::Serialize;
 
@@ -11,7 +9,7 @@ use super::super::figures::Score;
 use super::super::hour::of_period;
 use super::super::model_state::ModelState;
 
-/// One point.
+/// A point.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct HistoryPoint {
@@ -26,7 +24,7 @@ pub(super) struct HistoryPoint {
     runs: u32,
 }
 
-/// The points of a period, oldest first. A stretch without a score is a point without one, so that gaps are seen.
+/// The points of a period, oldest first. A range without a score is a point without one, so that gaps are visible.
 pub(super) fn items(portrait: &ModelState, period: Period) -> Vec<HistoryPoint> {
     of_period(period, &portrait.history)
         .iter()

@@ -1,6 +1,5 @@
-//! `/incidents`: what happened in a period, newest first.
-//!
-//! `latest` is what lasts now. Not for: finding incidents (`scoring/incidents.rs`).
+//! `/incidents`: incidents of a period, newest first; for `latest`, the ongoing ones. They are found in
+//! `scoring/incidents`.
 
 use std::cmp::Reverse;
 
@@ -15,7 +14,7 @@ use super::super::incidents::{Incident as Found, IncidentKind};
 use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 
-/// One incident.
+/// An incident.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct IncidentItem<'a> {
@@ -36,7 +35,7 @@ pub(super) struct IncidentItem<'a> {
     message: String,
 }
 
-/// All incidents that lasted at any time of the period, newest first.
+/// All incidents that overlap the period, newest first.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>> {
     let stretch = snapshot.hour.last(hours_of(period));
     let counts = |found: &&Found| match period {

@@ -1,6 +1,6 @@
-//! `/index`: the mean of all models that have a score over the last 24 hours, and how it moved.
+//! `/index`: the mean of all models with a score over the last 24 hours, and its trend.
 //!
-//! A model without a score is counted and not averaged. Not for: periods; the index has one.
+//! A model without a score is counted and not averaged.
 
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ pub(super) fn item(snapshot: &Snapshot) -> BenchmarkIndex<'_> {
     }
 }
 
-/// Told by the models that have a score on both days, so that one that comes or goes is not taken for a movement.
+/// From models with a score on both days, so that a new or removed model is not mistaken for a movement.
 fn trend(snapshot: &Snapshot) -> Trend {
     let both = snapshot.portraits.iter().filter_map(|portrait| {
         let (now, before) = portrait.over(Period::Day).estimates(Measure::Combined);
@@ -70,7 +70,7 @@ fn trend(snapshot: &Snapshot) -> Trend {
     let (before, now): (Vec<Estimate>, Vec<Estimate>) = both.unzip();
     match mean(&now).zip(mean(&before)) {
         None => Trend::Unavailable,
-        // One index, one comparison: there is nothing to correct for.
+        // One comparison: no correction.
         Some((now, before)) => Trend::between(before, now, chance_of_change(before, now)),
     }
 }

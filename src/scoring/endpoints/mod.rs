@@ -1,8 +1,7 @@
-//! The answers, one file an endpoint: each turns a snapshot into items with exactly the fields of `routes::shapes`. A field
-//! without a value is left out: a client reads `null` as zero.
+//! The endpoints' data, one file each: a snapshot becomes items with exactly the fields of `routes::shapes`. A field
+//! without a value is omitted: a client reads `null` as zero.
 //!
-//! Rendered when a snapshot is made, never per question; only the list of incidents is cut to its limit when asked. Not
-//! for: statistics, beyond putting published numbers side by side.
+//! Rendered when a snapshot is made, never per query; only the list of incidents is cut to its limit per query.
 
 mod alerts;
 mod degradations;
@@ -33,7 +32,7 @@ use super::hour::{Hour, of_period};
 use super::snapshot::Snapshot;
 use super::{Answer, Question};
 
-/// The answers of one snapshot.
+/// The rendered data of one snapshot.
 #[derive(Debug)]
 pub(super) struct SnapshotAnswers {
     made_in: Hour,
@@ -53,7 +52,7 @@ struct RenderedAnswer {
 }
 
 impl SnapshotAnswers {
-    /// Renders every answer that a snapshot has.
+    /// Renders all data of a snapshot.
     pub(super) fn render(snapshot: &Snapshot) -> Self {
         let mut rendered = HashMap::new();
         let mut put = |question, answer| rendered.insert(question, answer);
@@ -101,17 +100,17 @@ impl SnapshotAnswers {
         self.made_in
     }
 
-    /// The last import they know of.
+    /// The last import included.
     pub(super) fn imported(&self) -> Option<Wall> {
         self.imported
     }
 
-    /// The models, by identifier.
+    /// The ids of all models, sorted.
     pub(super) fn model_ids(&self) -> &[ModelId] {
         &self.models
     }
 
-    /// The answer to a question; `None` if it names a model that there is not.
+    /// The answer to a query; `None` if its model does not exist.
     pub(super) fn answer(&self, question: &Question) -> Option<Answer> {
         if let Question::Incidents { period, limit } = question {
             let all = of_period(*period, &self.incidents);
@@ -152,13 +151,13 @@ fn json<T: Serialize + ?Sized>(item: &T) -> String {
     serde_json::to_string(item).expect("items are plain structs of text and numbers")
 }
 
-/// Writes an instant in the one spelling of the API.
+/// Serializes a time in the API's format.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
 fn instant<S: Serializer>(at: &Wall, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&at.rfc3339())
 }
 
-/// As [`instant`]. Fields without a value are left out, so `None` is not met.
+/// Like [`instant`]. Fields without a value are omitted, so `None` does not occur.
 #[expect(clippy::ref_option, reason = "serde hands fields over by reference")]
 fn maybe_instant<S: Serializer>(at: &Option<Wall>, serializer: S) -> Result<S::Ok, S::Error> {
     at.map(Wall::rfc3339).serialize(serializer)

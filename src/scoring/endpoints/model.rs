@@ -1,7 +1,6 @@
 //! `/models/:id`: one model over the last 24 hours, by axis and by suite.
 //!
-//! `latestScore` is the only field that a Free key may not see: it is always here, and left out by the gateway. Not for:
-//! other periods.
+//! `latestScore` is the only field for paid keys only: it is always included here, and removed by the gateway.
 
 use serde::Serialize;
 

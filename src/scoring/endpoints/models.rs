@@ -1,6 +1,4 @@
 //! `/models`: the rankings.
-//!
-//! Not for: what a score is made of (`model.rs`, `transparency.rs`).
 
 use std::cmp::Ordering;
 
@@ -15,7 +13,7 @@ use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::snapshot::Snapshot;
 
-/// One model in the list.
+/// A model in the list.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Ranking<'a> {
@@ -38,7 +36,7 @@ pub(super) struct Ranking<'a> {
     cost_usd: Option<f64>,
 }
 
-/// All models, ranked: those without a score last, ties by identifier.
+/// All models, ranked: those without a score last, ties by id.
 pub(super) fn items<'a>(
     snapshot: &'a Snapshot,
     changes: &ModelChanges<'_>,
@@ -49,7 +47,7 @@ pub(super) fn items<'a>(
     ranked.map(|portrait| item(portrait, changes.of(portrait), period, sort_by)).collect()
 }
 
-/// All models, the best first; then those without any merit; ties by identifier.
+/// All models, best first; then those without a rank; ties by id.
 pub(super) fn ranked(
     snapshot: &Snapshot,
     period: Period,
@@ -79,7 +77,7 @@ fn shown(sort_by: SortBy) -> Measure {
     }
 }
 
-/// How well a model does by a sort key, in published numbers: higher is better. `None` without the score that is shown.
+/// The rank of a model by a sort key, from published numbers: higher is better. `None` without the shown score.
 fn merit(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     let score = summary.published(shown(sort_by))?;
     match sort_by {

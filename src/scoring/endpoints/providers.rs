@@ -1,6 +1,4 @@
-//! `/providers`: whether each provider can be reached, from the runs of the last 24 hours.
-//!
-//! Not for: how reliable it has been (`reliability.rs`).
+//! `/providers`: availability of each provider, from the runs of the last 24 hours. Its history is in `reliability`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +13,7 @@ use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 use super::super::statistics::{SampleSums, median};
 
-/// One provider.
+/// A provider.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProviderRank<'a> {
@@ -49,7 +47,7 @@ pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState
     providers
 }
 
-/// Runs made against a provider's models in a period, those that failed, and the share that did not.
+/// Runs of a provider's models in a period, failed ones, and the share of successful ones.
 pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
     let of =
         |part: fn((u32, u32)) -> u32| models.iter().map(|model| part(model.over(period).runs)).sum::<u32>();

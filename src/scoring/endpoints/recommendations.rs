@@ -1,6 +1,4 @@
 //! `/analytics/recommendations`: which model to use now, by type of task.
-//!
-//! Not for: the rankings behind it (`models.rs`).
 
 use serde::Serialize;
 
@@ -13,7 +11,7 @@ use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::snapshot::Snapshot;
 use super::models::ranked;
 
-/// One recommendation.
+/// A recommendation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Recommendation<'a> {
@@ -35,7 +33,7 @@ enum Task {
     Fast,
 }
 
-/// One for each task that some model can be recommended for.
+/// One for each task that a model can be recommended for.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'_>> {
     let tasks = [Task::Coding, Task::Reasoning, Task::Tooling, Task::Budget, Task::Fast];
     tasks.into_iter().filter_map(|task| item(snapshot, period, task)).collect()
@@ -68,7 +66,7 @@ impl Task {
         }
     }
 
-    /// How well a model does: higher is better. `None` without a combined score, whatever the task.
+    /// The rank of a model: higher is better. `None` without a combined score, whatever the task.
     fn merit(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score?.score;
         let of = |measure| summary.published(measure).map(|score| score.score);
@@ -76,7 +74,7 @@ impl Task {
             Self::Coding => of(Measure::Coding),
             Self::Reasoning => of(Measure::Reasoning),
             Self::Tooling => of(Measure::Tooling),
-            // What costs nothing is beyond all comparison, and first.
+            // Free models come first.
             Self::Budget => {
                 summary.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
             }
@@ -93,7 +91,7 @@ impl Task {
         }
     }
 
-    /// The suite's score; where price or speed decide, the combined one.
+    /// The suite's score; for price and speed, the combined one.
     fn score(self, summary: &PeriodSummary) -> Option<f64> {
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => self.merit(summary),

@@ -1,6 +1,5 @@
-//! `/analytics/provider-reliability`: how far each provider could be relied on in a period.
-//!
-//! Not for: whether it can be reached now (`providers.rs`).
+//! `/analytics/provider-reliability`: the reliability of each provider in a period. Current availability is in
+//! `providers`.
 
 use serde::Serialize;
 
@@ -14,7 +13,7 @@ use super::super::snapshot::Snapshot;
 use super::super::statistics::SampleSums;
 use super::providers::{by_provider, runs};
 
-/// One provider.
+/// A provider.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProviderReliability<'a> {
@@ -30,11 +29,11 @@ pub(super) struct ProviderReliability<'a> {
     failed_runs: u32,
 }
 
-/// All providers, the most reliable first, those without runs last; ties by name.
+/// All providers, most reliable first, those without runs last; ties by name.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<ProviderReliability<'_>> {
     let providers = by_provider(snapshot).into_iter();
     let mut items: Vec<_> = providers.map(|(name, models)| item(snapshot, name, &models, period)).collect();
-    // Nothing is less than any number; the sort is stable, so that ties stay by name.
+    // Absent values sort last; the sort is stable, so ties stay sorted by name.
     let merit = |item: &ProviderReliability<'_>| item.reliability.unwrap_or(f64::NEG_INFINITY);
     items.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
     items
@@ -65,7 +64,7 @@ fn item<'a>(
     }
 }
 
-/// From 0 to 100. What cannot be told, as the deviation within one hour, leaves its weight to the others.
+/// From 0 to 100. An unknown part, such as the deviation within one hour, leaves its weight to the others.
 fn weighed(availability: f64, deviation: Option<f64>, incidents_per_model: f64) -> f64 {
     let steadiness = deviation.map(|points| 1.0 - (points / method::UNSTEADY_POINTS).min(1.0));
     let parts = [Some(availability), steadiness, Some(1.0 / (1.0 + incidents_per_model))];

@@ -1,6 +1,4 @@
-//! `/analytics/transparency`: how each score came to be.
-//!
-//! Not for: explaining the method in words; the docs do.
+//! `/analytics/transparency`: how each score was computed.
 
 use serde::Serialize;
 
@@ -14,7 +12,7 @@ use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::run::{Axis, Suite};
 use super::super::snapshot::Snapshot;
 
-/// One model.
+/// A model.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Transparency<'a> {
@@ -52,7 +50,7 @@ struct SampleCounts {
     last_run: Option<Wall>,
 }
 
-/// All models, by identifier.
+/// All models, by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Transparency<'_>> {
     snapshot.portraits.iter().map(|portrait| item(snapshot, portrait, period)).collect()
 }

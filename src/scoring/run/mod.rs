@@ -1,8 +1,7 @@
-//! The benchmark run: the one input of all scores.
+//! The benchmark run: the only input of scores.
 //!
-//! Valid by construction: a [`Run`] that exists can be counted, so that no statistic has to ask again whether a score
-//! is a number. A failed run carries a reason and no score; it can neither lift nor lower a mean. Not for: where runs
-//! are kept, nor what is made of them.
+//! Valid by construction, so that no statistic has to check whether a score is a number. A failed run has a reason
+//! and no score; it neither raises nor lowers a mean.
 
 mod model;
 mod suite;
@@ -18,32 +17,32 @@ pub use suite::Suite;
 pub use trial::{Axis, Trial};
 pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
 
-/// The most trials one run may bring: far above any real one, so that a broken file cannot fill the memory.
+/// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
 pub const MOST_TRIALS: usize = 1_000;
 
 /// Why a run, or one of its trials, failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunFailure {
-    /// The model did not answer in time.
+    /// The model did not respond in time.
     Timeout,
-    /// The provider refused for too many requests.
+    /// The provider limited the rate.
     Throttled,
-    /// The provider failed or could not be reached.
+    /// The provider failed or was unreachable.
     Unreachable,
-    /// The harness could not use what came back.
+    /// The harness could not use the response.
     Unusable,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunOutcome {
-    /// It was scored: at least one trial.
+    /// Scored: at least one trial.
     Scored(Vec<Trial>),
-    /// It failed, and carries no score.
+    /// Failed, without a score.
     Failed(RunFailure),
 }
 
-/// One run of one suite against one model.
+/// A run of one suite on one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     model: Arc<TestedModel>,
@@ -53,13 +52,13 @@ pub struct Run {
     failed_trials: Vec<RunFailure>,
 }
 
-/// Why something is not a run: which field, and what would do.
+/// Why a run was rejected: the field, and what is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct BadRun {
     /// The field's path, such as `trials[2].scores.spec`.
     pub field: String,
-    /// What is wrong with it, and what would do.
+    /// What is wrong with it, and what is expected.
     pub problem: String,
 }
 
@@ -68,17 +67,17 @@ impl BadRun {
         Self { field: field.to_owned(), problem: problem.into() }
     }
 
-    /// The same about something that stands within another.
+    /// The same problem in a nested field.
     fn within(self, whole: &str) -> Self {
         Self { field: format!("{whole}.{}", self.field), ..self }
     }
 }
 
 impl RunFailure {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 4] = [Self::Timeout, Self::Throttled, Self::Unreachable, Self::Unusable];
 
-    /// Its word in a written run.
+    /// Its name in a run's JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -90,12 +89,12 @@ impl RunFailure {
 }
 
 impl Run {
-    /// A run that ended so.
+    /// A run with this outcome.
     pub fn new(model: Arc<TestedModel>, suite: Suite, at: Wall, outcome: RunOutcome) -> Result<Self, BadRun> {
         Self::with_failed_trials(model, suite, at, outcome, Vec::new())
     }
 
-    /// A run some of whose trials failed. They are counted, and carry no score.
+    /// A run with some failed trials, which are counted without a score.
     pub fn with_failed_trials(
         model: Arc<TestedModel>,
         suite: Suite,
@@ -119,12 +118,12 @@ impl Run {
         }
     }
 
-    /// The model it was set to.
+    /// The model.
     pub fn model(&self) -> &Arc<TestedModel> {
         &self.model
     }
 
-    /// Its suite.
+    /// The suite.
     pub fn suite(&self) -> Suite {
         self.suite
     }
@@ -134,12 +133,12 @@ impl Run {
         self.at
     }
 
-    /// How it ended.
+    /// Its outcome.
     pub fn outcome(&self) -> &RunOutcome {
         &self.outcome
     }
 
-    /// Why trials of it failed, where others have scores.
+    /// The reasons of failed trials, if others have scores.
     pub fn failed_trials(&self) -> &[RunFailure] {
         &self.failed_trials
     }

@@ -1,12 +1,10 @@
 //! The model under test.
-//!
-//! Not for: how it does.
 
 use crate::routes::ModelId;
 
 use super::{BadRun, amount};
 
-/// The longest name of a model or a provider, in characters: it has to fit on a page.
+/// Maximum length of the name of a model or a provider, in characters: it has to fit on a page.
 const LONGEST_NAME: usize = 200;
 
 /// A model under test.
@@ -20,7 +18,7 @@ pub struct TestedModel {
 }
 
 impl TestedModel {
-    /// A model with its prices in US dollars for a million tokens, where they are known.
+    /// A model with its prices, if known, in US dollars per million tokens.
     pub fn new(
         id: ModelId,
         name: &str,
@@ -35,7 +33,7 @@ impl TestedModel {
         Ok(Self { id, name: name.to_owned(), provider: provider.to_owned(), price_input, price_output })
     }
 
-    /// Its identifier.
+    /// Its id.
     pub fn id(&self) -> &ModelId {
         &self.id
     }
@@ -45,17 +43,17 @@ impl TestedModel {
         &self.name
     }
 
-    /// Its provider's identifier.
+    /// The id of its provider.
     pub fn provider(&self) -> &str {
         &self.provider
     }
 
-    /// US dollars for a million input tokens.
+    /// US dollars per million input tokens.
     pub fn price_input(&self) -> Option<f64> {
         self.price_input
     }
 
-    /// US dollars for a million output tokens.
+    /// US dollars per million output tokens.
     pub fn price_output(&self) -> Option<f64> {
         self.price_output
     }

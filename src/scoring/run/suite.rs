@@ -1,8 +1,6 @@
-//! What kind of task a run sets.
-//!
-//! Not for: how suites are weighed (`method.rs`).
+//! Suites: the kinds of tasks.
 
-/// What kind of task a run sets.
+/// A kind of task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "named by `word`")]
 pub enum Suite {
@@ -12,10 +10,10 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All of them, in the order of the documents.
+    /// All suites, in the order of the specification.
     pub const ALL: [Self; 3] = [Self::Coding, Self::Reasoning, Self::Tooling];
 
-    /// Its word in answers.
+    /// Its name in responses.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Coding => "coding",
@@ -24,7 +22,7 @@ impl Suite {
         }
     }
 
-    /// Its own of three things that stand in the order of [`Suite::ALL`].
+    /// The element for this suite, in the order of [`Suite::ALL`].
     pub fn of<T>(self, [coding, reasoning, tooling]: &[T; 3]) -> &T {
         match self {
             Self::Coding => coding,
@@ -33,7 +31,7 @@ impl Suite {
         }
     }
 
-    /// As [`Suite::of`], to be changed.
+    /// Like [`Suite::of`], mutable.
     pub fn of_mut<T>(self, [coding, reasoning, tooling]: &mut [T; 3]) -> &mut T {
         match self {
             Self::Coding => coding,

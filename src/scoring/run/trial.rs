@@ -1,10 +1,8 @@
-//! One trial, and what it is judged by.
-//!
-//! Not for: how axes are weighed (`method.rs`).
+//! A trial, and the axes of its scores.
 
 use super::{BadRun, amount};
 
-/// What a trial is judged by.
+/// An axis of a trial's scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "named by `word`")]
 pub enum Axis {
@@ -17,7 +15,7 @@ pub enum Axis {
     Recovery,
 }
 
-/// One task set once: a score on each axis, how long it took and what it cost.
+/// One attempt at a task: a score on each axis, latency and cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     scores: [f64; 7],
@@ -26,7 +24,7 @@ pub struct Trial {
 }
 
 impl Axis {
-    /// All of them, in the order of the documents and of a trial's scores.
+    /// All axes, in the order of the specification and of a trial's scores.
     pub const ALL: [Self; 7] = [
         Self::Correctness,
         Self::Spec,
@@ -37,7 +35,7 @@ impl Axis {
         Self::Recovery,
     ];
 
-    /// Its word in answers.
+    /// Its name in responses.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Correctness => "correctness",
@@ -55,7 +53,7 @@ impl Trial {
     /// A trial with its scores in the order of [`Axis::ALL`], each from 0 to 1.
     pub fn new(scores: [f64; 7], latency_ms: f64, cost: f64) -> Result<Self, BadRun> {
         for (axis, score) in Axis::ALL.into_iter().zip(scores) {
-            // `contains` is false for NaN, which is what is wanted.
+            // `contains` is false for NaN, which must be rejected too.
             if !(0.0..=1.0).contains(&score) {
                 let field = format!("scores.{}", axis.word());
                 return Err(BadRun::new(&field, format!("{score} is no score; write a number from 0 to 1")));
@@ -71,12 +69,12 @@ impl Trial {
         &self.scores
     }
 
-    /// How long it took, in milliseconds.
+    /// Its latency, in milliseconds.
     pub fn latency_ms(&self) -> f64 {
         self.latency_ms
     }
 
-    /// What it cost, in US dollars.
+    /// Its cost, in US dollars.
     pub fn cost(&self) -> f64 {
         self.cost
     }

@@ -1,7 +1,6 @@
-//! A run as it is written: one JSON object a line, read with the path of whatever is wrong, and written again.
+//! Runs as JSON, one object per line: parsing, with the path of every error, and writing.
 //!
-//! Strict, because a field that is dropped in silence is data that is lost: unknown fields are refused. Not for: files
-//! and archives, nor for what the words mean (`mod.rs`).
+//! Strict, because silently dropping a field would lose data: unknown fields are rejected.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,27 +15,27 @@ use crate::routes::ModelId;
 
 use super::{BadRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
 
-/// The longest written run, in bytes: [`super::MOST_TRIALS`] trials with every digit need half of it.
+/// Maximum length of a run in bytes: [`super::MOST_TRIALS`] trials with all digits need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
 
-/// How far a run may lie in the future: so far may the clock of the machine that made it differ.
+/// How far a run may be in the future: allowed difference of clocks.
 const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
 
-/// The longest text that explains a failure, in characters.
+/// Maximum length of the explanation of a failure, in characters.
 const LONGEST_DETAIL: usize = 500;
 
-/// What a run is known by, for ever: 1 to 128 visible ASCII characters.
+/// The permanent id of a run: 1 to 128 visible ASCII characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(String);
 
-/// A run with what it is known by.
+/// A run with its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentifiedRun {
-    /// What it is known by.
+    /// The id.
     pub id: RunId,
     /// The run.
     pub run: Run,
-    /// What its failure said, if it failed.
+    /// The explanation of its failure, if it failed.
     pub detail: Option<String>,
 }
 
@@ -107,7 +106,7 @@ struct WrittenFailure<'a> {
 }
 
 impl RunId {
-    /// Takes an identifier.
+    /// Validates an id.
     pub fn new(text: &str) -> Option<Self> {
         let is_well_formed = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
         is_well_formed.then(|| Self(text.to_owned()))
@@ -126,7 +125,7 @@ impl fmt::Display for RunId {
 }
 
 impl IdentifiedRun {
-    /// Reads a written run, as of now.
+    /// Parses a run; `now` limits its time.
     pub fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
         let written: WrittenRun<'_> = serde_json::from_str(line).map_err(|_| not_written_so(line))?;
         let id = RunId::new(&written.id)
@@ -151,7 +150,7 @@ impl IdentifiedRun {
         Ok(Self { id, run, detail })
     }
 
-    /// Writes it as it can be read again.
+    /// Writes it in the format that [`Self::read`] parses.
     pub fn write(&self) -> String {
         let run = &self.run;
         let failed = run.failed_trials().iter().map(|failure| WrittenTrial {
@@ -287,7 +286,7 @@ fn written_failure(failure: RunFailure, detail: Option<&str>) -> WrittenFailure<
     WrittenFailure { reason: failure.word().into(), detail: detail.map(Cow::from) }
 }
 
-/// What is wrong with a line that could not be read.
+/// The error for a line that cannot be parsed.
 fn not_written_so(line: &str) -> BadRun {
     let bad = json::explain::<WrittenRun<'_>>(line.as_bytes());
     BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem)

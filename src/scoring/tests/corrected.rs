@@ -1,6 +1,4 @@
-//! What is called a change among many models: not what chance makes of one in a hundred, and surely what did change.
-//!
-//! Not for: single tests (`reference.rs`).
+//! Changes among many models: chance differences at a level of one in a hundred are not reported, real ones are.
 
 use std::sync::Arc;
 
@@ -11,7 +9,7 @@ use super::super::statistics::chance_of_change;
 use super::super::*;
 use super::{HOUR, asked, now};
 
-/// Rounds of one model over eight days: noise from a seed, and what it gains in the last 20 hours.
+/// Rounds of one model over eight days: seeded noise, and a gain in the last 20 hours.
 fn history(number: u32, gain: f64) -> Vec<Run> {
     let id = format!("m{number:03}");
     let model = Arc::new(TestedModel::new(ModelId::new(&id).unwrap(), &id, "p", None, None).unwrap());
@@ -26,7 +24,7 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
     let mut runs = Vec::new();
     for ago in (1..=192_u32).rev() {
         for suite in Suite::ALL {
-            // The suites of one hour have each their own luck: the method takes them as independent.
+            // Independent noise per suite, as the method assumes.
             let score = 0.6 + 0.1 * evenly() + if ago <= 20 { gain } else { 0.0 };
             let trials = vec![Trial::new([score; 7], 9.0, 0.1).unwrap()];
             let at = now().minus(HOUR * ago);

@@ -1,6 +1,4 @@
-//! What the answers mean: orders are orders, lists and details agree, who is away spoils nothing.
-//!
-//! Not for: fields and words (`tests/mod.rs`).
+//! Consistency of responses: sorting, agreement of lists and details, models without data.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +32,7 @@ fn each_sort_key_orders_and_what_has_no_score_comes_last() {
                 SortBy::Tooling => suite(2),
                 SortBy::Speed => -detail["latencyMs"].as_f64().unwrap(),
                 SortBy::SevenAxis => axes.iter().map(|axis| axis["score"].as_f64().unwrap()).sum(),
-                // The detail does not say what a trial cost.
+                // The detail has no cost per trial.
                 SortBy::Price => -items.iter().find(|i| i["id"] == *id).unwrap()["costUsd"].as_f64().unwrap(),
             }
         };
@@ -72,7 +70,7 @@ fn a_model_whose_runs_all_failed_was_last_updated_when_it_was_first_seen() {
         let outcome = RunOutcome::Failed(RunFailure::Unreachable);
         Run::new(Arc::clone(&model), suite, now().minus(HOUR * hours), outcome).unwrap()
     };
-    // The first run lies before everything that is looked at.
+    // The first run is before the whole window.
     let runs = vec![failed(Suite::Coding, 70 * 24), failed(Suite::Tooling, 3), failed(Suite::Coding, 2)];
     let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     let first = now().minus(HOUR * 70 * 24).rfc3339();
@@ -162,7 +160,7 @@ fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
     for name in ["currentScore", "confidenceLower", "confidenceUpper"] {
         assert!(gone.get(name).is_none(), "{name}");
     }
-    // Its newest run, though none counts in the period.
+    // Its newest run, though none is in the period.
     assert_eq!(gone["lastUpdated"], now().minus(HOUR * 60).rfc3339());
     assert_eq!((&gone["trend"], &gone["status"]), (&"unavailable".into(), &"unavailable".into()));
     let index = |scoring| asked(scoring, &Question::Index)[0]["value"].clone();

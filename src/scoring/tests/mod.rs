@@ -1,6 +1,4 @@
-//! What the door promises, held against real answers: fields, intervals, determinism, refreshing.
-//!
-//! Not for: the pieces, which are tested where they stand, nor for what the answers mean (`meaning.rs`).
+//! Real responses against the promises of the backend: fields, intervals, determinism, refreshes.
 
 mod corrected;
 mod meaning;
@@ -40,7 +38,7 @@ fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {
     asked(scoring, &Question::Models { period, sort_by })
 }
 
-/// Every question there is, with the fields of its items.
+/// Every query, with the fields of its items.
 fn every_question(scoring: &Scoring) -> Vec<(Question, &'static [ItemField])> {
     let mut all: Vec<(Question, &'static [ItemField])> = vec![
         (Question::Index, shapes::INDEX),
@@ -102,12 +100,12 @@ fn check_field(value: &Value, field: &ItemField, of: &str) {
     assert!(good, "{of}: {value}");
 }
 
-/// Instants of a month, so that every habit of the simulator is met.
+/// Times of a month, so that every behaviour of the simulator occurs.
 fn instants() -> impl Iterator<Item = Wall> {
     (0..10_u32).map(|step| now().plus(HOUR * 67 * step))
 }
 
-/// The last 10 days of what the simulator does, as if it had been measured.
+/// The last 10 days of the simulator, as measured runs.
 fn measured() -> Vec<Run> {
     let stretch = Hour::of(now()).last(240);
     simulate::models(7).iter().flat_map(|model| model.runs(stretch).collect::<Vec<_>>()).collect()
@@ -125,7 +123,7 @@ fn every_item_has_exactly_the_fields_and_words_of_its_endpoint() {
             }
         }
     }
-    // Alerts, incidents and degradations too were there to be checked.
+    // Alerts, incidents and degradations occurred too.
     assert_eq!(met.len(), 12);
 }
 

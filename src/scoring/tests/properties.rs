@@ -1,6 +1,5 @@
-//! Properties of whole answers, over drawn runs: intervals, the index, the order of models, and what raises no alert.
-//!
-//! Not for: single statistics, whose properties stand beside them.
+//! Properties of whole responses for generated runs: intervals, the index, the order of models, and what must not
+//! cause an alert.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,26 +10,26 @@ use serde_json::Value;
 use super::super::*;
 use super::{HOUR, asked, every_question, now, rankings};
 
-/// Hours of the baseline and of the day that is held against it.
+/// Hours of the baseline and of the day compared with it.
 const HOURS: u32 = 8 * 24;
 
 fn model(name: &str) -> Arc<TestedModel> {
     Arc::new(TestedModel::new(ModelId::new(name).unwrap(), name, "p", None, None).unwrap())
 }
 
-/// A run of two trials that scores this, so many hours ago.
+/// A run of two trials with this score, this many hours ago.
 fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
     let trials = vec![Trial::new([(score / 100.0).clamp(0.0, 1.0); 7], 9.0, 0.1).unwrap(); 2];
     Run::new(Arc::clone(model), suite, now().minus(HOUR * ago), RunOutcome::Scored(trials)).unwrap()
 }
 
-/// A round for each of the given scores, the newest last, the newest an hour old.
+/// A round for each score, newest last, the newest an hour old.
 fn history(model: &Arc<TestedModel>, scores: &[f64]) -> Vec<Run> {
     let rounds = (1..).zip(scores.iter().rev());
     rounds.flat_map(|(ago, score)| Suite::ALL.map(|suite| run(model, suite, ago, *score))).collect()
 }
 
-/// A level with noise that differs from hour to hour, and a last day that is lower by `lost`.
+/// A level with hourly noise, and a last day that is lower by `lost`.
 fn drawn(level: f64, noise: &[f64], lost: f64) -> Vec<f64> {
     let day = usize::try_from(HOURS).unwrap() - 24;
     let score = |(hour, noise): (usize, &f64)| level + noise - if hour < day { 0.0 } else { lost };
@@ -135,7 +134,7 @@ fn a_run_like_the_last_low_one_can_raise_an_alert_or_no_fall_would_ever_be_found
             raised = Some(hours);
             break;
         }
-        // The day moves on by an hour, and its run is the low one again.
+        // An hour later, with the low run again.
         scores.remove(0);
         scores.push(60.0);
     }
@@ -145,7 +144,7 @@ fn a_run_like_the_last_low_one_can_raise_an_alert_or_no_fall_would_ever_be_found
 #[test]
 fn two_equal_samples_prove_nothing() {
     let model = model("a");
-    // Two hours before and two in the last day, each pair equal, and three points apart.
+    // Two hours before and two in the last day, each pair equal, three points apart.
     let mut runs = Vec::new();
     for (ago, score) in [(1, 67.0), (2, 67.0), (30, 70.0), (31, 70.0)] {
         runs.extend(Suite::ALL.map(|suite| run(&model, suite, ago, score)));

@@ -1,7 +1,5 @@
-//! Every statistic against an independent implementation: `tests/reference/scoring.py` writes inputs and what scipy and
-//! river make of them, and ours must agree to 1e-9.
-//!
-//! Not for: what the statistics are used for.
+//! All statistics against an independent implementation: `tests/reference/scoring.py` writes inputs with the results
+//! of scipy and river, and ours must agree to 1e-9.
 
 use serde::Deserialize;
 
@@ -91,7 +89,7 @@ fn reference() -> Reference {
     serde_json::from_str(include_str!("../../../tests/reference/scoring.json")).unwrap()
 }
 
-/// To 1e-9 of itself, however small: chances are told by their size.
+/// Relative tolerance of 1e-9, however small: p-values matter by their order of magnitude.
 fn agrees(found: f64, expected: f64, of: &str) {
     assert!(
         (found - expected).abs() <= 1e-9 * expected.abs(),
@@ -99,7 +97,7 @@ fn agrees(found: f64, expected: f64, of: &str) {
     );
 }
 
-/// To 1e-9 of itself, or of 1 where it is smaller: a slope near 0 is a difference of large numbers.
+/// Tolerance of 1e-9, relative, or absolute below 1: a slope near 0 is a difference of large numbers.
 fn agrees_or_nearly(found: f64, expected: f64, of: &str) {
     let allowed = 1e-9 * expected.abs().max(1.0);
     assert!((found - expected).abs() <= allowed, "{of}: {found:e}, and {expected:e} is expected");

@@ -1,6 +1,4 @@
-//! What the API's description states in words, held to the constants it speaks of.
-//!
-//! Not for: the shape of answers (`tests/mod.rs`).
+//! Numbers stated in the API description, compared with the constants.
 
 use super::super::method;
 use crate::routes::shapes::{self, FieldShape, ItemField};

@@ -1,7 +1,7 @@
-//! A thread that owns a connection, and the queue that leads to it.
+//! A thread that owns a connection, and its queue.
 //!
-//! The writer's loop is where durability is bought: what is queued shares one transaction and one wait for the disk,
-//! and nobody is answered before it is over. Not for: what the work is; it comes as a closure.
+//! The writer's loop provides durability: queued commands share one transaction and one sync, and no reply is sent
+//! before that is done. The work itself is passed as a closure.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -13,29 +13,29 @@ use tokio::sync::{mpsc, oneshot};
 use super::fault::{OpenFile, StoreFault};
 use crate::store::StoreError;
 
-/// How many commands share a transaction at most, so that the first need not wait for long.
+/// Maximum number of commands per transaction, so that the first need not wait long.
 pub(super) const MOST_IN_A_GROUP: usize = 256;
-/// How many commands may wait; whoever comes then, waits to be queued.
+/// Maximum queue length; further callers wait to enqueue.
 const QUEUE: usize = 1024;
 
-/// What a thread takes from its queue.
+/// The receiving side of a queue.
 pub(super) type WorkQueue = mpsc::Receiver<Box<dyn Job>>;
 
-/// The way to a thread.
+/// The handle of a thread.
 #[derive(Debug)]
 pub(super) struct StoreWorker {
     file: OpenFile,
-    // Both are there until the drop.
+    // Both are `Some` until the drop.
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A command on its way: done first, answered when it is known whether what it did will stay.
+/// A queued command: run first, answered once it is known whether its effects are durable.
 pub(super) trait Job: Send {
-    /// Does it; an `Err` asks for what it did to be undone.
+    /// Runs it; an `Err` asks for a rollback of its effects.
     fn run(&mut self, connection: &Connection) -> Result<(), String>;
 
-    /// Answers whoever asked; `lost` says why nothing of the whole group was made durable.
+    /// Sends the reply; `lost` is the reason if the whole group failed to become durable.
     fn answer(self: Box<Self>, lost: Option<&str>);
 }
 
@@ -63,7 +63,7 @@ impl StoreWorker {
         Ok(Self { file: file.clone(), queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Has the thread do some work, and waits for the outcome. Work that is queued is done even if nobody waits.
+    /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves.
     pub(super) async fn ask<T, W>(&self, doing: &'static str, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -82,7 +82,7 @@ impl StoreWorker {
 impl Drop for StoreWorker {
     fn drop(&mut self) {
         drop(self.queue.take());
-        // The thread ends by itself once the queue is empty; if it panicked, its commands were answered by that.
+        // The thread ends when the queue is empty; if it panicked, its commands were answered by that.
         drop(self.thread.take().map(JoinHandle::join));
     }
 }
@@ -106,7 +106,7 @@ where
             (Some(reason), _) => Err(unavailable(self.doing, &reason)),
             (None, None) => Err(unavailable(self.doing, &"it was never begun")),
         };
-        // Whoever asked may have left; that is their right.
+        // The caller may have left.
         drop(self.reply.send(outcome));
     }
 }
@@ -114,13 +114,13 @@ where
 /// The reader's loop.
 pub(super) fn one_by_one(connection: &Connection, mut queue: WorkQueue) {
     while let Some(mut job) = queue.blocking_recv() {
-        // A read that failed carries its error in its own answer; nothing else was lost with it.
+        // A failed read returns its error in its own reply; nothing else is affected.
         drop(job.run(connection));
         job.answer(None);
     }
 }
 
-/// The writer's loop: takes what is queued into one transaction, and answers when it is on the disk.
+/// The writer's loop: takes what is queued into one transaction, and replies when it is synced.
 pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: WorkQueue, commits: &AtomicU64) {
     while let Some(first) = queue.blocking_recv() {
         let mut group = vec![first];
@@ -128,7 +128,7 @@ pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: Wor
         if outcome.is_ok() {
             commits.fetch_add(1, Ordering::Relaxed);
         } else {
-            // What came while we waited for a disk or a lock would only wait for the same.
+            // Commands that arrived while we waited for a disk or a lock would only wait for the same.
             while group.len() < MOST_IN_A_GROUP
                 && let Ok(job) = queue.try_recv()
             {
@@ -141,7 +141,8 @@ pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: Wor
             job.answer(lost.as_deref());
         }
     }
-    // Closing would write the log into the file and remove the log under its name, which may be another store's by now.
+    // Closing would checkpoint the log into the file and remove the log by name, which may belong to another store by
+    // now.
     if file.misplaced().is_some() {
         drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
     }
@@ -171,7 +172,7 @@ fn commit_group(
         roll_back(connection);
         drop(overwrite(connection));
     }
-    // Nothing is acknowledged that is not in the file under its name.
+    // Only writes to the file under its name are acknowledged.
     committed.and_then(|()| in_place(file))
 }
 
@@ -182,18 +183,18 @@ fn in_place(file: &OpenFile) -> Result<(), String> {
     }
 }
 
-/// Puts a transaction that changes nothing in the place of one that failed. A commit that could not be synced lies whole
-/// in the log, and the next start would believe it, though whoever asked for it was told that it was not done.
+/// Replaces a failed transaction in the log by an empty one. A commit that could not be synced may be complete in the
+/// log, and the next start would apply it, though its caller got an error.
 fn overwrite(connection: &Connection) -> rusqlite::Result<()> {
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     connection.pragma_update(None, "user_version", format)
 }
 
-/// Runs one command so that it spoils nothing for the others; fails where the whole transaction is gone.
+/// Runs one command so that its failure does not affect others; fails if the whole transaction is gone.
 fn run_alone(connection: &Connection, job: &mut dyn Job) -> Result<(), String> {
     execute(connection, "SAVEPOINT command")?;
     if let Err(reason) = job.run(connection) {
-        // A full disk ends the transaction as a whole, and with it what the neighbours did.
+        // A full disk aborts the whole transaction, with the effects of the other commands.
         if connection.is_autocommit() {
             return Err(reason);
         }
@@ -202,10 +203,10 @@ fn run_alone(connection: &Connection, job: &mut dyn Job) -> Result<(), String> {
     execute(connection, "RELEASE command")
 }
 
-/// Makes the connection fit for the next group. What fails here fails again at the next BEGIN, which says why.
+/// Prepares the connection for the next group. An error here recurs at the next BEGIN, which reports it.
 fn recover(connection: &Connection) {
     roll_back(connection);
-    // On a full disk the log cannot grow, but what is copied out of it makes room in it.
+    // On a full disk the log cannot grow, but a checkpoint makes room in it.
     drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
 }
 
