@@ -1,6 +1,5 @@
-//! A wait whose end can be moved, for those who watch something that changes all the time.
-//!
-//! Not for: a wait that simply ends (see [`Clock::sleep`]).
+//! A timer whose deadline can be moved, for deadlines that change all the time. For a simple wait use
+//! [`Clock::sleep`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +7,7 @@ use std::task::{Context, Poll};
 
 use super::{Clock, ClockSource, Mono};
 
-/// The wait.
+/// The timer.
 pub struct Alarm {
     clock: Clock,
     end: Option<Mono>,
@@ -21,15 +20,15 @@ enum AlarmState {
 }
 
 impl Clock {
-    /// An alarm that is not set.
+    /// Creates a timer without a deadline.
     pub fn alarm(&self) -> Alarm {
         Alarm { clock: self.clone(), end: None, ringing: None }
     }
 }
 
 impl Alarm {
-    /// Moves its end there, if that is earlier than where it is. An end that moves away is waited for all the same: who
-    /// is woken looks at the time, and sets the alarm again.
+    /// Moves the deadline to `end` if that is earlier. A deadline that moves later fires at the old time all the
+    /// same: the owner then checks the time and sets it again.
     pub fn set_by(&mut self, end: Mono) {
         if self.end.is_some_and(|set| set <= end) {
             return;
@@ -53,7 +52,7 @@ impl Alarm {
         }
     }
 
-    /// Ready once its end is there. It is unset then.
+    /// Ready at the deadline, which is cleared then.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let rung = match &mut self.ringing {
             Some(_) if self.end.is_none() => Poll::Pending,

@@ -1,6 +1,5 @@
-//! How long documents are fresh, how long they may be served stale, and how long a request waits for a fetch.
-//!
-//! Pure. Not for: the verdict on a document (`cache::freshness`).
+//! How long documents are fresh, how long they may be served stale, and how long a request waits for a fetch. Pure.
+//! The verdict on a document is in `cache::freshness`.
 
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
-//! The icon of the site: a gate between two posts, and a bar that has passed below it. It is drawn here as text, so that
-//! it can be reviewed, and encoded as an ICO file.
-//!
-//! Not for: pictures in the pages; they have none.
+//! The site's icon: a gate between two posts, and a bar that has passed below it. Drawn here as text, so that it can
+//! be reviewed, and encoded as an ICO file.
 
 const SIDE: u8 = 16;
 

@@ -21,6 +21,7 @@ enum TemplatePart {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
     #[error("begin the path with `/`; it is relative to upstream.url")]
+    /// No slash at the beginning.
     NoSlash,
     /// A character that must be encoded in a path or query.
     #[error("encode the character {0:?}: a path is visible ASCII, with %XX for other bytes")]
