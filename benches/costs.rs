@@ -1,8 +1,8 @@
-//! What requests cost the gateway, in processor time and memory, as a multiple of a cached hit: which of them costs it
-//! most for what it costs to send.
+//! CPU time and memory per request, as a multiple of a cached hit: finds requests that cost the gateway far more than
+//! they cost the client.
 //!
-//! Against the real program over loopback. Processor time is the program's own, so the other side's does not matter.
-//! `cargo bench --bench costs` is small; `SCOREGATE_FULL=1` sends enough to be believed. Not for: how fast anything is.
+//! Against the real program over loopback. Only the program's own CPU time counts. `cargo bench --bench costs` is
+//! small; `SCOREGATE_FULL=1` sends enough requests for reliable figures.
 
 #![expect(
     clippy::print_stdout,
@@ -23,7 +23,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Above this a request would be a lever.
+/// A request above this would allow amplification attacks.
 const BOUND: f64 = 20.0;
 
 fn main() {
@@ -37,7 +37,7 @@ fn main() {
     println!("{:<52} {:>8} {:>9} {:>9} {:>12}", "request", "bytes", "us", "to a hit", "per byte sent");
     let mut worst: Vec<(f64, &str)> = Vec::new();
     for (name, request) in program.requests() {
-        // Where the answer ends the connection, the next one begins with a new one.
+        // If the response closes the connection, the next request opens a new one.
         let cost = program.costs(&request, times / 4);
         let (ratio, bytes) = (cost / hit, request.len());
         let per_byte = ratio / (bytes as f64 / program.get("/api/v1/models").len() as f64);
@@ -68,7 +68,7 @@ fn main() {
     program.memory(if is_full { 1_000 } else { 100 });
 }
 
-/// The program, with a key whose limits do not matter.
+/// The program, with a key without effective limits.
 struct Program {
     child: Child,
     address: SocketAddr,
@@ -120,7 +120,7 @@ impl Program {
         format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{fields}\r\n\r\n").into_bytes()
     }
 
-    /// What a stranger or a caller can send that might cost more than it seems.
+    /// Requests of clients, with or without a key, that might cost more than expected.
     fn requests(&self) -> Vec<(&'static str, Vec<u8>)> {
         let long = |piece: &str, bytes: usize| piece.repeat(bytes / piece.len());
         let many: String = (0..60).map(|number| format!("X-{number}: {number}\r\n")).collect();
@@ -178,7 +178,7 @@ impl Program {
         ]
     }
 
-    /// Seconds of processor time for one of these.
+    /// CPU seconds per request.
     fn costs(&self, request: &[u8], times: usize) -> f64 {
         let mut stream = None;
         let mut ask = || {
@@ -196,7 +196,7 @@ impl Program {
         (self.worked() - before) / times as f64
     }
 
-    /// The same for a document that nobody asked for before.
+    /// CPU seconds per document that was never requested before.
     fn misses(&self, documents: usize) -> f64 {
         let before = self.worked();
         let periods = ["latest", "24h", "7d", "1m"];
@@ -210,7 +210,7 @@ impl Program {
         (self.worked() - before) / documents as f64
     }
 
-    /// Resident memory for each connection that is held, by what it was used for.
+    /// Resident memory per open connection, by its use.
     fn memory(&self, connections: usize) {
         println!("\nresident memory of a connection that is held, {connections} of each kind");
         let hit = self.get("/api/v1/models");
@@ -238,7 +238,7 @@ impl Program {
                     open
                 })
                 .collect();
-            // What was sent last has been read once another is answered.
+            // The last bytes sent have been read once another request is answered.
             self.costs(&hit, 20);
             let each = (self.resident().saturating_sub(before)) as f64 / connections as f64;
             println!("{name:<52} {:>9.1} KiB", each / 1_024.0);
@@ -279,7 +279,7 @@ fn closing(request: &[u8]) -> Vec<u8> {
     [&request[..request.len() - 2], b"Connection: close\r\n\r\n"].concat()
 }
 
-/// Reads an answer; whether the connection goes on.
+/// Reads a response; returns whether the connection stays open.
 fn answered(open: &mut TcpStream) -> bool {
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 65_536]);
     loop {
@@ -299,7 +299,7 @@ fn answered(open: &mut TcpStream) -> bool {
     }
 }
 
-/// A backend that knows one answer, of the size of a real one.
+/// A backend with one response of realistic size.
 fn backend() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

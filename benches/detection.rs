@@ -1,7 +1,7 @@
-//! What is found, how soon, and what is raised for nothing: the detectors over seeded series, as a table.
+//! Detection delays and false alarms of the detectors on seeded series, as a table.
 //!
-//! `cargo bench --bench detection` is small; `SCOREGATE_FULL=1` takes 1,000 series for each line. The figures are the same
-//! on every machine. Not for: speed.
+//! `cargo bench --bench detection` is small; `SCOREGATE_FULL=1` uses 1,000 series per line. The figures are the same
+//! on every machine.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 

@@ -1,7 +1,7 @@
-//! How soon those who wait for one document have it: from the landing of its flight until the last of them is awake.
+//! Time to wake all requests that wait for one document, from the completion of its fetch.
 //!
-//! In process, without sockets or answers. `cargo bench --bench flight` is small; `SCOREGATE_FULL=1` wakes ten thousand.
-//! Not for: what an answer costs that is made then.
+//! In process, without sockets or responses. `cargo bench --bench flight` is small; `SCOREGATE_FULL=1` wakes ten
+//! thousand.
 
 #![expect(
     clippy::print_stdout,
@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// One flight with so many aboard. Nobody joins those who wait: that would be measured as well.
+/// One flight with this many waiters, which do not interact: that would be measured too.
 async fn round(waiting: usize) -> Duration {
     let flights = Arc::new(SingleFlight::<u32, ()>::default());
     let key = DocumentKey::new(Route::Index, None, Query::default(), Period::Day);
@@ -56,7 +56,7 @@ async fn round(waiting: usize) -> Duration {
         }));
     }
     drop(aboard.acquire_many(u32::try_from(waiting).unwrap()).await.unwrap());
-    // As in the program, a task lands it and not the thread that began the runtime.
+    // As in the program, a task completes it and not the thread that started the runtime.
     let landing = tokio::spawn(async move {
         let landed = Instant::now();
         ticket.land(7);

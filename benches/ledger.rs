@@ -1,8 +1,8 @@
-//! What durability costs: commits a second and how long each takes, by how many ask at once; how long a start takes to
-//! read who may come in; and what a hit pays for an exact day, against one that pays nothing.
+//! The cost of durability: commits per second and their latency by concurrency; the time a start needs to load all
+//! keys; and the cost of an exact daily quota per hit.
 //!
-//! `cargo bench --bench ledger` is small; `SCOREGATE_FULL=1` makes it large. Everything is on one file below the
-//! directory for temporary files: set TMPDIR to a real disk. Not for: the speed of the gateway as such.
+//! `cargo bench --bench ledger` is small; `SCOREGATE_FULL=1` makes it large. Everything is on one file in the
+//! temporary directory: set TMPDIR to a real disk.
 
 #![expect(
     clippy::print_stdout,
@@ -27,7 +27,7 @@ use scoregate::keys::{ApplicationId, Digest};
 use scoregate::store::{ChangeKind, Embedded, LeaseRequest, OwnLimits, Store, StoreChange, StoredKey};
 use tempfile::TempDir;
 
-/// As many hits as the smallest day of a caller allows; each round has callers of its own.
+/// As many hits as the smallest daily quota allows; each round has callers of its own.
 const ROUND: usize = 90;
 const TODAY: Day = Day::from_number(20_778);
 
@@ -74,7 +74,7 @@ fn creating(number: usize) -> StoreChange {
     StoreChange { at, who: "bench".into(), application: ApplicationId::mint().unwrap(), what }
 }
 
-/// Creates so many applications and gives the identifier of each.
+/// Creates applications and returns their ids.
 async fn fill(store: &Embedded, applications: usize) -> Vec<ApplicationId> {
     let mut ids = Vec::with_capacity(applications);
     for first in (0..applications).step_by(1_000) {
@@ -154,7 +154,7 @@ async fn running(directory: &TempDir) -> app::RunningServer {
     app::start(resolve(&read_text(&settings).unwrap()).unwrap(), Clock::system()).await.unwrap()
 }
 
-/// Hits by callers whose days are leased in different portions, in turns so that all meet the same machine.
+/// Hits by callers whose leases have different sizes, interleaved so that all see the same machine.
 async fn hits(size: &Size) {
     let directory = TempDir::new().unwrap();
     let running = running(&directory).await;
@@ -174,7 +174,7 @@ async fn hits(size: &Size) {
             for hit in 0..=ROUND {
                 let asked = Instant::now();
                 get(&mut connection, &key).await;
-                // The first waits for its first lease, whatever the tier.
+                // The first hit waits for its first lease, whatever the tier.
                 if hit > 0 {
                     took[place].push(asked.elapsed());
                 }

@@ -1,7 +1,8 @@
-//! What the built-in backend takes: bringing runs in, opening an archive, a whole refresh, answers meanwhile, and memory.
+//! The cost of the built-in backend: importing runs, opening an archive, a complete refresh, queries during a
+//! refresh, and memory.
 //!
-//! `cargo bench --bench scoring` is small; `SCOREGATE_FULL=1` imports a million trials with the real program, refreshes
-//! 150 models over 35 days, and opens a year of them. Not for: how soon a change is found (`detection`).
+//! `cargo bench --bench scoring` is small; `SCOREGATE_FULL=1` imports a million trials with the real program,
+//! refreshes 150 models over 35 days, and opens a year of them. Detection delays are measured in `detection`.
 
 #![expect(
     clippy::print_stdout,
@@ -53,7 +54,7 @@ fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
-/// The real program imports a file, and once more the same file.
+/// The real program imports a file, and then the same file again.
 fn imports(models: usize, hours: u64) {
     let place = TempDir::new().unwrap();
     let (file, archive) = (place.path().join("runs.jsonl"), place.path().join("runs.db"));
@@ -136,7 +137,7 @@ fn refreshes(path: &Path) {
     println!("its model details alone: {bytes} bytes of JSON");
 }
 
-/// `/models` over a socket, while snapshots are being made and while none is.
+/// `/models` over a socket, during refreshes and without any.
 fn answers_meanwhile(path: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let scoring = Scoring::open(RunSource::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
@@ -161,14 +162,14 @@ fn answers_meanwhile(path: &Path) {
 fn pass_an_hour(scoring: &Scoring, hand: &ManualClock) {
     let due = scoring.next_refresh();
     hand.advance(Duration::from_hours(1));
-    // Whoever was about to sleep when the hour passed sleeps for ten more seconds.
+    // A thread that was about to sleep at the full hour sleeps for ten more seconds.
     while scoring.next_refresh() == due {
         std::thread::sleep(Duration::from_millis(1));
         hand.advance(Duration::from_millis(100));
     }
 }
 
-/// Asks one after the other for as long as `meanwhile` takes: median, 99th and 99.9th percentile, and how many.
+/// Sends requests one after another during `meanwhile`: median, 99th and 99.9th percentile, and number.
 fn measured(address: SocketAddr, meanwhile: impl FnOnce()) -> ([Duration; 3], usize) {
     let done = AtomicBool::new(false);
     let mut took = std::thread::scope(|scope| {
@@ -178,7 +179,7 @@ fn measured(address: SocketAddr, meanwhile: impl FnOnce()) -> ([Duration; 3], us
             let mut connection = connect();
             while !done.load(Ordering::Relaxed) {
                 let began = Instant::now();
-                // A connection is closed after ten minutes, and an hour passes quickly here.
+                // A connection is closed after ten minutes, which pass quickly here.
                 match ask(&mut connection) {
                     Ok(()) => took.push(began.elapsed()),
                     Err(_) => connection = connect(),
@@ -195,7 +196,7 @@ fn measured(address: SocketAddr, meanwhile: impl FnOnce()) -> ([Duration; 3], us
     ([at(500), at(990), at(999)], took.len())
 }
 
-/// Asks for the list of models and reads all of it.
+/// Requests the list of models and reads the response.
 fn ask(connection: &mut BufReader<TcpStream>) -> std::io::Result<()> {
     let request = b"GET /api/v1/models?period=24h&sortBy=combined HTTP/1.1\r\nHost: localhost\r\n\r\n";
     connection.get_mut().write_all(request)?;
@@ -235,13 +236,13 @@ fn stands(path: &Path) {
     serving.wait().unwrap();
 }
 
-/// How long this thread has been on a core: unlike the clock, it does not count what others do meanwhile.
+/// CPU time of this thread: unlike the clock, not affected by other processes.
 fn on_cpu() -> Duration {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(schedule.split_whitespace().next().unwrap().parse().unwrap())
 }
 
-/// A process's memory in MiB; `None` when it has just ended.
+/// Memory of a process in MiB; `None` if it has just ended.
 fn memory(process: &str, which: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with(which))?;

@@ -1,8 +1,8 @@
-//! Counts what the real program does for an answer, by running it under callgrind: what comes before the answers that count
-//! is set to nought.
+//! Counts instructions of the real program per response, by running it under callgrind; counters are reset after the
+//! warm-up.
 //!
-//! Everything of the process counts: the codec, the runtime, the gateway; not what the kernel does. Code that a processor has
-//! instructions of its own for (SHA-256) counts as what callgrind's has in their place. Not for: time.
+//! Everything in the process counts: the codec, the runtime, the gateway; not the kernel. Code with special CPU
+//! instructions (SHA-256) is counted as callgrind emulates it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,19 +10,19 @@ use std::process::Command;
 
 use super::program::{Kind, Place, Serving};
 
-/// So many answers come first: what is made once is made by then.
+/// Warm-up responses: afterwards everything that is created once exists.
 const BEFORE: usize = 100;
 
-/// The functions of jemalloc that the program allocates with.
+/// Allocation functions of jemalloc.
 const ALLOCATES: [&str; 5] =
     ["_rjem_malloc", "_rjem_mallocx", "_rjem_calloc", "_rjem_realloc", "_rjem_rallocx"];
 
-/// Whether there is one.
+/// Whether valgrind is installed.
 pub(crate) fn is_there() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok_and(|told| told.status.success())
 }
 
-/// Instructions and allocations of one answer of a kind.
+/// Instructions and allocations of one response of a kind.
 pub(crate) fn cost(kind: Kind, times: usize) -> (f64, f64) {
     let place = Place::new();
     let file = place.path().join("callgrind.out");
@@ -45,12 +45,12 @@ fn control(what: &str, serving: &Serving) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// All instructions of a run, and all calls of what allocates.
+/// All instructions of a run, and all calls of allocation functions.
 fn read(file: &Path) -> (u64, u64) {
     let bytes = std::fs::read(file).unwrap();
     let text = String::from_utf8_lossy(&bytes);
     let (mut instructions, mut allocations) = (0, 0);
-    // A name stands there once, and its number from then on.
+    // A name is given once; later it is referred to by number.
     let (mut names, mut called): (HashMap<String, String>, String) = Default::default();
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("cfn=") {

@@ -1,8 +1,8 @@
-//! What a request costs the gateway: instructions and allocations of each kind of answer, counted and not timed, so that
-//! they are the same on a busy machine; and the time that each takes within the process, on this one.
+//! Instructions and allocations per kind of response, counted rather than timed, so that they are the same on a busy
+//! machine; and the time of each within the process.
 //!
-//! `cargo bench --bench hot_path` counts if valgrind is there, and fails where a kind takes over 3 % more instructions than
-//! `recorded.toml` has for it; `SCOREGATE_WRITE=1` records. Not for: what travels over a network (`load`, `peers`).
+//! `cargo bench --bench hot_path` counts if valgrind is installed, and fails if a kind takes over 3 % more
+//! instructions than `recorded.toml` states; `SCOREGATE_WRITE=1` records new values.
 
 #![expect(
     clippy::print_stdout,
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use program::{KINDS, Kind};
 
-/// By so much more a kind may cost than was recorded: what the compiler and the counting itself vary by.
+/// Tolerance for variation by the compiler and by the counting itself.
 const TOLERANCE: f64 = 1.03;
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/hot_path/recorded.toml");
 

@@ -1,7 +1,5 @@
-//! The program that is measured, on free ports of loopback, with data and two keys: one that may ask as it likes, and one
-//! whose minute is over after one request.
-//!
-//! Not for: how it is measured.
+//! The measured program, on free loopback ports, with data and two keys: one without effective limits, and one whose
+//! minute is used up after one request.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// A kind of answer.
+/// A kind of response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Hit,
@@ -22,11 +20,11 @@ pub(crate) enum Kind {
     Me,
 }
 
-/// All of them, the hit first: the others are told as multiples of it.
+/// All kinds. The hit is first: others are reported as multiples of it.
 pub(crate) const KINDS: [Kind; 5] = [Kind::Hit, Kind::NotModified, Kind::NoKey, Kind::Limited, Kind::Me];
 
 impl Kind {
-    /// Its word.
+    /// Its name.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Hit => "hit",
@@ -45,7 +43,7 @@ impl Kind {
     }
 }
 
-/// A directory with settings, runs that are scored, and keys.
+/// A directory with settings, scored runs, and keys.
 pub(crate) struct Place {
     directory: TempDir,
     pub(crate) key: String,
@@ -77,7 +75,7 @@ impl Place {
         self.directory.path()
     }
 
-    /// Runs of twenty models: a list of some kilobytes, as the API's users get it.
+    /// Imports runs of twenty models, for a list of realistic size.
     fn import(&self) {
         let now = jiff::Timestamp::now().as_second() / 3_600 * 3_600;
         let mut lines = String::new();
@@ -120,14 +118,14 @@ impl Place {
     }
 }
 
-/// The program while it serves.
+/// The running program.
 pub(crate) struct Serving {
     child: Child,
     address: SocketAddr,
 }
 
 impl Serving {
-    /// Starts it by this command, which ends with the program's own arguments.
+    /// Starts it by this command, to which the program's arguments are appended.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
@@ -137,19 +135,19 @@ impl Serving {
         Self { child, address }
     }
 
-    /// Its process.
+    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// A connection on which an answer of a kind is asked for.
+    /// A connection on which a kind of response is requested.
     pub(crate) fn asking(&self, place: &Place, kind: Kind) -> Asking {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let mut buffer = Vec::new();
         let tag = ask(&mut stream, &request(&place.key, "", Kind::Hit), &mut buffer, "200");
         let condition = format!("If-None-Match: {tag}\r\n");
         ask(&mut stream, &request(&place.spent, "", Kind::Hit), &mut buffer, "");
-        // A character of the key is another, and so the digits that check it are wrong.
+        // One character is changed, so the checksum is wrong.
         let wrong: String =
             place.key.chars().rev().map(|c| if c == 'a' { 'b' } else { 'a' }).take(6).collect();
         let kept: String = place.key.chars().take(place.key.len() - 6).collect();
@@ -163,14 +161,14 @@ impl Serving {
         Asking { stream, request, buffer, status: kind.status() }
     }
 
-    /// Stops it in order.
+    /// Stops it with SIGTERM.
     pub(crate) fn stop(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         self.child.wait().unwrap();
     }
 }
 
-/// One who asks for the same again and again.
+/// A client that repeats a request.
 pub(crate) struct Asking {
     stream: TcpStream,
     request: Vec<u8>,
@@ -191,7 +189,7 @@ fn request(key: &str, fields: &str, kind: Kind) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n{fields}\r\n").into_bytes()
 }
 
-/// Asks, reads the answer to its end, and gives its entity tag.
+/// Sends the request, reads the response, and returns its entity tag.
 fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>, status: &str) -> String {
     stream.write_all(request).unwrap();
     buffer.clear();

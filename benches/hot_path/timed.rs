@@ -1,6 +1,4 @@
-//! How long answers take within the process: from a parsed head to a finished response, without a socket.
-//!
-//! Not for: what is counted (`callgrind`).
+//! Time per response within the process, without a socket: from a parsed head to a finished response.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,10 +15,10 @@ use scoregate::routes::Selection;
 
 use super::program::Place;
 
-/// Times a kind is measured; the median of them is told.
+/// Measurements per kind; the median is reported.
 const ROUNDS: usize = 9;
 
-/// Tells how long each kind of answer takes.
+/// Prints the time of each kind of response.
 pub(crate) fn all(is_full: bool) {
     let (place, times) = (Place::new(), if is_full { 20_000 } else { 500 });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -67,7 +65,7 @@ fn head(key: &str, tag: Option<&str>) -> Parts {
     request.body(()).unwrap().into_parts().0
 }
 
-/// Tells how long each stage of a hit takes by itself. Together that is less than the whole by what hands them on.
+/// Prints the time of each stage of a hit by itself. The sum is less than the whole, which also passes values on.
 async fn stages(gateway: &Gateway, head: &Parts, times: usize, whole: f64) {
     let hit = CacheHit::of(gateway, head, PEER).await.unwrap();
     let each = [
@@ -85,7 +83,7 @@ async fn stages(gateway: &Gateway, head: &Parts, times: usize, whole: f64) {
     }
 }
 
-/// Nanoseconds of doing something once, as the median of some rounds has it.
+/// Nanoseconds per run, the median of several rounds.
 async fn median(times: usize, once: impl AsyncFn() -> bool) -> f64 {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -99,7 +97,7 @@ async fn median(times: usize, once: impl AsyncFn() -> bool) -> f64 {
     rounds[ROUNDS / 2]
 }
 
-/// Nanoseconds of one that finds nothing stored.
+/// Nanoseconds of a request that finds nothing stored.
 async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
     let (all, mut took) = (Selection::parse("all").unwrap(), 0.0);
     for _ in 0..times {

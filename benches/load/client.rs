@@ -1,8 +1,7 @@
-//! How requests are spoken: HTTP/1.1 with a connection for each caller, or HTTP/2 with several callers on one; with or
+//! The HTTP clients: HTTP/1.1 with a connection per caller, or HTTP/2 with several callers per connection; with or
 //! without TLS.
 //!
-//! Nothing is asked twice: only what was never written, or what the server says it has not begun with, is sent again. Not
-//! for: when something is asked (`drive`), nor what (`plan`).
+//! No retries, except for requests that were never sent, or that the server declares as unprocessed.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -28,7 +27,7 @@ use tokio_rustls::TlsConnector;
 use super::plan::{Ask, Plan};
 use super::record::Outcome;
 
-/// Where requests go, and how they are spoken.
+/// The address of the server, and the protocol.
 #[derive(Clone)]
 pub(crate) struct Destination {
     address: SocketAddr,
@@ -44,13 +43,13 @@ pub(crate) struct Client {
     connections: usize,
     callers_of_each: usize,
     timeout: Duration,
-    /// The tags that were last seen, for each document and tier.
+    /// The last entity tag, per document and tier.
     tags: Arc<Mutex<HashMap<(usize, String), HeaderValue>>>,
 }
 
 type Sent = Result<Response<Incoming>, TrySendError<Request<Empty<Bytes>>>>;
 
-/// Who asks one thing after the other.
+/// A client that sends one request at a time.
 pub(crate) struct Caller {
     client: Client,
     connection: Connection,
@@ -61,11 +60,11 @@ enum Connection {
     Shared(Shared),
 }
 
-/// Several callers on one connection; whoever finds it ended opens the next.
+/// A connection shared by several callers; the first that finds it closed opens the next.
 type Shared = Arc<tokio::sync::Mutex<Option<http2::SendRequest<Empty<Bytes>>>>>;
 
 impl Destination {
-    /// By an address such as `http://127.0.0.1:8080`; trusting the authorities in this file, else those of the web.
+    /// For an address such as `http://127.0.0.1:8080`; trusts the authorities in this file, else the public ones.
     pub(crate) fn new(address: &str, is_http2: bool, authorities: Option<&str>) -> Result<Self, String> {
         let uri: Uri = address.parse().map_err(|_| format!("{address} is no address"))?;
         let known = (uri.scheme_str(), uri.authority());
@@ -129,7 +128,7 @@ fn connector(is_http2: bool, authorities: Option<&str>) -> Result<TlsConnector, 
 }
 
 impl Client {
-    /// So many connections; over HTTP/2, so many requests at once on each.
+    /// This many connections; over HTTP/2, this many concurrent requests on each.
     pub(crate) fn new(
         destination: Destination,
         connections: usize,
@@ -140,12 +139,12 @@ impl Client {
         Self { destination, connections, callers_of_each, timeout, tags: Arc::default() }
     }
 
-    /// How long an answer may take from when it was due.
+    /// Timeout of a request, from the time it was due.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// How many requests can be under way.
+    /// Maximum number of concurrent requests.
     pub(crate) fn callers(&self) -> usize {
         self.connections * self.callers_of_each
     }
@@ -167,7 +166,7 @@ impl Client {
         Caller { client: self.clone(), connection }
     }
 
-    /// Asks for one document outside any schedule: its status and its body.
+    /// Requests a document outside of any schedule; returns status and body.
     pub(crate) async fn get(&self, target: &str, key: &str) -> Result<(u16, Bytes), String> {
         let mut caller = self.caller(&Arc::default());
         let mut request = self.request(target, key, None);
@@ -199,7 +198,7 @@ impl Client {
 }
 
 impl Caller {
-    /// Asks, and reads the whole answer, for at most so long.
+    /// Sends a request and reads the whole response within the timeout.
     pub(crate) async fn asks(&mut self, plan: &Plan, ask: Ask, left: Duration) -> Outcome {
         let key = &plan.keys[ask.key];
         let of_whom = (ask.target, key.tier.clone());
@@ -214,14 +213,14 @@ impl Caller {
             }
             Ok(Err(outcome)) => outcome,
             Err(_) => {
-                // What may still come on it belongs to nobody.
+                // A late response must not be read as the next one.
                 self.connection.forget();
                 Outcome::TooLate
             }
         }
     }
 
-    /// One that nobody has touched, because its connection was ending, is sent on another, once.
+    /// Sends a request; once more on another connection if the server has not processed it.
     async fn exchange(&mut self, request: Request<Empty<Bytes>>) -> Result<(Head, Bytes), Outcome> {
         let (mut request, mut is_again) = (request, false);
         let response = loop {
@@ -234,7 +233,7 @@ impl Caller {
                         Some(unsent) => {
                             (request, is_again) = (unsent, true);
                             if let Connection::Shared(shared) = &self.connection {
-                                // It still looks open for a moment.
+                                // It may still look open for a moment.
                                 *shared.lock().await = None;
                             }
                         }
@@ -281,10 +280,9 @@ impl Caller {
     }
 }
 
-/// Whether the other side has said, by a GOAWAY without an error, that it has not begun with it: RFC 9113, 6.8. A
-/// stream that it has begun with ends in another way.
+/// Whether the server sent a GOAWAY without an error before it processed the request (RFC 9113, 6.8).
 fn is_untouched(error: &hyper::Error) -> bool {
-    // The crate that has the type of this is hyper's affair, so it is known by its words alone.
+    // The type of this error is private to hyper, so it is recognised by its text.
     let says = |cause: &dyn Error| cause.to_string() == "connection error received: not a result of an error";
     error.source().is_some_and(says)
 }
@@ -314,7 +312,7 @@ impl Destination {
     }
 }
 
-/// What is kept of the head of an answer.
+/// The relevant fields of a response head.
 struct Head {
     status: u16,
     word: &'static str,
@@ -328,7 +326,7 @@ impl Head {
     }
 }
 
-/// Where the document came from, by its `Cache-Status`; nothing where it says nothing, which every refusal does.
+/// The source of the document by `Cache-Status`; empty if there is none, as for refusals.
 fn word_of(headers: &HeaderMap) -> &'static str {
     let said = headers.get("cache-status").and_then(|value| value.to_str().ok()).unwrap_or("");
     let words = ["stale", "miss", "shared", "refreshed"];

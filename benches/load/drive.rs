@@ -1,7 +1,7 @@
-//! Sends what the plan says when the schedule says, and writes down what becomes of it.
+//! Sends the planned requests at the scheduled times, and records the results.
 //!
-//! A thread of its own lets each request go at its instant; whoever of a fixed number of callers is free takes it. Where
-//! none is, it waits, and that is part of its latency. Not for: how a caller speaks (`client`).
+//! A thread of its own releases each request at its time; a free caller sends it. If no caller is free the request
+//! waits, and the wait counts as latency.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::record::{Heard, Outcome, Record, shown};
 use super::schedule::Schedule;
 
-/// Requests of one kind: they share their connections with no others.
+/// Requests of one kind, with connections of their own.
 pub(crate) struct Line {
     plan: Arc<Plan>,
     schedule: Schedule,
@@ -26,7 +26,7 @@ pub(crate) struct Line {
     record: Mutex<Record>,
 }
 
-/// Something that is done in the middle of a run.
+/// An action in the middle of a run.
 pub(crate) struct Event<'e> {
     pub(crate) at: Duration,
     pub(crate) what: Box<dyn FnOnce() + Send + 'e>,
@@ -39,7 +39,7 @@ impl Line {
         Arc::new(Self { plan, schedule, client, released, taken, record })
     }
 
-    /// Lets each request go when it is due.
+    /// Releases each request when it is due.
     fn pace(&self, begun: Instant) {
         sleep_finely();
         for number in 0..self.schedule.requests() {
@@ -49,11 +49,11 @@ impl Line {
             self.released.add_permits(1);
             self.record.lock().unwrap().released_late(late);
         }
-        // Each caller finds out that there is no more.
+        // Callers find out that there are no more requests.
         self.released.add_permits(self.client.callers());
     }
 
-    /// Takes one request after the other until there is none.
+    /// Sends one request after another until there are none.
     async fn call(self: Arc<Self>, mut caller: Caller, begun: Instant) {
         loop {
             let (permit, was_awaited) = match self.released.try_acquire() {
@@ -66,7 +66,7 @@ impl Line {
             let sent = begun.elapsed();
             let left = (due + self.client.timeout()).saturating_sub(sent);
             let outcome = if left.is_zero() {
-                // So that a run ends: it has waited for a connection for as long as an answer may take.
+                // Lets a run end: the request has waited for a connection as long as its timeout.
                 Outcome::TooLate
             } else {
                 caller.asks(&self.plan, self.plan.ask(number), left).await
@@ -77,7 +77,7 @@ impl Line {
     }
 }
 
-/// Drives these lines side by side to their end; what became of each.
+/// Drives these lines concurrently to their end; returns their records.
 pub(crate) fn drive(
     runtime: &Runtime,
     lines: &[Arc<Line>],
@@ -108,7 +108,7 @@ pub(crate) fn drive(
     lines.iter().map(|line| line.record.lock().unwrap().clone()).collect()
 }
 
-/// One line on standard error that is written over and over; where that is no terminal, a line every ten seconds.
+/// One line on standard error that is overwritten; without a terminal, a line every ten seconds.
 fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
     let is_terminal = std::io::stderr().is_terminal();
     let step = Duration::from_secs(if is_terminal { 1 } else { 10 });
@@ -124,7 +124,7 @@ fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
         let record = lines[0].record.lock().unwrap();
         let so_far: u64 = record.phases.iter().map(super::record::Tally::total).sum();
         let lasts = record.schedule.lasts().as_secs();
-        // The second that has just passed may still have answers to come.
+        // Responses of the last second may still arrive.
         let p99 = record.seconds.iter().rev().nth(1).map_or(0, |second| second.all.value_at_quantile(0.99));
         let at = begun.elapsed().as_secs();
         let line = format!(
@@ -143,8 +143,8 @@ fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
     }
 }
 
-/// The kernel may let this thread sleep 50 us longer than asked, which is as much as a hit takes. Where it cannot be
-/// told not to, those count as the client's lateness.
+/// The kernel may let this thread sleep 50 us longer than requested, as long as a hit takes. If this timer slack
+/// cannot be reduced, it counts as the client's own delay.
 fn sleep_finely() {
     let thread = std::fs::read_link("/proc/thread-self").ok();
     if let Some(number) = thread.as_deref().and_then(|path| path.file_name()) {

@@ -1,5 +1,4 @@
-//! A backend of a few documents that refreshes when it is told to, hangs, or fails. Not for: answers worth reading; the
-//! built-in backend has those.
+//! A backend with a few documents that refreshes on command, hangs, or fails.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,11 +6,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 const MODELS: usize = 20;
-/// So long it takes for an answer.
+/// Time per response.
 const THINKS: Duration = Duration::from_millis(2);
 const NEXT_HOUR: u64 = 3_600;
 
-/// What it does with a question.
+/// Its behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
     Works,
@@ -19,7 +18,7 @@ pub(crate) enum Mood {
     Fails,
 }
 
-/// The backend; clones are the same one.
+/// The backend; clones share its state.
 #[derive(Clone)]
 pub(crate) struct Fake {
     state: Arc<(Mutex<State>, Condvar)>,
@@ -28,7 +27,7 @@ pub(crate) struct Fake {
 
 struct State {
     mood: Mood,
-    /// Until then it says that all is current, and after that all is new.
+    /// Documents are unchanged until then, and new afterwards.
     refreshes_at: Option<Instant>,
     answered: u64,
 }
@@ -49,7 +48,7 @@ impl Fake {
         fake
     }
 
-    /// From then on every document is another; its answers until then say so.
+    /// All documents change at that time; responses before it state that.
     pub(crate) fn refreshes_at(&self, at: Instant) {
         self.state.0.lock().unwrap().refreshes_at = Some(at);
     }
@@ -59,7 +58,7 @@ impl Fake {
         self.state.1.notify_all();
     }
 
-    /// How many answers it has given.
+    /// Number of responses.
     pub(crate) fn answered(&self) -> u64 {
         self.state.0.lock().unwrap().answered
     }
@@ -94,7 +93,7 @@ impl Fake {
         state.answered += 1;
         let left = state.refreshes_at.map(|at| at.saturating_duration_since(Instant::now()));
         let is_new = left == Some(Duration::ZERO);
-        // Rounded up: nobody is sent here before all is new.
+        // Rounded up: a client that obeys must not return before the change.
         let max_age = left.filter(|_| !is_new).map_or(NEXT_HOUR, |left| left.as_secs() + 1);
         let tag = if is_new { "\"new\"" } else { "\"old\"" };
         let head = format!("etag: {tag}\r\ncache-control: max-age={max_age}\r\n");

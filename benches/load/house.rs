@@ -1,6 +1,5 @@
-//! Who is asked, by whom, and for what: a gateway of our own or one at an address, its keys, and the documents it has.
-//!
-//! The documents are learnt from the gateway's own list of models. Not for: the process of an own gateway (`own`).
+//! The gateway under test, its own or an external one; its keys; and its documents, which are found by its list of
+//! models.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +16,7 @@ use super::own::Own;
 use super::plan::{Key, Plan, Spread};
 
 const LIST: &str = "/api/v1/models";
-/// Documents that every gateway has, the most wanted first. Each may be asked for by every tier.
+/// Documents that every gateway has, most popular first. All tiers may request them.
 const COMMON: [&str; 13] = [
     LIST,
     "/api/v1/index",
@@ -33,24 +32,24 @@ const COMMON: [&str; 13] = [
     "/api/v1/analytics/transparency",
     "/api/v1/incidents?limit=100",
 ];
-/// More models than that add documents, and no new kind of work.
+/// More models would add documents but no other kind of work.
 const MOST_MODELS: usize = 100;
-/// Of how many keys it is tried to have that list.
+/// How many keys are tried to get that list.
 const MOST_ASKED: usize = 5;
 
-/// A gateway and what is known of it.
+/// A gateway and what is known about it.
 pub(crate) struct House {
     pub(crate) destination: Destination,
     pub(crate) keys: Vec<Key>,
     pub(crate) targets: Vec<String>,
-    /// Where it is our own.
+    /// The process, if it is the bench's own.
     pub(crate) own: Option<Own>,
-    /// Where its backend is.
+    /// The fake backend, if used.
     pub(crate) fake: Option<Fake>,
 }
 
 impl House {
-    /// Opens the one that the options and the profile want.
+    /// Opens the gateway selected by options and profile.
     pub(crate) fn open(
         runtime: &Runtime,
         options: &Options,
@@ -74,10 +73,10 @@ impl House {
         Ok(house)
     }
 
-    /// Everything that can be asked for, the most wanted first.
+    /// All documents, most popular first.
     fn learn(&self, runtime: &Runtime) -> Result<Vec<String>, String> {
         let (mut status, mut body) = (0, Bytes::new());
-        // A key may have nothing left just now, as one has that was abused a moment ago.
+        // A key may have no token left, for example after it was abused by a profile.
         for key in self.keys.iter().take(MOST_ASKED) {
             let answer = runtime.block_on(self.client().get(LIST, &key.text));
             (status, body) = answer.map_err(|error| format!("{}: {error}", self.destination.shown()))?;
@@ -88,7 +87,7 @@ impl House {
         let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let models = said["data"].as_array().filter(|_| status == 200);
         let models = models.ok_or_else(|| format!("{LIST} was answered by {status}, and not by a list"))?;
-        // One that would have to be encoded is left out: it would be another path here than there.
+        // Ids that would need encoding are left out.
         let is_plain =
             |id: &&str| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
         let ids = models.iter().filter_map(|model| model["id"].as_str()).filter(is_plain).take(MOST_MODELS);
@@ -99,7 +98,7 @@ impl House {
         Ok(COMMON.into_iter().map(str::to_owned).chain(of_one).collect())
     }
 
-    /// Has every document stored, as the free and as the paid see it.
+    /// Requests every document once, as a free and as a paid caller.
     pub(crate) fn prime(&self, runtime: &Runtime) -> Result<(), String> {
         let client = self.client();
         for key in ["free", "pro"].iter().filter_map(|tier| self.keys.iter().find(|key| key.tier == *tier)) {
@@ -113,13 +112,13 @@ impl House {
         Ok(())
     }
 
-    /// What the usual callers ask.
+    /// The plan of normal traffic.
     pub(crate) fn plan(&self, options: &Options, keys: Vec<Key>) -> Result<Arc<Plan>, String> {
         let tiers = options.tiers.clone().unwrap_or_default();
         self.plan_for(options, keys, tiers, options.conditional)
     }
 
-    /// What somebody with a single key asks, or with keys that nobody has.
+    /// The plan of a single key, or of unknown keys.
     pub(crate) fn plan_beside(
         &self,
         options: &Options,
@@ -141,7 +140,7 @@ impl House {
         Plan::new(self.targets.clone(), keys, &spread, options.seed).map(Arc::new)
     }
 
-    /// The requests a minute that a key may ask, as the gateway says.
+    /// The requests per minute of a key, as reported by the gateway.
     pub(crate) fn minute_of(&self, runtime: &Runtime, key: &Key) -> Result<f64, String> {
         let (status, body) = runtime.block_on(self.client().get("/api/v1/me", &key.text))?;
         let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -156,14 +155,14 @@ impl House {
     }
 }
 
-/// A line each: the key, and its tier after a space.
+/// One line per key, optionally followed by a space and the tier.
 fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut keys = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let (key, tier) = line.trim().split_once(' ').unwrap_or((line.trim(), "any"));
         if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            // The line itself is not told: it may be a key that lacks one letter.
+            // The line is not repeated: it may be a key with a typing error.
             return Err(format!("{}, line {}: a key is visible ASCII", file.display(), number + 1));
         }
         keys.push(Key { text: key.to_owned(), tier: tier.trim().to_owned() });

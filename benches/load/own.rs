@@ -1,7 +1,5 @@
-//! A gateway of the bench's own: the real program on a free port, with keys, and with the built-in backend over made-up
-//! runs or a fake one. Its socket is handed over, so that another process can take over from it.
-//!
-//! Not for: a gateway that somebody else runs; that is an address and nothing more.
+//! A gateway of the bench's own: the real program on a free port, with keys, and with the built-in backend over
+//! simulated runs or a fake one. It inherits its socket, so that another process can take over.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -26,9 +24,9 @@ use super::plan::Key;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
 const MODELS: usize = 20;
-/// Long enough for a score over each of its periods but the longest.
+/// Long enough for scores of all periods but the longest.
 const HOURS: u64 = 48;
-/// The tiers of its keys, and how many of ten are of each.
+/// The tiers of its keys, and their share in tenths.
 const TIERS: [(&str, usize); 3] = [("free", 6), ("pro", 3), ("enterprise", 1)];
 
 /// The gateway.
@@ -36,21 +34,21 @@ pub(crate) struct Own {
     directory: TempDir,
     socket: TcpListener,
     program: Mutex<Program>,
-    /// Keys whose limits nobody here reaches.
+    /// Keys without effective limits.
     pub(crate) keys: Vec<Key>,
-    /// A key of sixty requests a minute.
+    /// A key limited to sixty requests a minute.
     pub(crate) limited: Key,
     has_tls: bool,
 }
 
-/// A process that ends with its owner.
+/// A process that is killed when this is dropped.
 struct Program {
     child: Child,
     serving: std::sync::mpsc::Receiver<()>,
 }
 
 impl Own {
-    /// Before this backend, or the built-in one.
+    /// Starts it with this backend, or the built-in one.
     pub(crate) fn start(runtime: &Runtime, fake: Option<&Fake>, has_tls: bool, keys: usize) -> Self {
         let directory = TempDir::new().unwrap();
         let data_dir = directory.path().join("data");
@@ -69,18 +67,18 @@ impl Own {
         Self { directory, socket, program, keys: made, limited, has_tls }
     }
 
-    /// Where it is.
+    /// Its address.
     pub(crate) fn address(&self) -> String {
         let scheme = if self.has_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.socket.local_addr().unwrap())
     }
 
-    /// The authority that its certificate is of.
+    /// The authority of its certificate.
     pub(crate) fn authority(&self) -> Option<PathBuf> {
         self.has_tls.then(|| self.directory.path().join("tls.pem"))
     }
 
-    /// Another process is started, the one before is told to stop, and the other serves; how long that took.
+    /// Starts another process, and stops the first; returns the time until the second serves.
     pub(crate) fn takes_over(&self) -> Duration {
         let begun = Instant::now();
         let mut program = self.program.lock().unwrap();
@@ -93,7 +91,7 @@ impl Own {
         begun.elapsed()
     }
 
-    /// Its resident memory, in MiB.
+    /// Resident memory, in MiB.
     pub(crate) fn resident(&self) -> f64 {
         let id = self.program.lock().unwrap().child.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
@@ -103,7 +101,7 @@ impl Own {
 }
 
 impl Program {
-    /// With this socket handed over, as systemd does it.
+    /// Passes this socket as systemd does.
     fn start(directory: &Path, socket: &TcpListener) -> Self {
         let hand_over = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
         let file = directory.join("scoregate.toml");
@@ -132,13 +130,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is as well.
+        // Fails if it has ended already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// A free port. Its queue is longer than the standard library's: while nobody accepts, all who come wait there.
+/// A free port. Its queue is longer than the standard library's default: clients wait there while no process accepts.
 fn listen(runtime: &Runtime) -> TcpListener {
     runtime.block_on(async {
         let socket = TcpSocket::new_v4().unwrap();
@@ -176,7 +174,7 @@ fn settings(directory: &Path, fake: Option<&Fake>, has_tls: bool) {
     std::fs::write(directory.join("scoregate.toml"), text).unwrap();
 }
 
-/// A certificate that signs itself.
+/// A self-signed certificate.
 fn certify(directory: &Path) -> [PathBuf; 2] {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&key).unwrap();
@@ -197,7 +195,7 @@ fn tier_of(number: usize) -> &'static str {
     "free"
 }
 
-/// A key of the form that a gateway gives out.
+/// A key in the gateway's format.
 pub(crate) fn made_key(tier: &str) -> Key {
     let secret = KeyForm::new("sg_live", false).mint().unwrap();
     Key { text: secret.expose().to_owned(), tier: tier.to_owned() }

@@ -1,6 +1,5 @@
-//! A picture of a run, as SVG: percentiles of latency by phase or rate, and outcomes over time.
-//!
-//! Written by hand, since it is a few lines and rectangles. Not for: figures to be read off; those are in the JSON.
+//! The SVG chart of a run: percentiles of latency by phase or rate, and outcomes over time. The figures are in the
+//! JSON report.
 
 use std::fmt::Write as _;
 
@@ -12,12 +11,12 @@ const WIDTH: f64 = 900.0;
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 20.0;
 const HEIGHT: f64 = 220.0;
-/// Where the two charts begin.
+/// Vertical positions of the two charts.
 const TOPS: [f64; 2] = [60.0, 370.0];
 
 const SHARES: [(&str, f64, &str); 4] =
     [("p50", 0.5, "#2b6cb0"), ("p90", 0.9, "#2f855a"), ("p99", 0.99, "#b7791f"), ("p99.9", 0.999, "#c53030")];
-/// The kinds of outcomes, from the bottom up.
+/// Kinds of outcomes, from bottom to top.
 const KINDS: [(&str, &str); 6] = [
     ("hit", "#68a691"),
     ("stale", "#d8b365"),
@@ -35,7 +34,7 @@ pub(crate) fn svg(seen: &Seen) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     words(&mut svg, LEFT, 24.0, "start", &format!("{}: {}", seen.name, seen.of_whom));
-    // A picture that blames the server for the client is worse than none.
+    // If the client was late, the chart must state that.
     let complaint = seen.complaint();
     if let Some(line) = complaint.as_ref().or(seen.verdict.first()) {
         words(&mut svg, LEFT, 44.0, "start", line);
@@ -55,11 +54,11 @@ fn named(run: &Record) -> Vec<(String, &Tally)> {
     all.map(|(phase, tally)| (name(phase), tally)).collect()
 }
 
-/// A point for each phase and percentile, on a scale of powers of ten.
+/// A point for each phase and percentile, on a logarithmic scale.
 fn percentiles(svg: &mut String, phases: &[(String, &Tally)]) {
     let top = TOPS[0];
     let most = phases.iter().map(|(_, tally)| tally.all.max()).max().unwrap_or(1).max(100);
-    // From 10 us on: nothing over a socket is quicker.
+    // From 10 us: nothing over a socket is faster.
     let decades = (most as f64 / 10.0).log10().ceil();
     let height = |micros: u64| top + HEIGHT * (1.0 - (micros.max(10) as f64 / 10.0).log10() / decades);
     let mut decade = 10_u64;
@@ -86,7 +85,7 @@ fn percentiles(svg: &mut String, phases: &[(String, &Tally)]) {
     }
 }
 
-/// A bar for each second, and the p99 of that second above it.
+/// A bar for each second, and its p99 above it.
 fn over_time(svg: &mut String, seconds: &[&Tally]) {
     let top = TOPS[1];
     let most = seconds.iter().map(|tally| tally.total()).max().unwrap_or(1).max(1) as f64;
@@ -123,7 +122,7 @@ fn over_time(svg: &mut String, seconds: &[&Tally]) {
     words(svg, WIDTH - RIGHT, top + HEIGHT + 16.0, "end", &format!("{} s", seconds.len()));
 }
 
-/// The place in `KINDS`.
+/// Index in `KINDS`.
 fn kind_of(outcome: Outcome) -> usize {
     match outcome {
         Outcome::Answered(_, "hit") => 0,

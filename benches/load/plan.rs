@@ -1,47 +1,47 @@
-//! What each request asks: which document, by which key, and whether by the tag of what its caller has already.
+//! The content of each request: which document, which key, and whether it is conditional.
 //!
-//! Pure: the number of a request and the seed say all, so two runs ask the same. Not for: when it is sent (`schedule`).
+//! Pure: determined by the seed and the number of the request, so two runs send the same requests.
 
 use std::collections::BTreeMap;
 
-/// A key and the tier it belongs to. It has no `Debug`: a key is never printed.
+/// A key and its tier. Without `Debug`: a key is never printed.
 #[derive(Clone)]
 pub(crate) struct Key {
     pub(crate) text: String,
     pub(crate) tier: String,
 }
 
-/// Picks small numbers more often than large ones: the n-th is as likely as 1/n to the power of the exponent.
+/// The Zipf distribution: the n-th number has a probability proportional to 1/n to the power of the exponent.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     up_to: Vec<f64>,
 }
 
-/// How requests are spread.
+/// The distribution of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
-    /// The exponent over documents; 0 for all alike.
+    /// Zipf exponent over documents; 0 for uniform.
     pub(crate) documents: f64,
-    /// The exponent over the keys of a tier.
+    /// Zipf exponent over the keys of a tier.
     pub(crate) keys: f64,
-    /// The share of requests of each tier; without any, as many as it has keys.
+    /// The share of each tier; by number of keys if empty.
     pub(crate) tiers: BTreeMap<String, f64>,
-    /// The share of requests that send the tag of what they were last answered.
+    /// The share of conditional requests.
     pub(crate) conditional: f64,
 }
 
-/// What is asked.
+/// The plan of requests.
 pub(crate) struct Plan {
     pub(crate) targets: Vec<String>,
     pub(crate) keys: Vec<Key>,
     seed: u64,
     documents: Zipf,
-    /// For each tier the share of it and those before, and its keys by their place in `keys`.
+    /// For each tier its cumulative share, and its keys by their index in `keys`.
     tiers: Vec<(f64, Vec<usize>, Zipf)>,
     conditional: f64,
 }
 
-/// One request, by places in the plan's lists.
+/// One request, by indexes into the plan's lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ask {
     pub(crate) target: usize,
@@ -63,14 +63,14 @@ impl Zipf {
         Self { up_to }
     }
 
-    /// By a number from 0 to 1.
+    /// For a number from 0 to 1.
     pub(crate) fn pick(&self, chance: f64) -> usize {
         self.up_to.partition_point(|up_to| *up_to <= chance).min(self.up_to.len().saturating_sub(1))
     }
 }
 
 impl Plan {
-    /// Fails where nothing can be asked: no document, no key, or no key of a tier that is to have a share.
+    /// Fails if no request is possible: no document, no key, or no key of a tier with a share.
     pub(crate) fn new(
         targets: Vec<String>,
         keys: Vec<Key>,
@@ -116,7 +116,7 @@ impl Plan {
     }
 }
 
-/// A number from 0 to 1 that the three say: the finish of splitmix64 spreads even neighbours.
+/// A number from 0 to 1, determined by the three arguments: the finalizer of splitmix64 separates even neighbours.
 fn chance(seed: u64, number: u64, die: u64) -> f64 {
     let mut bits = seed ^ (number * 4 + die + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

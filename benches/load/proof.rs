@@ -90,8 +90,8 @@ fn a_client_that_is_late_says_so() {
     assert!(p99 >= micros(at(51)), "waiting for a connection is part of the latency: {p99}");
 }
 
-/// Two hundred a second for two seconds, of which the server sleeps one. Whoever asks only after the last answer sees
-/// two slow answers; those who would have come meanwhile are half of all.
+/// Two hundred requests a second for two seconds, with a server that stalls for one second. A closed loop would see
+/// two slow responses; an open loop sees that half of the requests are slow.
 fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     let address = stalling_server();
     let destination = Destination::new(&address, false, None).unwrap();
@@ -115,7 +115,7 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     assert!(tally.all.value_at_quantile(0.99) > micros(STALL * 9 / 10), "the p99 knows of the stall");
 }
 
-/// Answers at once, but for the second that begins half a second after the first request: then nothing moves.
+/// Responds at once, except during the second that begins half a second after the first request.
 fn stalling_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

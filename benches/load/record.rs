@@ -1,7 +1,7 @@
-//! What became of the requests: histograms of latency and counts of outcomes, for each phase and each second.
+//! Results of requests: latency histograms and counts of outcomes, for each phase and each second.
 //!
-//! A latency is counted from the instant a request was due, waiting for a free connection included. What the client
-//! itself was late is kept apart, so that nobody blames the server for it. Not for: what it means (`profiles`).
+//! A latency counts from the time a request was due, the wait for a free connection included. The client's own delay
+//! is recorded separately, so that it is not attributed to the server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::schedule::Schedule;
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// By a whole answer: its status, and the word of its `Cache-Status`.
+    /// A complete response: its status, and the source in `Cache-Status`.
     Answered(u16, &'static str),
-    /// There was no connection to be had.
+    /// No connection could be opened.
     NoConnection,
-    /// The connection ended before the whole answer was there.
+    /// The connection ended before the response was complete.
     CutOff,
-    /// There was no answer in time.
+    /// No response in time.
     TooLate,
 }
 
-/// What became of one request, and when, all counted from the begin of the run.
+/// The result of one request; times count from the start of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) phase: usize,
@@ -31,17 +31,17 @@ pub(crate) struct Heard {
     pub(crate) sent: Duration,
     pub(crate) ended: Duration,
     pub(crate) outcome: Outcome,
-    /// Whether a connection stood idle for it: what it was sent late then is the client's own fault.
+    /// Whether an idle connection was waiting for it: then a late start is the client's own delay.
     pub(crate) was_awaited: bool,
 }
 
-/// Requests that are told together.
+/// Requests that are reported together.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) all: Histogram<u64>,
-    /// Of those that were answered from what is stored.
+    /// Of responses served from the cache.
     pub(crate) hits: Histogram<u64>,
-    /// From when it was sent: what a client would see that waits for the server before it asks again.
+    /// From the time of sending: what a closed-loop client would see.
     pub(crate) from_sent: Histogram<u64>,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
 }
@@ -52,19 +52,19 @@ pub(crate) struct Record {
     pub(crate) schedule: Schedule,
     pub(crate) phases: Vec<Tally>,
     pub(crate) seconds: Vec<Tally>,
-    /// How late the client itself let requests go.
+    /// Delay of the client itself in releasing requests.
     released: Histogram<u64>,
-    /// How late it had sent those for which a connection stood idle.
+    /// Delay in sending requests for which a connection was idle.
     sent: Histogram<u64>,
-    /// How many found no free connection.
+    /// Number of requests that found no free connection.
     pub(crate) queued: u64,
 }
 
-/// The client's own lateness may be so large in one request of a hundred; beyond that its figures are of itself.
+/// Acceptable p99 of the client's own delay; beyond it the figures describe the client.
 const LATE: Duration = Duration::from_millis(2);
 
 impl Outcome {
-    /// Its word in the report.
+    /// Its name in the report.
     pub(crate) fn word(self) -> String {
         match self {
             Self::Answered(status, "") => status.to_string(),
@@ -75,19 +75,19 @@ impl Outcome {
         }
     }
 
-    /// Whether the caller has what was asked for.
+    /// Whether the caller has the document.
     pub(crate) fn is_delivered(self) -> bool {
         matches!(self, Self::Answered(200 | 304, _))
     }
 
-    /// Whether it was answered from what is stored.
+    /// Whether it was served from the cache.
     fn is_hit(self) -> bool {
         matches!(self, Self::Answered(200 | 304, "hit" | "stale"))
     }
 }
 
 impl Tally {
-    /// With so many digits of a latency that can be relied on.
+    /// With this many significant digits.
     fn new(digits: u8) -> Self {
         let empty = Histogram::new(digits).expect("up to five digits can be had");
         Self { all: empty.clone(), hits: empty.clone(), from_sent: empty, outcomes: BTreeMap::new() }
@@ -111,7 +111,7 @@ impl Tally {
         self.count(|_| true)
     }
 
-    /// The share of those that were not delivered, though their keys had not spent their limits.
+    /// Share of requests that failed although their keys were within their limits.
     pub(crate) fn failed(&self) -> f64 {
         let is_refused = |outcome| matches!(outcome, Outcome::Answered(429, _));
         let failed = self.count(|outcome| !outcome.is_delivered() && !is_refused(outcome));
@@ -141,23 +141,23 @@ impl Record {
         }
     }
 
-    /// The client let a request go so late.
+    /// Records the client's own delay.
     pub(crate) fn released_late(&mut self, by: Duration) {
         put(&mut self.released, micros(by));
     }
 
-    /// How late the client itself was, at this share of the requests, in microseconds.
+    /// The client's own delay at this percentile, in microseconds.
     pub(crate) fn lateness(&self, share: f64) -> u64 {
         self.released.value_at_quantile(share).max(self.sent.value_at_quantile(share))
     }
 
-    /// The phase of this name.
+    /// The phase with this name.
     pub(crate) fn of(&self, name: &str) -> &Tally {
         let at = self.schedule.phases().position(|phase| phase.name == name);
         &self.phases[at.expect("the profile that asks has made the phase")]
     }
 
-    /// What has to be said before anything else, if the client could not keep up.
+    /// A warning if the client could not keep up.
     pub(crate) fn complaint(&self) -> Option<String> {
         let late = self.lateness(0.99);
         (late > micros(LATE)).then(|| {

@@ -1,18 +1,18 @@
-//! When each request should be sent: fixed by the rates before the first one is, whatever the server does meanwhile.
+//! The time of each request, fixed by the rates in advance, whatever the server does.
 //!
-//! Pure. This is what makes the loop an open one: a latency is counted from the instant that stands here, so a server
-//! that stalls is charged for all who would have come meanwhile. Not for: what is sent (`plan`), nor sending (`drive`).
+//! Pure. This makes the loop an open one: a latency counts from the scheduled time, so a stalled server is charged
+//! for all requests that were due meanwhile.
 
 use std::time::Duration;
 
-/// A phase of a run that has one rate.
+/// A phase with a constant rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
     /// Its name in the report.
     pub(crate) name: String,
-    /// Requests a second.
+    /// Requests per second.
     pub(crate) rate: f64,
-    /// How long it is.
+    /// Its duration.
     pub(crate) lasts: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Phase {
     }
 }
 
-/// Stretches, one after the other.
+/// Consecutive phases.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     placed: Vec<Placed>,
@@ -51,10 +51,10 @@ impl Schedule {
         Self { placed }
     }
 
-    /// When a request is due, counted from the begin of the run, and in which phase; none after the last.
+    /// When a request is due, from the start of the run, and its phase; `None` after the last.
     pub(crate) fn due(&self, number: u64) -> Option<(Duration, usize)> {
         let after = self.placed.partition_point(|placed| placed.first <= number);
-        // A phase that is too short for a request has its successor's first number, and is skipped by that.
+        // A phase too short for a request has the same first number as its successor, and is skipped.
         let at = after.checked_sub(1)?;
         let placed = self.placed.get(at)?;
         let within = number - placed.first;
@@ -66,17 +66,17 @@ impl Schedule {
         Some((placed.begins + offset, at))
     }
 
-    /// All requests.
+    /// Number of requests.
     pub(crate) fn requests(&self) -> u64 {
         self.placed.last().map_or(0, |placed| placed.first + placed.phase.requests())
     }
 
-    /// When the last phase ends.
+    /// The end of the last phase.
     pub(crate) fn lasts(&self) -> Duration {
         self.placed.last().map_or(Duration::ZERO, |placed| placed.begins + placed.phase.lasts)
     }
 
-    /// When the phase of this name begins.
+    /// The start of the phase with this name.
     pub(crate) fn begins(&self, name: &str) -> Duration {
         let of_name = self.placed.iter().find(|placed| placed.phase.name == name);
         of_name.map_or(Duration::ZERO, |placed| placed.begins)

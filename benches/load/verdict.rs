@@ -10,13 +10,13 @@ use super::record::{Outcome, Record, shown};
 pub(crate) struct Seen {
     pub(crate) name: String,
     pub(crate) of_whom: String,
-    /// Of the usual callers, one after the other.
+    /// Records of normal traffic, one per run.
     pub(crate) runs: Vec<Record>,
-    /// Of whoever asked beside them.
+    /// Record of the other traffic.
     pub(crate) beside: Option<(&'static str, Record)>,
-    /// The figures that matter, in words.
+    /// The relevant figures, in words.
     pub(crate) verdict: Vec<String>,
-    /// What must not be, on any machine.
+    /// Outcomes that are failures on any machine.
     pub(crate) wrong: Vec<String>,
 }
 

@@ -1,24 +1,24 @@
-//! An answer as it lies on the wire: where its head ends, how long it is, what stands in it; and one question that waits
-//! for its answer. Not for: many questions at once (`client`).
+//! Responses on the wire: the end of the head, the length, the fields; and a single request and its response. Many
+//! requests are sent in `client`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a single question may take: everything here is on loopback.
+/// Timeout of a single request on loopback.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where the parts of an answer are.
+/// The parts of a response.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Extent {
-    /// The length of its head, blank line included.
+    /// Length of its head, empty line included.
     pub(crate) head: usize,
-    /// Its whole length.
+    /// Its total length.
     pub(crate) whole: usize,
 }
 
 impl Extent {
-    /// Of what has come so far; none until the head is whole. An answer of unknown length is not in the job.
+    /// Parses the bytes received; `None` until the head is complete. The job has no response of unknown length.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
         let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
@@ -28,15 +28,15 @@ impl Extent {
             None if text.starts_with("http/1.1 304") => 0,
             None => panic!("an answer that does not say its length: {text}"),
         };
-        // A 304 has the length of what it stands for, if any, and no body.
+        // A 304 has the length of the full response, if any, and no body.
         let body = if text.starts_with("http/1.1 304") { 0 } else { body };
         Some(Self { head, whole: head + body })
     }
 }
 
-/// An answer with all its bytes.
+/// A complete response.
 pub(crate) struct Answer {
-    /// As it came.
+    /// As received.
     pub(crate) bytes: Vec<u8>,
     extent: Extent,
 }
@@ -65,7 +65,7 @@ impl Answer {
     }
 }
 
-/// Asks once, on a connection of its own.
+/// Sends one request on a connection of its own.
 pub(crate) fn ask(address: SocketAddr, request: &[u8]) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;

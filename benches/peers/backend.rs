@@ -1,5 +1,4 @@
-//! The backends behind the contestants: one answer each, the same for whatever is asked. Asked once by each contestant, so
-//! nothing here has to be quick. Not for: what is measured.
+//! The backends of the contestants: one response each. Requested once per contestant, so speed does not matter.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -8,10 +7,10 @@ use std::sync::Arc;
 use crate::answer::Answer;
 use crate::job::model;
 
-/// Bytes of data that make the gateway's body 5.7 KB.
+/// Bytes of data for a gateway body of 5.7 KB.
 const DATA: usize = 5_390;
 
-/// Nothing is refreshed while it is measured.
+/// No refresh during the measurement.
 const FIELDS: &str = "content-type: application/json\r\ncache-control: max-age=86400\r\n";
 
 /// A backend for the gateway: scores in the envelope that it expects.
@@ -37,7 +36,7 @@ pub(crate) fn of_scores() -> SocketAddr {
     serve(FIELDS, body.as_bytes())
 }
 
-/// A backend for a gateway that is asked about so many models: each is worth as many bytes as the list is elsewhere.
+/// A backend for a gateway with this many models: each detail is as large as the list elsewhere.
 pub(crate) fn of_models(count: usize) -> SocketAddr {
     let item =
         |id: &str, name: &str| format!("{{\"id\":\"{id}\",\"name\":\"{name}\",\"currentScore\":70.25}}");
@@ -55,7 +54,7 @@ pub(crate) fn of_models(count: usize) -> SocketAddr {
     })
 }
 
-/// A backend for the peers: what the gateway sent, with as much of its head as can be stored.
+/// A backend for the peers: the gateway's response, with the storable part of its head.
 pub(crate) fn of_answer(answer: &Answer) -> SocketAddr {
     let kept = ["content-type", "etag", "last-modified", "x-content-type-options"];
     let fields: String = kept.map(|name| format!("{name}: {}\r\n", answer.field(name))).concat();
@@ -67,7 +66,7 @@ fn serve(fields: &str, body: &[u8]) -> SocketAddr {
     serve_each(fields, move |_| body.clone())
 }
 
-/// By the target of a question.
+/// Serves by request target.
 fn serve_each(fields: &str, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,7 +1,7 @@
-//! Whoever asks: many kept connections, one thread, as little work for each answer as can be, so that the contestant and
-//! not the client is what is measured. In a closed loop each connection asks again once it has its answer; at a rate,
-//! requests are due by the clock, and how long one took counts from when it was due, not from when it could be sent.
-//! Not for: judging answers beyond status and length (`contestants` looks at one in full).
+//! The client: many keep-alive connections, one thread, minimal work per response, so that the contestant is measured
+//! and not the client. In a closed loop each connection sends its next request after a response; at a rate, requests
+//! are due by the clock, and latencies count from that time. Responses are checked by status and length;
+//! `contestants` checks one completely.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -15,23 +15,23 @@ use rustix::event::{Timespec, epoll};
 use crate::answer::Extent;
 use crate::job::Job;
 
-/// How many ask at once.
+/// Number of connections.
 pub(crate) const CONNECTIONS: usize = 64;
-/// Nobody takes that long on loopback; whoever does is stuck.
+/// A response on loopback that takes this long is considered lost.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// What came of it.
+/// The result.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// Answers in all.
+    /// Number of responses.
     pub(crate) answers: usize,
-    /// Those of another status than the job's.
+    /// Responses with a status other than expected.
     pub(crate) strange: usize,
-    /// From the first request to the last answer.
+    /// From the first request to the last response.
     pub(crate) lasted: Duration,
-    /// How long each took; only at a rate.
+    /// Latencies; only at a rate.
     pub(crate) took: Vec<Duration>,
-    /// Whether it was more than the contestant can do.
+    /// Whether the rate exceeds the contestant's capacity.
     pub(crate) is_too_much: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// Comes to this address.
+    /// Connects to this address.
     pub(crate) fn to(address: SocketAddr) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let members: Vec<Member> = (0..CONNECTIONS).map(|_| Member::to(address)).collect();
@@ -54,7 +54,7 @@ impl Crowd {
         Self { epoll, events: Vec::with_capacity(CONNECTIONS), members }
     }
 
-    /// Each connection asks as soon as it has its answer, for so long.
+    /// Closed loop: each connection sends its next request after a response.
     pub(crate) fn without_pause(&mut self, job: &Job, duration: Duration) -> Outcome {
         let (mut outcome, began) = (Outcome::default(), Instant::now());
         for number in 0..self.members.len() {
@@ -78,8 +78,8 @@ impl Crowd {
         outcome
     }
 
-    /// So many requests a second are due, for so long. The client spins, since a timer would be later than what it
-    /// measures. Whoever falls a second behind will not catch up.
+    /// Sends at a fixed rate. The client spins, since a timer would be less precise than the measured times. A run
+    /// that falls a second behind is stopped.
     pub(crate) fn at_rate(&mut self, job: &Job, rate: f64, duration: Duration) -> Outcome {
         let (mut outcome, began) = (Outcome::default(), Instant::now());
         let mut free: VecDeque<usize> = (0..self.members.len()).collect();
@@ -114,11 +114,11 @@ impl Crowd {
         let request = job.next();
         let member = &mut self.members[number];
         (member.due, member.filled) = (due, 0);
-        // Far below what a socket takes at once.
+        // Far below the size of a socket buffer.
         assert_eq!(member.stream.write(request).unwrap(), request.len());
     }
 
-    /// Who has something to read.
+    /// Connections with data to read.
     fn ready(&mut self, patience: Duration) -> Vec<usize> {
         let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: 0 };
         self.events.clear();
@@ -132,7 +132,7 @@ struct Member {
     stream: TcpStream,
     bytes: Vec<u8>,
     filled: usize,
-    /// The answer before: most are as long, and need not be searched.
+    /// The previous response: most have the same length, which saves parsing.
     before: Extent,
     due: Instant,
 }
@@ -145,7 +145,7 @@ impl Member {
         Self { stream, bytes: vec![0; 32_768], filled: 0, before: Extent::default(), due: Instant::now() }
     }
 
-    /// Reads what is there; whether the answer is whole.
+    /// Reads available data; returns whether the response is complete.
     fn has_answer(&mut self, status: u16, outcome: &mut Outcome) -> bool {
         match self.stream.read(&mut self.bytes[self.filled..]) {
             Ok(0) => {

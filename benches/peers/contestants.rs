@@ -1,5 +1,4 @@
-//! Who takes part besides the gateway: how each is found, started and held to the job, and what it cannot do.
-//! Not for: how they are measured (`measure`).
+//! The contestants besides the gateway: how each is found, started and checked, and what it cannot do.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,33 +12,33 @@ use crate::job::{DAY, Keys, MINUTE};
 use crate::machine::{Cores, installed};
 use crate::process::{Process, free_port};
 
-/// One that runs.
+/// A running contestant.
 pub(crate) struct Contestant {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub(crate) name: &'static str,
-    /// Where it listens.
+    /// Its address.
     pub(crate) address: SocketAddr,
-    /// What its processor time and memory are read of.
+    /// The process whose CPU time and memory are measured.
     pub(crate) process: Process,
-    /// Whether a stranger is refused.
+    /// Whether it refuses unknown keys.
     pub(crate) knows_keys: bool,
-    /// What of the job it leaves undone.
+    /// The part of the job that it does not do.
     pub(crate) cannot: &'static str,
 }
 
-/// A server that may be installed here.
+/// A server that may be installed.
 struct Peer {
     name: &'static str,
     program: &'static str,
     /// A module of nginx that it needs.
     module: Option<&'static str>,
-    /// What its settings are called, and what they say.
+    /// Name and content of its configuration file.
     file: &'static str,
     settings: &'static str,
-    /// `@DIR@` and the like are filled in, as in the settings.
+    /// Arguments, with placeholders such as `@DIR@`.
     arguments: &'static [&'static str],
     cannot: &'static str,
-    /// Whether its settings have been seen to work. Others may find that they do not; that is said then.
+    /// Whether its configuration has been tested; otherwise the table states that it has not.
     is_proven: bool,
 }
 
@@ -93,7 +92,7 @@ const PEERS: [Peer; 5] = [
             "@FILE@",
             "-s",
             "malloc,64m",
-            // A thread for each connection that is busy, none of which ends while it is measured.
+            // One thread per busy connection, none of which ends during the measurement.
             "-p",
             "thread_pools=1",
             "-p",
@@ -116,7 +115,7 @@ const PEERS: [Peer; 5] = [
     },
 ];
 
-/// The two that decide nothing. They are this program again, and send these bytes.
+/// The two lower bounds: this program again, sending these bytes.
 pub(crate) fn floor(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
     let this = std::env::current_exe().unwrap();
     [("raw epoll loop", RAW), ("bare hyper", BARE)]
@@ -124,7 +123,7 @@ pub(crate) fn floor(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
         .into()
 }
 
-/// The loop, which sends one of so many copies.
+/// The loop, with this many copies of the response.
 pub(crate) fn loop_over(copies: usize, cores: &Cores, sent: &Answer) -> Contestant {
     let this = std::env::current_exe().unwrap();
     decides_nothing("the loop", RAW, cores.one(&this), sent, copies)
@@ -153,7 +152,7 @@ fn decides_nothing(
     Contestant { name, address, process, knows_keys: false, cannot: "decides nothing" }
 }
 
-/// All peers that are installed, and why the others are not here.
+/// All installed peers, and the reasons why others are missing.
 pub(crate) fn peers(
     cores: &Cores,
     keys: &Keys,
@@ -221,15 +220,15 @@ impl Peer {
     }
 }
 
-/// Where nginx's modules are.
+/// The directory of nginx's modules.
 fn modules() -> PathBuf {
     let places = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/share/nginx/modules"];
     places.iter().map(Path::new).find(|place| place.is_dir()).unwrap_or(Path::new("modules")).into()
 }
 
 impl Contestant {
-    /// Holds it to the job: the right body for every key, nothing for a stranger, and what is left goes down. Which header
-    /// fields of the gateway it lacks, and which are its own, is the answer.
+    /// Checks that it does the job: the right body for every key, an error for an unknown key, decreasing limits.
+    /// Returns the header fields of the gateway that it lacks, and those of its own.
     pub(crate) fn is_held_to(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
         let get = |request: &[u8]| ask(self.address, request).map_err(|error| error.to_string());
         let (hits, stranger) = (keys.hits(), keys.refused());

@@ -1,6 +1,5 @@
-//! The floor: servers that decide nothing and send what the gateway sent. One is a loop over the kernel's own interface,
-//! the other is the HTTP codec that the gateway has, with nothing around it. Each is this program again, so that its
-//! processor time can be read apart. Not for: serving anybody.
+//! Lower bounds: servers without any logic that send the gateway's response. One is a loop over system calls, the
+//! other the gateway's HTTP codec by itself. Each is a process of its own, so that its CPU time can be measured.
 
 use std::convert::Infallible;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -16,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 
-/// What begins the line in which one of them says where it listens.
+/// Prefix of the line with the listening address.
 pub(crate) const LISTENS: &str = "listening on ";
 /// The loop's name among this program's arguments.
 pub(crate) const RAW: &str = "floor-raw";
@@ -25,7 +24,7 @@ pub(crate) const BARE: &str = "floor-bare";
 /// The codec's with two workers.
 pub(crate) const BARE_OF_TWO: &str = "floor-bare-two";
 
-/// Is one of them, if these arguments say so. It ends with whoever started it.
+/// Runs one of them if the arguments request it. It ends with its parent.
 pub(crate) fn is_played(arguments: &[String]) -> bool {
     let [_, role, file, copies] = arguments else { return false };
     if ![RAW, BARE, BARE_OF_TWO].contains(&role.as_str()) {
@@ -48,7 +47,7 @@ pub(crate) fn is_played(arguments: &[String]) -> bool {
     true
 }
 
-/// Three calls of the kernel for each request: wait, read, write. Which of the copies is sent has no order.
+/// Three system calls per request: wait, read, write. Copies are chosen in random order.
 fn raw(listener: &TcpListener, copies: &[Vec<u8>]) {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     let watch = |source: &dyn std::os::fd::AsFd, number: usize| {
@@ -86,8 +85,7 @@ fn raw(listener: &TcpListener, copies: &[Vec<u8>]) {
     }
 }
 
-/// A service as one writes it: the fields are cloned, the body is shared. The codec adds date and length, as it does
-/// for the gateway.
+/// A typical service: fields are cloned, the body is shared. The codec adds date and length, as for the gateway.
 fn bare(runtime: &mut tokio::runtime::Builder, listener: TcpListener, answer: &[u8]) {
     let (fields, body) = parts(answer);
     let runtime = runtime.enable_all().build().unwrap();

@@ -1,6 +1,5 @@
-//! The gateway beside itself when there is much more of everything: as many keys, as many documents as will ever be. All are
-//! in use, and asked for in no order. Beside it the loop that decides nothing, with as many copies of what it sends: what
-//! the memory alone costs. Not for: a peer; none of them is held to this.
+//! The gateway with few and with many keys or documents. All are in use, in random order. For comparison, the loop
+//! without logic with as many copies of the response: the cost of the memory accesses alone.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use crate::ours::{self, Ours};
 
 const FEW: usize = 10;
 
-/// How many there are of what.
+/// What is varied, and how many.
 #[derive(Clone, Copy)]
 struct Many {
     name: &'static str,
@@ -23,7 +22,7 @@ struct Many {
     documents: usize,
 }
 
-/// One that runs, and what it is asked.
+/// A contestant and its job.
 struct Grown {
     contestant: Contestant,
     job: Job,
@@ -32,7 +31,7 @@ struct Grown {
     idle: f64,
 }
 
-/// The rows: each kind with few and with many, in turns.
+/// The rows: each kind with few and with many, interleaved.
 pub(crate) fn all(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> Vec<(String, Figures)> {
     let (keys, documents) = if is_full { (1_000_000, 100_000) } else { (1_000, 500) };
     let kinds = [
@@ -82,8 +81,8 @@ impl Grown {
         Row { name: self.many.name.to_owned(), who: &self.contestant, job: std::mem::take(&mut self.job) }
     }
 
-    /// Asks for everything, until all of it was answered well in a row: each application has its lease then, and each
-    /// document is at hand. How many answers that took.
+    /// Requests everything until all responses in a row are as expected: then each application has its lease, and
+    /// each document is cached. Returns the number of responses.
     fn is_in_use(&self) -> usize {
         let mut crowd = Crowd::to(self.contestant.address);
         let (mut all, mut in_a_row, mut strange) = (0, 0, 0);

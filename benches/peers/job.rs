@@ -1,5 +1,4 @@
-//! The job that all have to do: who asks, for what, within which limits, and what they have to get.
-//! Not for: who does it (`contestants`).
+//! The job of all contestants: callers, documents, limits, and the expected responses.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -9,16 +8,16 @@ use scoregate::keys::{Digest, KeyForm};
 
 use crate::answer::Answer;
 
-/// Requests a minute that each application may make: counted by all, reached by nobody.
+/// Requests per minute of each application: counted by all contestants, reached by no caller.
 pub(crate) const MINUTE: u32 = 1_000_000;
-/// The same for a day.
+/// The same per day.
 pub(crate) const DAY: u32 = 100_000_000;
-/// The document that is asked for.
+/// The requested document.
 pub(crate) const TARGET: &str = "/api/v1/models?period=24h";
-/// How many applications ask where nothing else is said, each by a key of its own.
+/// Default number of applications, each with its own key.
 pub(crate) const APPLICATIONS: usize = 100;
 
-/// The keys that everybody knows, one that nobody does, and one whose minute is spent after the first request.
+/// Known keys, an unknown key, and a key whose minute is used up after the first request.
 pub(crate) struct Keys {
     known: Vec<String>,
     unknown: String,
@@ -26,14 +25,14 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// So many new ones.
+    /// Creates keys.
     pub(crate) fn mint(count: usize) -> Self {
         let form = KeyForm::new("sg_live", false);
         let mint = || form.mint().unwrap().expose().to_owned();
         Self { known: (0..count).map(|_| mint()).collect(), unknown: mint(), spent: mint() }
     }
 
-    /// Lines for `scoregate keys import`.
+    /// Input for `scoregate keys import`.
     pub(crate) fn csv(&self) -> String {
         let mut text = "sha256,name,tier\n".to_owned();
         for (number, key) in self.known.iter().enumerate() {
@@ -43,7 +42,7 @@ impl Keys {
         text
     }
 
-    /// Writes what the peers read: `KEY APPLICATION` a line, and the same as nginx's `map` wants it.
+    /// Writes files for the peers: `KEY APPLICATION` lines, and the same as an nginx `map`.
     pub(crate) fn write(&self, directory: &Path) {
         let (mut plain, mut nginx) = (String::new(), String::new());
         for (number, key) in self.known.iter().enumerate() {
@@ -54,12 +53,12 @@ impl Keys {
         std::fs::write(directory.join("keys.nginx"), nginx).unwrap();
     }
 
-    /// All that are known as one pattern.
+    /// All known keys as one pattern.
     pub(crate) fn pattern(&self) -> String {
         self.known.join("|")
     }
 
-    /// All that are known as Envoy's `credentials`.
+    /// All known keys as Envoy's `credentials`.
     pub(crate) fn credentials(&self) -> String {
         let mut text = String::new();
         for (number, key) in self.known.iter().enumerate() {
@@ -68,12 +67,12 @@ impl Keys {
         text
     }
 
-    /// Each key in turn asks for the document.
+    /// Each key in turn requests the document.
     pub(crate) fn hits(&self) -> Job {
         Job::new(self.known.iter().map(|key| request(TARGET, key, "")).collect(), 200)
     }
 
-    /// The keys in turn ask for one of so many documents each.
+    /// The keys in turn request one of several documents.
     pub(crate) fn details(&self, documents: usize) -> Job {
         let asked = (0..documents).zip(self.known.iter().cycle());
         let ask = |(number, key): (usize, &String)| {
@@ -82,24 +81,24 @@ impl Keys {
         Job::new(asked.map(ask).collect(), 200)
     }
 
-    /// The same, by callers that have it already.
+    /// The same, as conditional requests.
     pub(crate) fn unchanged(&self, held: &Answer) -> Job {
         let field = format!("If-None-Match: {}\r\n", held.field("etag"));
         Job::new(self.known.iter().map(|key| request(TARGET, key, &field)).collect(), 304)
     }
 
-    /// A stranger with a well-formed key asks.
+    /// Requests with a well-formed unknown key.
     pub(crate) fn refused(&self) -> Job {
         Job::new(vec![request(TARGET, &self.unknown, "")], 401)
     }
 
-    /// Somebody asks who has asked too often already.
+    /// Requests of a caller above its limit.
     pub(crate) fn limited(&self) -> Job {
         Job::new(vec![request(TARGET, &self.spent, "")], 429)
     }
 }
 
-/// What a model is called.
+/// The id of a model.
 pub(crate) fn model(number: usize) -> String {
     format!("model-{number:06}")
 }
@@ -108,14 +107,14 @@ fn request(target: &str, key: &str, fields: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: api.example\r\nX-API-Key: {key}\r\n{fields}\r\n").into_bytes()
 }
 
-/// Requests in turn, and the status that each has to get.
+/// Requests in turn, and the expected status.
 #[derive(Default)]
 pub(crate) struct Job {
-    /// What is sent, one after the other and again from the first.
+    /// Sent one after another, repeatedly.
     pub(crate) requests: Vec<Vec<u8>>,
-    /// What is answered.
+    /// The expected status.
     pub(crate) status: u16,
-    /// Where in them whoever asks is: who comes later goes on there.
+    /// Index of the next request, shared by all connections.
     next: Cell<usize>,
 }
 
@@ -124,7 +123,7 @@ impl Job {
         Self { requests, status, next: Cell::new(0) }
     }
 
-    /// The same in no order. Each time the same one.
+    /// The same in random order, always the same one.
     pub(crate) fn shuffled(mut self) -> Self {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for place in (1..self.requests.len()).rev() {

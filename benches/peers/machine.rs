@@ -1,12 +1,11 @@
-//! The machine: which cores there are and who runs on which, how long a process and its children have worked, and what
-//! memory they hold. Not for: what is done with the figures (`measure`).
+//! The machine: assignment of cores, CPU time of a process and its children, and their memory.
 
 use std::collections::HashMap;
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Who runs where. Whoever asks has a core of its own where there are two.
+/// The assignment of cores. The client has a core of its own if there are two.
 pub(crate) struct Cores {
     server: Option<String>,
     two: Option<String>,
@@ -14,8 +13,7 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// Moves this process to the core of whoever asks. Threads and processes that begin later inherit that, so it
-    /// comes first.
+    /// Moves this process to the client's core. Threads and processes started later inherit that, so call it first.
     pub(crate) fn take() -> Self {
         let allowed = allowed();
         let (Some(server), Some(last)) = (allowed.first(), allowed.last()) else { return Self::unpinned() };
@@ -44,7 +42,7 @@ impl Cores {
         Self { server: None, two: None, told }
     }
 
-    /// How it is, for the head of the table.
+    /// A description for the table's head.
     pub(crate) fn told(&self) -> &str {
         &self.told
     }
@@ -60,7 +58,7 @@ impl Cores {
     }
 }
 
-/// `taskset` becomes the program, so the process's number stays.
+/// `taskset` replaces itself by the program, so the process id stays.
 fn on(cores: Option<&str>, program: &Path) -> Command {
     let Some(cores) = cores else { return Command::new(program) };
     let mut command = Command::new("taskset");
@@ -68,7 +66,7 @@ fn on(cores: Option<&str>, program: &Path) -> Command {
     command
 }
 
-/// The cores that this process may use: `0-3,8` in the kernel's words.
+/// The cores available to this process: `0-3,8` in the kernel's notation.
 fn allowed() -> Vec<usize> {
     let status = read_to_string("/proc/self/status").unwrap_or_default();
     let listed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("").trim();
@@ -82,20 +80,20 @@ fn allowed() -> Vec<usize> {
     cores
 }
 
-/// Where a program is installed; servers often stand where only root looks.
+/// The path of an installed program; servers are often in `/usr/sbin`.
 pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let also = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(also).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// A process and all that descend from it.
+/// A process and all its descendants.
 pub(crate) fn family(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in read_dir("/proc").into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let stat = read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The name in brackets may hold blanks; the parent is the second word behind it.
+        // The name in brackets may contain blanks; the parent is the second field after it.
         let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
         children.entry(parent.unwrap_or(0)).or_default().push(id);
     }
@@ -107,8 +105,8 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
     all
 }
 
-/// Seconds of processor time of a family so far. Threads that have ended are not in it: the contestants are set up so
-/// that theirs do not.
+/// CPU seconds of a family so far. Threads that have ended are missing: the contestants are configured so that theirs
+/// do not end.
 pub(crate) fn worked(family: &[u32]) -> f64 {
     let tasks = family.iter().filter_map(|id| read_dir(format!("/proc/{id}/task")).ok()).flatten().flatten();
     let nanos = tasks.filter_map(|task| {
@@ -117,7 +115,7 @@ pub(crate) fn worked(family: &[u32]) -> f64 {
     nanos.sum::<f64>() / 1e9
 }
 
-/// Bytes of memory that a family holds. What its processes share is counted once.
+/// Memory of a family in bytes. Shared memory is counted once.
 pub(crate) fn resident(family: &[u32]) -> f64 {
     let each = family.iter().filter_map(|id| {
         let text = read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?;

@@ -1,11 +1,11 @@
-//! The same job on the gateway and on whichever of nginx, nginx with Lua, `HAProxy`, Varnish and Envoy is installed, beside
-//! the codec with nothing around it and a bare loop: what a cached hit costs each of them, in one run, in turns.
+//! The cost of a cached hit: the gateway and those of nginx, nginx with Lua, `HAProxy`, Varnish and Envoy that are
+//! installed, plus the bare codec and a bare loop, in one run, interleaved.
 //!
-//! A key from a header, a minute's and a day's limit, 5.7 KB of stored JSON, header fields that tell the limits; 64 kept
-//! connections, servers on one core, the client on another. `cargo bench --bench peers` is small; `SCOREGATE_FULL=1`
-//! measures enough to be believed. `-- hyper HAProxy` measures the rows alone in whose names one of these words stands, besides
-//! ours; a word with a slash is the path of another build of the program, which is measured too: what it was before a change.
-//! Its end is one line of JSON. Not for: passing or failing by speed; what fails is a contestant that does not do its job.
+//! The job: a key in a header, a minute's and a day's limit, 5.7 KB of stored JSON, header fields with the limits; 64
+//! keep-alive connections, servers on one core, the client on another. `cargo bench --bench peers` is small;
+//! `SCOREGATE_FULL=1` measures long enough for reliable figures. `-- hyper HAProxy` selects rows by words in their
+//! names, besides ours; an argument with a slash is the path of another build of the program, to be compared. The
+//! last line is JSON. Speed never fails the bench; a contestant that does not do its job does.
 
 #![expect(
     clippy::print_stdout,
@@ -115,7 +115,7 @@ fn build_at(path: &str) -> Ours {
     Ours { name: path, build: Some(Path::new(path)), ..PLAIN }
 }
 
-/// What two cores cost whoever serves on them: ours against ours, and then the floor's against the floor's.
+/// The cost of a second core: for the gateway, and for the lower bounds.
 fn two_against_one(pairs: &[Contestant], keys: &Keys, size: &Size) -> Vec<Value> {
     let rows: Vec<Row<'_>> = pairs.iter().map(|who| Row::hits(who, keys)).collect();
     let figures = in_turns(&rows, size);
@@ -123,7 +123,7 @@ fn two_against_one(pairs: &[Contestant], keys: &Keys, size: &Size) -> Vec<Value>
     rows.chunks(2).zip(figures.chunks(2)).flat_map(|(rows, figures)| tell(rows, figures, heading)).collect()
 }
 
-/// What a hit costs where there is much more of everything, as ratios to where there is little.
+/// The cost of a hit with many keys or documents, as ratios to few.
 fn grown(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> Vec<Value> {
     println!();
     let rows = growth::all(cores, size, sent, is_full);
@@ -140,7 +140,7 @@ fn tell(rows: &[Row<'_>], figures: &[Figures], heading: &str) -> Vec<Value> {
     table::print(heading, &named)
 }
 
-/// What the gateway sends from what it has stored.
+/// The gateway's cached response.
 fn hit(plain: &Contestant, keys: &Keys) -> Answer {
     let request = &keys.hits().requests[0];
     let first = ask(plain.address, request).unwrap();
@@ -151,7 +151,7 @@ fn hit(plain: &Contestant, keys: &Keys) -> Answer {
     sent
 }
 
-/// Nobody is measured who does not do the job; what each leaves undone is said.
+/// Checks that every contestant does the job; prints what each lacks.
 fn hold_to_the_job(plain: &Contestant, others: &[Contestant], keys: &Keys, sent: &Answer, absent: &[String]) {
     for who in [plain].into_iter().chain(others) {
         let [missing, own] =

@@ -1,5 +1,5 @@
-//! Measures in turns: in every round each contestant does the job once, so that all meet the same machine. A figure is
-//! the middle of its rounds, and a ratio the middle of the ratios within a round. Not for: how it is shown (`table`).
+//! Measures in interleaved rounds: in every round each contestant does the job once, so that all see the same
+//! machine. A figure is the median of its rounds, and a ratio the median of the ratios within a round.
 
 use std::time::Duration;
 
@@ -8,46 +8,44 @@ use crate::contestants::Contestant;
 use crate::job::{Job, Keys};
 use crate::machine::{resident, worked};
 
-/// How much is measured.
+/// The size of a measurement.
 pub(crate) struct Size {
-    /// How often each takes its turn.
+    /// Number of rounds.
     pub(crate) rounds: usize,
-    /// How long it asks before its turn counts.
+    /// Warm-up before each turn.
     pub(crate) warm_up: Duration,
-    /// How long a turn is.
+    /// Duration of a turn.
     pub(crate) turn: Duration,
 }
 
-/// One row: who does which job.
+/// A row: a contestant and its job.
 pub(crate) struct Row<'c> {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub(crate) name: String,
-    /// Who.
     pub(crate) who: &'c Contestant,
-    /// What.
     pub(crate) job: Job,
 }
 
-/// What was measured of a row, round by round.
+/// The measurements of a row, per round.
 #[derive(Default)]
 pub(crate) struct Figures {
-    /// Microseconds of processor time for a request.
+    /// Microseconds of CPU time per request.
     pub(crate) work: Vec<f64>,
-    /// Requests a second.
+    /// Requests per second.
     pub(crate) rate: Vec<f64>,
-    /// Mebibytes that it held afterwards.
+    /// Memory afterwards, in MiB.
     pub(crate) memory: Vec<f64>,
-    /// Microseconds that answers took at a rate: the middle, one in a hundred, one in a thousand. Endless where it could
-    /// not keep up; none where nobody asked.
+    /// Latencies at a rate in microseconds: median, p99, p99.9. Infinite if the contestant could not keep up; empty
+    /// if not measured.
     pub(crate) took: [Vec<f64>; 3],
 }
 
-/// All rows in turns, each as fast as it can.
+/// All rows, interleaved, each as fast as it can.
 pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
     let mut all: Vec<Figures> = rows.iter().map(|_| Figures::default()).collect();
     for round in 0..size.rounds {
         for turn in 0..rows.len() {
-            // Nobody always comes behind the same one.
+            // The order rotates.
             let place = (turn + round) % rows.len();
             let row = &rows[place];
             let (mut crowd, family) = (Crowd::to(row.who.address), row.who.process.family());
@@ -64,7 +62,7 @@ pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
     all
 }
 
-/// All rows in turns at one rate: how long answers take where there is no queue of the client's own making.
+/// All rows, interleaved, at one rate: latencies without a queue in the client.
 pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figures]) {
     for round in 0..size.rounds {
         for turn in 0..rows.len() {
@@ -85,12 +83,13 @@ pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figur
 }
 
 impl<'c> Row<'c> {
-    /// The job of all.
+    /// The job of all contestants.
     pub(crate) fn hits(who: &'c Contestant, keys: &Keys) -> Self {
         Self { name: who.name.to_owned(), who, job: keys.hits() }
     }
 
-    /// A minute that is spent gives one request a minute; of anything else none may go astray.
+    /// A caller with an exhausted minute still gets one request a minute; for all others no unexpected status is
+    /// allowed.
     fn holds(&self, strange: usize, answers: usize) {
         let borne = if self.job.status == 429 { 2 } else { 0 };
         assert!(
@@ -102,14 +101,14 @@ impl<'c> Row<'c> {
     }
 }
 
-/// The middle of the figures; none of none.
+/// The median; `None` without figures.
 pub(crate) fn middle(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// The middle of the ratios, round by round.
+/// The median of the ratios, round by round.
 pub(crate) fn ratio(figures: &[f64], to: &[f64]) -> Option<f64> {
     middle(&figures.iter().zip(to).map(|(one, other)| one / other).collect::<Vec<f64>>())
 }

@@ -1,5 +1,4 @@
-//! The gateway as a contestant: the real program with the settings that the job needs, and no others.
-//! Not for: what it is measured against (`contestants`).
+//! The gateway as a contestant: the real program with only the settings that the job needs.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,24 +15,24 @@ use crate::process::Process;
 /// How the program is started.
 #[derive(Clone, Copy)]
 pub(crate) struct Ours {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub(crate) name: &'static str,
-    /// Threads that serve.
+    /// Number of workers.
     pub(crate) workers: usize,
     /// Whether it may use two cores.
     pub(crate) has_two_cores: bool,
-    /// Whether it tells of requests, as it does by default: one in a hundred.
+    /// Whether the access log is enabled, as it is by default: one line in a hundred.
     pub(crate) tells: bool,
-    /// Another build of the program, in place of this one.
+    /// Another build of the program.
     pub(crate) build: Option<&'static Path>,
-    /// Lines of settings besides those of the job.
+    /// Additional settings.
     pub(crate) settings: &'static str,
 }
 
-/// As it is measured beside others.
+/// As compared with others.
 pub(crate) const PLAIN: Ours =
     Ours { name: "scoregate", workers: 1, has_two_cores: false, tells: true, build: None, settings: "" };
-/// With room for as many documents as there will ever be. They are not written to disk while it is measured.
+/// With space for the maximum number of documents, and without the disk mirror.
 pub(crate) const ROOMY: &str =
     "cache.max_bytes = \"8GiB\"\ncache.disk_max_bytes = \"1MiB\"\nupstream.max_body = \"64MiB\"\n";
 
@@ -42,12 +41,12 @@ pub(crate) fn start(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAddr)
     started(ours, cores, keys, backend).0
 }
 
-/// Starts it, and tells how long that took, from the command to where it says that it serves.
+/// Starts it; also returns the time from the command until it serves.
 pub(crate) fn started(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAddr) -> (Contestant, Duration) {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
     std::fs::create_dir(directory.path().join("data")).unwrap();
-    // Strangers may be refused as often as they like, or the guard would end their connections.
+    // Unlimited refusals, or the guard would close the connections.
     let settings = format!(
         "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
          server.workers = {}\nupstream.url = \"http://{backend}/\"\nlog.access = {}\n{}\

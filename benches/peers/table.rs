@@ -1,11 +1,10 @@
-//! What was measured, for people and for programs: every figure also as a ratio to the gateway's own.
-//! Not for: whether it is good enough.
+//! Prints measurements for people and for programs: every figure also as a ratio to the gateway's own.
 
 use serde_json::{Value, json};
 
 use crate::measure::{Figures, middle, ratio};
 
-/// Prints a heading and the rows below it; ratios are to the first. Gives the same for programs.
+/// Prints a heading and the rows; ratios are to the first. Returns the same as JSON.
 pub(crate) fn print(heading: &str, rows: &[(String, &Figures)]) -> Vec<Value> {
     println!("\n{heading}");
     println!(
@@ -54,7 +53,8 @@ fn pair(figures: &[f64], to: &[f64]) -> Option<(f64, f64)> {
     Some((middle(figures)?, ratio(figures, to)?)).filter(|(value, _)| value.is_finite())
 }
 
-/// How much of one core it had to do. Whoever waits for the client wakes for single requests, which costs more for each.
+/// Utilisation of one core. Below saturation a server wakes up for single requests, which costs more CPU time per
+/// request.
 fn busy(figures: &Figures) -> f64 {
     let each = figures.work.iter().zip(&figures.rate).map(|(work, rate)| work * rate / 1e6);
     middle(&each.collect::<Vec<f64>>()).unwrap_or(0.0)
@@ -65,7 +65,7 @@ fn shown(pair: Option<(f64, f64)>, width: usize, digits: usize) -> String {
     format!("{value:>width$.digits$} {ratio:>7.2}")
 }
 
-/// As many digits as mean something.
+/// Rounds to significant digits.
 fn short(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
