@@ -64,7 +64,7 @@ async fn where_files_run_out_the_side_port_answers_and_the_public_one_does_again
     for _ in 0..100 {
         silent.push(connect(4, to).await);
     }
-    assert!(program.says("cannot be accepted").contains("Too many open files"));
+    assert!(program.says("cannot accept connections").contains("Too many open files"));
     clock.sleep(3 * SECOND).await;
     let part = (worked(&program) - worked_before) / clock.mono().since(begun).as_secs_f64();
     assert!(part < 0.2, "it is busy with nothing: {part}");
