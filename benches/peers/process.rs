@@ -1,5 +1,4 @@
-//! A server that somebody started, with its folder and its children: it ends with its owner, and leaves nothing behind.
-//! Not for: which server, and how it is set up (`contestants`).
+//! A server process with its directory and its children: stopped, and its directory removed, when this is dropped.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,21 +10,22 @@ use tempfile::TempDir;
 
 use crate::machine::family;
 
-/// How long a start or an end may take.
+/// Timeout of a start and of a stop.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// One that runs.
+/// A running server.
 pub(crate) struct Process {
     child: Child,
-    /// The servers that are this program again end when this is closed.
+    /// Servers that are this program again end when this is closed.
     _stdin: Option<ChildStdin>,
     _directory: TempDir,
 }
 
 impl Process {
-    /// Starts it, and reads from what it says where it listens: what stands behind these words.
+    /// Starts it, and reads its address from the output: the text after `words`.
     pub(crate) fn that_says(mut command: Command, directory: TempDir, words: &str) -> (Self, SocketAddr) {
-        // The gateway says it on standard error, the floor on standard output; requests are told on the other.
+        // The gateway prints it on standard error, the lower bounds on standard output; the access log is on the
+        // other.
         let is_floor = words == crate::floor::LISTENS;
         command.stdin(Stdio::piped());
         if is_floor {
@@ -43,13 +43,13 @@ impl Process {
         let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
         let said = lines.by_ref().find(|line| line.contains(words)).unwrap();
         let address = said.split(words).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        // Somebody has to go on reading, or it would wait for that one day.
+        // Keeps reading, or the server would block some day.
         std::thread::spawn(move || lines.count());
         let stdin = child.stdin.take();
         (Self { child, _stdin: stdin, _directory: directory }, address)
     }
 
-    /// Starts one that was told its port, and waits until it accepts there. What it said is the error.
+    /// Starts a server on a given port, and waits until it accepts. Its output is the error.
     pub(crate) fn that_listens(
         mut command: Command,
         directory: TempDir,
@@ -73,7 +73,7 @@ impl Process {
         Ok(process)
     }
 
-    /// It and its children, as they are now.
+    /// The process and its current children.
     pub(crate) fn family(&self) -> Vec<u32> {
         family(self.child.id())
     }
@@ -82,7 +82,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let (all, began) = (self.family(), Instant::now());
-        // First as an operator would, since who is killed cannot end its children.
+        // SIGTERM first: a killed process cannot stop its children.
         signal(self.child.id(), Signal::TERM);
         while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && began.elapsed() < PATIENCE / 3 {
             std::thread::sleep(Duration::from_millis(10));
@@ -98,12 +98,12 @@ impl Drop for Process {
 
 fn signal(id: u32, signal: Signal) {
     if let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-        // One that has ended already is as well.
+        // It may have ended already.
         let _is_gone = kill_process(id, signal);
     }
 }
 
-/// A port that nobody has right now. Servers that cannot choose one themselves are told it.
+/// A free port, for servers that cannot choose one themselves.
 pub(crate) fn free_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
