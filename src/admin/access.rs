@@ -1,6 +1,5 @@
-//! Access to the side port. Over TCP every request has to name a host of ours, and all but metrics and health needs the
-//! token; an `Origin`, which only browsers send, is refused with it. The Unix socket is open to whom the file system
-//! lets in.
+//! Access to the side port. Over TCP every request must name one of our hosts, and all but metrics and health requires
+//! the token and no `Origin` header, which only browsers send. Access to the Unix socket is controlled by its file mode.
 
 use std::net::IpAddr;
 
@@ -13,42 +12,41 @@ use crate::secret::Secret;
 
 use super::command::CommandProblem;
 
-/// The shortest token that is taken.
-const SHORTEST_TOKEN: usize = 16;
+const MIN_TOKEN_LENGTH: usize = 16;
 
-/// How a connection of the side port was made, and what it must show.
+/// Access rules of a connection to the side port.
 #[derive(Clone, Debug)]
 pub enum AdminAccess {
-    /// Over the Unix socket, which only its owner can open.
+    /// The Unix socket, which only its owner can open.
     Socket {
         /// The user ID of the client, if the kernel reports one.
         uid: Option<u32>,
     },
-    /// Over TCP.
+    /// TCP.
     Tcp {
-        /// The token. With none configured nobody gets further than metrics and health.
+        /// The token. Without one only metrics and health are served.
         token: Option<Secret>,
-        /// Host names that are served besides IP addresses and `localhost`.
+        /// Accepted host names besides IP addresses and `localhost`.
         hosts: Vec<String>,
     },
 }
 
-/// The token is too short to keep anybody out.
+/// The token is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token must have at least {SHORTEST_TOKEN} characters")]
+#[error("a token must have at least {MIN_TOKEN_LENGTH} characters")]
 pub struct BadToken;
 
 impl AdminAccess {
-    /// Access over TCP with this token and under these host names.
+    /// Access over TCP; rejects a short token.
     pub fn over_tcp(token: Option<Secret>, hosts: Vec<String>) -> Result<Self, BadToken> {
         match &token {
-            Some(secret) if secret.expose().len() < SHORTEST_TOKEN => Err(BadToken),
+            Some(secret) if secret.expose().len() < MIN_TOKEN_LENGTH => Err(BadToken),
             Some(_) | None => Ok(Self::Tcp { token, hosts }),
         }
     }
 
-    /// Refuses a request for a host that is not ours, whatever it asks for: a browser that somebody else's DNS leads here
-    /// says that name. A request that names no host is not from a browser.
+    /// Refuses a request for any path if the host is not ours: DNS rebinding leads browsers here under a foreign name.
+    /// A request without a host is not from a browser.
     pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), CommandProblem> {
         let Self::Tcp { hosts, .. } = self else { return Ok(()) };
         let named = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
@@ -61,23 +59,23 @@ impl AdminAccess {
         Ok(())
     }
 
-    /// Lets a request through that needs the token, or says why not.
+    /// Checks a request that requires the token.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), CommandProblem> {
         let Self::Tcp { token, .. } = self else { return Ok(()) };
         if headers.contains_key(ORIGIN) {
-            return Err(CommandProblem::forbidden("requests of browsers are refused here"));
+            return Err(CommandProblem::forbidden(
+                "requests from browsers are refused: the side port accepts no Origin header",
+            ));
         }
         let Some(expected) = token else {
-            return Err(CommandProblem::forbidden(
-                "no admin.token is configured: use the Unix socket, or set one",
-            ));
+            return Err(CommandProblem::forbidden("admin.token is not set: set it, or use the Unix socket"));
         };
         let mut sent = headers.get_all(AUTHORIZATION).iter();
         let (first, second) = (sent.next(), sent.next());
         if second.is_some() {
             return Err(CommandProblem::bad("the request has several Authorization headers: send one"));
         }
-        // Digests are compared, so that neither content nor length shows in the time it takes.
+        // Digests are compared in constant time, so that timing reveals neither content nor length.
         let sent = Digest::of(first.and_then(bearer).unwrap_or(""));
         let expected = Digest::of(expected.expose());
         if bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
@@ -88,20 +86,20 @@ impl AdminAccess {
     }
 }
 
-/// The token of an `Authorization` header. Schemes are written in any case (RFC 9110, 11.1).
+/// The token of an `Authorization` header. Schemes are case-insensitive (RFC 9110, 11.1).
 fn bearer(value: &HeaderValue) -> Option<&str> {
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
 }
 
-/// An IP address, `localhost` or a listed name, with any port.
+/// Accepts an IP address, `localhost` or a configured name, with any port.
 fn is_own_host(host: &str, hosts: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         Some(_) | None => host,
     };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    // A name with a dot at its end is the same name.
+    // A trailing dot is part of the same name.
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_listed = || hosts.iter().any(|own| own.eq_ignore_ascii_case(name));
     bare.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || is_listed()
@@ -119,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_token_opens_and_never_for_a_browser() {
+    fn the_token_is_required_and_browsers_are_refused() {
         let access = AdminAccess::over_tcp(Some(Secret::new("0123456789abcdef".into())), Vec::new()).unwrap();
         let good = ("authorization", "Bearer 0123456789abcdef");
         assert!(access.check(&headers(&[good])).is_ok());
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_nobody_gets_in_over_tcp_and_a_short_one_is_refused() {
+    fn tcp_is_refused_without_a_token_and_a_short_token_is_rejected() {
         let closed = AdminAccess::over_tcp(None, Vec::new()).unwrap();
         assert!(closed.check(&headers(&[("host", "localhost"), ("authorization", "Bearer ")])).is_err());
         assert!(AdminAccess::over_tcp(Some(Secret::new("short".into())), Vec::new()).is_err());

@@ -1,7 +1,6 @@
-//! What is stored, and its purge, over the side port: `GET /v1/cache` and `POST /v1/cache/purge`.
+//! The cached documents over the side port: `GET /v1/cache` and `POST /v1/cache/purge`.
 //!
-//! Documents live in the memory of a running server, so there is nothing of this on a stopped one. Not for: keys
-//! (`command`).
+//! Documents are in the memory of the running server, so a stopped one has none.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -14,13 +13,13 @@ use crate::routes::Selection;
 use super::command::CommandProblem;
 use super::paths::{CACHE, PURGE};
 
-/// A purge, as it is asked for.
+/// A purge request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PurgeBody {
-    /// `all`, or the path of an endpoint, with or without a model and parameters.
+    /// `all`, or an API path, with or without a model and parameters.
     pub documents: String,
-    /// Whether they are gone at once, and not served while they are refreshed.
+    /// Removes the documents instead of serving them stale during the refresh.
     #[serde(default)]
     pub hard: bool,
 }
@@ -36,13 +35,12 @@ pub struct DocumentView {
     pub due_in_seconds: i64,
 }
 
-/// Answers a request for one of these paths.
-pub(super) async fn answer(
+pub(super) async fn handle(
     engine: &DocumentEngine,
     method: &Method,
     path: &str,
     body: &[u8],
-    who: &str,
+    actor: &str,
 ) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::GET, CACHE) => {
@@ -56,7 +54,7 @@ pub(super) async fn answer(
             let selection = Selection::parse(&documents)
                 .map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
             let purged = engine.purge(&selection, hard).await;
-            tracing::info!(who, documents, hard, purged, "documents purged");
+            tracing::info!(actor, documents, hard, purged, "documents purged");
             Ok(json!({ "purged": purged }))
         }
         _ => Err(CommandProblem::not_found()),

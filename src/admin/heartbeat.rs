@@ -1,7 +1,7 @@
-//! Whether the runtime that serves the public port still runs tasks, seen from the side port's own thread.
+//! Heartbeat of the runtime that serves the public port, checked from the side port's own thread.
 //!
 //! A task on that runtime beats twice a second. When beats stop, every worker is blocked or starved, and no request
-//! is answered. Not for: whether the program is starting or stopping (`Side::ready`).
+//! is answered. Start and shutdown are in `SidePort::ready`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::clock::{Clock, Mono};
 
 /// Time between beats.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// A heartbeat older than this: not ready.
-const READY: Duration = Duration::from_secs(5);
-/// A heartbeat older than this: not alive. A supervisor should restart the process.
-const ALIVE: Duration = Duration::from_secs(20);
+/// Age of the last beat at which `/readyz` fails.
+const READY_LIMIT: Duration = Duration::from_secs(5);
+/// Age of the last beat at which `/healthz` fails, and a supervisor should restart the process.
+const ALIVE_LIMIT: Duration = Duration::from_secs(20);
 
-/// When the public runtime last ran its heartbeat task.
+/// Time of the last beat of the public runtime.
 #[derive(Debug)]
 pub struct Heartbeat {
     clock: Clock,
@@ -27,13 +27,13 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// A heartbeat that begins now. `age` is its metric.
+    /// A heartbeat that starts now. `age` is its metric.
     pub fn new(clock: Clock, age: Gauge) -> Self {
         let last = AtomicU64::new(clock.mono().nanos());
         Self { clock, last, age }
     }
 
-    /// Beats until `stop`. To be run as a task of the runtime that is watched.
+    /// Beats until `stop`. Must run as a task of the monitored runtime.
     pub async fn run(&self, stop: CancellationToken) {
         loop {
             self.last.store(self.clock.mono().nanos(), Ordering::Relaxed);
@@ -44,8 +44,7 @@ impl Heartbeat {
         }
     }
 
-    /// Sets the metric.
-    pub(super) fn show(&self) {
+    pub(super) fn update_metric(&self) {
         self.age.set(self.age().as_secs_f64());
     }
 
@@ -53,18 +52,18 @@ impl Heartbeat {
         self.clock.mono().since(Mono::from_nanos(self.last.load(Ordering::Relaxed)))
     }
 
-    /// Whether the runtime serves requests in time; if not, for how long it has not run.
+    /// Fails with the age of the last beat if requests are not served in time.
     pub(super) fn is_ready(&self) -> Result<(), Duration> {
-        fresher(self.age(), READY)
+        younger_than(self.age(), READY_LIMIT)
     }
 
-    /// Whether the process can be expected to serve again by itself; if not, for how long it has not run.
+    /// Fails with the age of the last beat if the process is unlikely to recover by itself.
     pub fn is_alive(&self) -> Result<(), Duration> {
-        fresher(self.age(), ALIVE)
+        younger_than(self.age(), ALIVE_LIMIT)
     }
 }
 
-fn fresher(age: Duration, limit: Duration) -> Result<(), Duration> {
+fn younger_than(age: Duration, limit: Duration) -> Result<(), Duration> {
     if age < limit { Ok(()) } else { Err(age) }
 }
 
@@ -74,13 +73,13 @@ mod tests {
     use crate::clock::Wall;
 
     #[test]
-    fn a_heartbeat_of_five_seconds_is_not_ready_and_one_of_twenty_is_not_alive() {
+    fn a_server_is_not_ready_after_five_seconds_without_a_beat_and_not_alive_after_twenty() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let heartbeat = Heartbeat::new(clock, Gauge::noop());
-        for (later, ready, alive) in
+        for (elapsed, ready, alive) in
             [(0, true, true), (4_999, true, true), (1, false, true), (14_999, false, true), (1, false, false)]
         {
-            hand.advance(Duration::from_millis(later));
+            hand.advance(Duration::from_millis(elapsed));
             assert_eq!(
                 (heartbeat.is_ready().is_ok(), heartbeat.is_alive().is_ok()),
                 (ready, alive),

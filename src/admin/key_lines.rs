@@ -1,7 +1,7 @@
-//! A key as a line of an import or an export: fields with names, and what each may be.
+//! A key as a line of an import or an export: named fields and their validation.
 //!
-//! The same fields in a CSV file, a JSON line and the side port's JSON. What is wrong is said by field, and never by
-//! repeating what stands there, which may be a key in the wrong column. Not for: files.
+//! The fields are the same in a CSV file, a JSON line and the side port's JSON. Errors name the field and never repeat
+//! its value, which may be a key in the wrong column. Does not read files.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::OwnLimits;
 
-/// The names of the fields, in the order in which an export has them.
+/// All fields, in the order of an export.
 pub const FIELDS: [&str; 12] = [
     "sha256",
     "name",
@@ -29,20 +29,20 @@ pub const FIELDS: [&str; 12] = [
     "expires_at",
     "revoked_at",
 ];
-/// Those that no line may lack.
-pub const NEEDED: [&str; 3] = ["sha256", "name", "tier"];
-/// A name that is longer may be a key that lost its way, and is not repeated.
-const LONGEST_NAME: usize = 15;
-const INSTANT: &str = "has to be an instant such as 2027-01-31T00:00:00Z";
+/// The required fields.
+pub const REQUIRED: [&str; 3] = ["sha256", "name", "tier"];
+/// Length up to which an unknown name is repeated in an error; a longer one may be a key.
+const MAX_REPEATED_NAME: usize = 15;
+const TIMESTAMP: &str = "must be a timestamp such as 2027-01-31T00:00:00Z";
 
-/// Names with values, in order, and as often as they stand there.
+/// Names and values in order, with duplicates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineObject(pub Vec<(String, Value)>);
 
 impl LineObject {
-    /// A key as a line.
+    /// The fields of a key.
     pub fn of(record: &KeyRecord) -> Self {
-        let instant = |at: Option<Wall>| at.map(|at| Value::from(at.rfc3339()));
+        let timestamp = |at: Option<Wall>| at.map(|at| Value::from(at.rfc3339()));
         let text = |text: &Option<String>| text.clone().map(Value::from);
         let all = [
             ("sha256", Some(Value::from(record.digest.to_string()))),
@@ -54,35 +54,35 @@ impl LineObject {
             ("day_limit", record.own.day.map(Value::from)),
             ("contact", text(&record.contact)),
             ("note", text(&record.note)),
-            ("created_at", instant(record.created_at)),
-            ("expires_at", instant(record.expires_at)),
-            ("revoked_at", instant(record.revoked_at)),
+            ("created_at", timestamp(record.created_at)),
+            ("expires_at", timestamp(record.expires_at)),
+            ("revoked_at", timestamp(record.revoked_at)),
         ];
         Self(all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
     }
 
-    /// The key that a line is about. What is null counts as absent.
+    /// Validates the fields of a key. A null counts as absent.
     pub fn read(self) -> Result<KeyRecord, BadField> {
         let mut known = KnownFields::default();
         for (name, value) in self.0 {
             known.put(&name, value)?;
         }
         let record = KeyRecord {
-            digest: known.needed("sha256", "has to be 64 hexadecimal digits", Digest::from_hex)?,
-            name: known.needed("name", "has to be a text", |text| Some(text.to_owned()))?,
-            tier: known.needed("tier", "has to be the name of a tier", |text| Some(text.to_owned()))?,
+            digest: known.required("sha256", "must be 64 hexadecimal digits", Digest::from_hex)?,
+            name: known.required("name", "must be a string", |text| Some(text.to_owned()))?,
+            tier: known.required("tier", "must be the name of a tier", |text| Some(text.to_owned()))?,
             application: known.read(
                 "application",
-                "has to be an application's id, `app_` and eleven letters or digits, or absent for a new one",
+                "must be an application id (`app_` and eleven letters or digits), or absent for a new application",
                 |text| text.parse().ok(),
             )?,
             shown: known.text("prefix")?,
             own: OwnLimits { minute: known.number("minute_limit")?, day: known.number("day_limit")? },
             contact: known.text("contact")?,
             note: known.text("note")?,
-            created_at: known.read("created_at", INSTANT, Wall::parse_rfc3339)?,
-            expires_at: known.read("expires_at", INSTANT, Wall::parse_rfc3339)?,
-            revoked_at: known.read("revoked_at", INSTANT, Wall::parse_rfc3339)?,
+            created_at: known.read("created_at", TIMESTAMP, Wall::parse_rfc3339)?,
+            expires_at: known.read("expires_at", TIMESTAMP, Wall::parse_rfc3339)?,
+            revoked_at: known.read("revoked_at", TIMESTAMP, Wall::parse_rfc3339)?,
         };
         record.check()?;
         Ok(record)
@@ -98,13 +98,13 @@ impl LineObject {
     }
 }
 
-/// The name among ours, or what would do.
+/// The name of a field; an error lists all fields.
 pub fn known_field(name: &str) -> Result<&'static str, BadField> {
     FIELDS.into_iter().find(|known| *known == name).ok_or_else(|| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-".contains(c);
-        let repeated = name.len() <= LONGEST_NAME && name.chars().all(is_plain);
+        let repeated = name.len() <= MAX_REPEATED_NAME && name.chars().all(is_plain);
         let shown = if repeated { name } else { "a field" };
-        BadField::new(shown, format!("is not among the fields, which are {}", FIELDS.join(", ")))
+        BadField::new(shown, format!("is not a known field; the fields are {}", FIELDS.join(", ")))
     })
 }
 
@@ -115,49 +115,49 @@ impl KnownFields {
     fn put(&mut self, name: &str, value: Value) -> Result<(), BadField> {
         let name = known_field(name)?;
         if self.0.iter().any(|(known, _)| *known == name) {
-            return Err(BadField::new(name, "stands there twice"));
+            return Err(BadField::new(name, "is given twice"));
         }
         self.0.push((name, value));
         Ok(())
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {
-        let place = self.0.iter().position(|(known, _)| *known == name)?;
-        Some(self.0.swap_remove(place).1).filter(|value| !value.is_null())
+        let index = self.0.iter().position(|(known, _)| *known == name)?;
+        Some(self.0.swap_remove(index).1).filter(|value| !value.is_null())
     }
 
     fn text(&mut self, name: &str) -> Result<Option<String>, BadField> {
-        self.read(name, "has to be a text", |text| Some(text.to_owned()))
+        self.read(name, "must be a string", |text| Some(text.to_owned()))
     }
 
     fn read<T>(
         &mut self,
         name: &str,
-        would_do: &str,
+        expected: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, BadField> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        let bad = || BadField::new(name, would_do);
+        let bad = || BadField::new(name, expected);
         value.as_str().and_then(read).ok_or_else(bad).map(Some)
     }
 
-    fn needed<T>(
+    fn required<T>(
         &mut self,
         name: &str,
-        would_do: &str,
+        expected: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, BadField> {
-        self.read(name, would_do, read)?
-            .ok_or_else(|| BadField::new(name, format!("is missing; it {would_do}")))
+        self.read(name, expected, read)?
+            .ok_or_else(|| BadField::new(name, format!("is missing; it {expected}")))
     }
 
-    /// A number, or its digits as a table has them.
+    /// A JSON number, or a string of digits as in CSV.
     fn number(&mut self, name: &str) -> Result<Option<u32>, BadField> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let digits = |text: &str| text.parse().ok().filter(|_| !text.starts_with('+'));
         let number =
             value.as_u64().and_then(|number| u32::try_from(number).ok()).or(value.as_str().and_then(digits));
-        let bad = || BadField::new(name, format!("has to be a whole number from 1 to {}", u32::MAX));
+        let bad = || BadField::new(name, format!("must be a whole number from 1 to {}", u32::MAX));
         number.ok_or_else(bad).map(Some)
     }
 }
@@ -192,11 +192,11 @@ impl<'de> Deserialize<'de> for LineObject {
     }
 }
 
-/// Reads a line of JSON. What is no JSON is told without repeating it.
+/// Parses a line of JSON. An error does not repeat the line.
 pub fn read_json(line: &str) -> Result<KeyRecord, BadField> {
     let fields: LineObject = serde_json::from_str(line).map_err(|error| {
         let byte = error.column();
-        BadField::new("line", format!("is not one JSON object: it cannot be read from byte {byte} on"))
+        BadField::new("line", format!("is not a single JSON object: syntax error at byte {byte}"))
     })?;
     fields.read()
 }
@@ -208,19 +208,19 @@ mod tests {
     const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn a_line_is_read_back_as_it_was_written() {
-        let bare = format!(r#"{{"sha256":"{DIGEST}","name":"One","tier":"pro"}}"#);
-        let whole = format!(
+    fn a_line_is_parsed_as_it_was_written() {
+        let minimal = format!(r#"{{"sha256":"{DIGEST}","name":"One","tier":"pro"}}"#);
+        let full = format!(
             r#"{{"sha256":"{DIGEST}","name":"One, \"two\" 🌦","tier":"pro","application":"app_0123456789a","prefix":"tp_12","minute_limit":7,"day_limit":4294967295,"contact":"a@example.org","note":"'; --","created_at":"2026-01-02T03:04:05.006Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":"2026-06-01T00:00:00Z"}}"#
         );
-        for line in [bare, whole] {
+        for line in [minimal, full] {
             let record = read_json(&line).unwrap();
             assert_eq!(serde_json::to_string(&LineObject::of(&record)).unwrap(), line);
         }
     }
 
     #[test]
-    fn every_line_that_cannot_be_taken_is_refused_by_field_with_what_would_do() {
+    fn an_invalid_line_is_rejected_with_the_field_and_the_expected_value() {
         let with = |more: &str| format!(r#"{{"sha256":"{DIGEST}","name":"n","tier":"pro"{more}}}"#);
         let without = |field: &str| with("").replace(&format!(r#""{field}":"#), r#""note":"#);
         let long = "x".repeat(201);
@@ -235,8 +235,8 @@ mod tests {
             (with("").replace(DIGEST, "0123"), "sha256", "64 hexadecimal"),
             (with("").replace(DIGEST, &"g".repeat(64)), "sha256", "64 hexadecimal"),
             (with("").replace(&format!("\"{DIGEST}\""), "7"), "sha256", "64 hexadecimal"),
-            (with(r#","admin":true"#), "admin", "among the fields"),
-            (with(r#","tp_1234567890abcdef":1"#), "a field", "among the fields"),
+            (with(r#","admin":true"#), "admin", "the fields are"),
+            (with(r#","tp_1234567890abcdef":1"#), "a field", "the fields are"),
             (with(r#","tier":"free""#), "tier", "twice"),
             (with(r#","application":"weather""#), "application", "app_"),
             (with(r#","minute_limit":0"#), "minute_limit", "at least 1"),
@@ -245,7 +245,7 @@ mod tests {
             (with(r#","day_limit":1.5"#), "day_limit", "whole number"),
             (with(r#","day_limit":"+1""#), "day_limit", "whole number"),
             (with(r#","minute_limit":4294967296"#), "minute_limit", "whole number"),
-            (with(r#","contact":7"#), "contact", "text"),
+            (with(r#","contact":7"#), "contact", "string"),
             (with(&format!(r#","note":"{long}""#)), "note", "1 to 200"),
             (with(r#","note":"a\u001bb""#), "note", "printable"),
             (with(r#","note":"txt.\u202egnp""#), "note", "printable"),
@@ -256,14 +256,14 @@ mod tests {
             (with(r#","prefix":"a key with spaces""#), "prefix", "visible ASCII"),
             (with(r#","prefix":"0123456789012345678901234""#), "prefix", "1 to 24"),
         ] {
-            let refused = read_json(&line).unwrap_err();
-            assert_eq!(refused.field, field, "{line}: {refused}");
-            assert!(refused.reason.contains(words), "{line}: {refused}");
+            let rejected = read_json(&line).unwrap_err();
+            assert_eq!(rejected.field, field, "{line}: {rejected}");
+            assert!(rejected.reason.contains(words), "{line}: {rejected}");
         }
     }
 
     #[test]
-    fn a_whole_key_in_the_wrong_place_is_refused_and_not_repeated() {
+    fn a_key_in_the_wrong_field_is_rejected_and_not_repeated() {
         let key = "tp_1234567890abcdef";
         let digest = Digest::of(key);
         for line in [
@@ -272,8 +272,8 @@ mod tests {
             format!(r#"{{"{key}":"{digest}","name":"n","tier":"pro"}}"#),
             format!(r#"{{"sha256":"{digest}","name":"n","tier":"pro"}} {key}"#),
         ] {
-            let refused = read_json(&line).unwrap_err();
-            assert!(!refused.to_string().contains(key), "{refused}");
+            let rejected = read_json(&line).unwrap_err();
+            assert!(!rejected.to_string().contains(key), "{rejected}");
         }
     }
 }

@@ -1,14 +1,12 @@
 //! The name of an operator in the audit trail, from the user ID that the kernel reports.
 //!
-//! Not for: access control (`access`). Names come from `/etc/passwd`; a user that only a directory service knows is recorded
-//! by its number.
+//! Names are read from `/etc/passwd`; users of a directory service are recorded by number. Does not control access; see
+//! `access`.
 
-/// Where local users are listed.
 const USERS: &str = "/etc/passwd";
-/// The longest name that is recorded.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
-/// The local user with this ID, as `cli:NAME`, or `cli:uid=NUMBER` where `/etc/passwd` has no usable name for it.
+/// The local user with this ID as `cli:NAME`, or as `cli:uid=NUMBER` if `/etc/passwd` has no usable name.
 pub fn operator(uid: u32) -> String {
     let users = std::fs::read(USERS).unwrap_or_default();
     let name = name_in(&String::from_utf8_lossy(&users), uid).unwrap_or_else(|| format!("uid={uid}"));
@@ -23,7 +21,7 @@ fn name_in(users: &str, uid: u32) -> Option<String> {
         (found.parse() == Ok(uid)).then_some(name)
     })?;
     let is_usable =
-        (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+        (1..=MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
     is_usable.then(|| name.to_owned())
 }
 
@@ -32,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_named_by_its_number_alone() {
+    fn a_user_is_looked_up_by_id() {
         let users = "# a comment\nroot:x:0:0:root:/root:/bin/sh\nbroken\nanna:x:1000:1000::/home/anna:/bin/sh\n\
                      second:x:1000:1000::/:/bin/sh\nb\u{7f}d:x:1001:1::/:/bin/sh\n:x:1002:1::/:/bin/sh\n";
         assert_eq!(name_in(users, 0).as_deref(), Some("root"));

@@ -1,6 +1,4 @@
-//! The command to read the settings again: `POST /v1/reload`. Whoever runs the program carries it out, and answers.
-//!
-//! Not for: what a reload does (`app`).
+//! Reload of the settings over the side port: `POST /v1/reload`. `cli::serve` and `app` perform it.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -10,42 +8,39 @@ use tokio::sync::{mpsc, oneshot};
 use super::command::CommandProblem;
 use super::paths::RELOAD;
 
-/// What became of a reload that was taken: the paths of the settings that are other than before.
+/// Outcome of a successful reload: the paths of the changed settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Reloaded {
-    /// These hold now.
+    /// In effect now.
     pub at_once: Vec<String>,
-    /// These hold from the next start.
+    /// In effect after a restart.
     pub at_next_start: Vec<String>,
 }
 
-/// A reload that was asked for: it is answered with what became of it, or with everything that is wrong.
-pub type ReloadAsked = oneshot::Sender<Result<Reloaded, String>>;
+/// Reply channel of a requested reload. An error contains all problems.
+pub type ReloadRequest = oneshot::Sender<Result<Reloaded, String>>;
 
-/// Where reloads are asked for.
-pub type Reloads = mpsc::Sender<ReloadAsked>;
+/// Channel for reload requests.
+pub type Reloads = mpsc::Sender<ReloadRequest>;
 
-/// Answers a request for this path.
-pub(super) async fn answer(
+pub(super) async fn handle(
     reloads: &Reloads,
     method: &Method,
     path: &str,
-    who: &str,
+    actor: &str,
 ) -> Result<Value, CommandProblem> {
     match (method, path) {
-        (&Method::POST, RELOAD) => reload(reloads, who).await,
+        (&Method::POST, RELOAD) => reload(reloads, actor).await,
         _ => Err(CommandProblem::not_found()),
     }
 }
 
-/// Asks for one.
-async fn reload(reloads: &Reloads, who: &str) -> Result<Value, CommandProblem> {
-    let (answer, answered) = oneshot::channel();
-    tracing::info!(who, "reload requested");
-    let nobody = || {
-        CommandProblem::bad("this program has no settings that could be read again: it was started without")
-    };
-    reloads.send(answer).await.map_err(|_| nobody())?;
-    let outcome = answered.await.map_err(|_| nobody())?;
+async fn reload(reloads: &Reloads, actor: &str) -> Result<Value, CommandProblem> {
+    let (reply, replied) = oneshot::channel();
+    tracing::info!(actor, "reload requested");
+    let unsupported =
+        || CommandProblem::bad("this program was started without settings that can be reloaded");
+    reloads.send(reply).await.map_err(|_| unsupported())?;
+    let outcome = replied.await.map_err(|_| unsupported())?;
     outcome.map(|reloaded| json!(reloaded)).map_err(CommandProblem::bad)
 }

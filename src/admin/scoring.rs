@@ -1,6 +1,6 @@
-//! Runs were imported: `POST /v1/scoring/refresh` has the built-in backend take them up at once.
+//! Refresh of the built-in backend over the side port, after an import of runs: `POST /v1/scoring/refresh`.
 //!
-//! The answer comes when the documents that are in use show them. Not for: the import itself (`cli`).
+//! The response is sent once the served documents contain the new runs.
 
 use std::time::Duration;
 
@@ -14,35 +14,36 @@ use crate::scoring::UpdateRequests;
 use super::command::CommandProblem;
 use super::paths::SCORING_REFRESH;
 
-/// A snapshot of a large archive takes seconds. It is finished even if its caller has left.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Wait for a snapshot; of a large archive it takes seconds. It completes even if the client has disconnected.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Answers a request for this path.
-pub(super) async fn answer(
-    looks: Option<&UpdateRequests>,
+pub(super) async fn handle(
+    updates: Option<&UpdateRequests>,
     clock: &Clock,
     method: &Method,
     path: &str,
-    who: &str,
+    actor: &str,
 ) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::POST, SCORING_REFRESH) => {
-            let looks =
-                looks.ok_or_else(|| CommandProblem::bad("this server does not use the built-in backend"))?;
-            tracing::info!(who, "scoring refresh requested");
-            let looked = clock.within(PATIENCE, look(looks)).await;
-            looked.map_err(|_| {
-                CommandProblem::fault("the new scores are not ready yet; they are shown when they are")
+            let updates = updates
+                .ok_or_else(|| CommandProblem::bad("this server does not use the built-in backend"))?;
+            tracing::info!(actor, "scoring refresh requested");
+            let refreshed = clock.within(TIMEOUT, refresh(updates)).await;
+            refreshed.map_err(|_| {
+                CommandProblem::fault(
+                    "the new scores are still being computed; they are published when ready",
+                )
             })?
         }
         _ => Err(CommandProblem::not_found()),
     }
 }
 
-async fn look(looks: &UpdateRequests) -> Result<Value, CommandProblem> {
-    let (answer, answered) = oneshot::channel();
+async fn refresh(updates: &UpdateRequests) -> Result<Value, CommandProblem> {
+    let (reply, replied) = oneshot::channel();
     let stopping = || CommandProblem::fault("the server is stopping");
-    looks.send(answer).await.map_err(|_| stopping())?;
-    let refreshed = answered.await.map_err(|_| stopping())?.map_err(|error| CommandProblem::fault(&error))?;
+    updates.send(reply).await.map_err(|_| stopping())?;
+    let refreshed = replied.await.map_err(|_| stopping())?.map_err(|error| CommandProblem::fault(&error))?;
     Ok(json!({ "refreshed": refreshed }))
 }

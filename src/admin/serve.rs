@@ -1,4 +1,4 @@
-//! The listeners of the side port and what they answer.
+//! The listeners and request handling of the side port.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -36,73 +36,72 @@ use super::settings::{self, SettingView};
 use super::timer::ClockTimer;
 use super::{body, cache, log_level, scoring, upstream, usage};
 
-/// The longest name of an operator, for the audit trail.
-const LONGEST_OPERATOR: usize = 64;
+const MAX_OPERATOR_LENGTH: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// So long a stop waits for open connections of the side port.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-/// After a failure to accept, so long is waited.
-const BREATHE: Duration = Duration::from_millis(100);
+/// Wait for open connections of the side port at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Delay after a failure to accept.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What the side port shows and does.
+/// The state that the side port serves.
 pub struct SidePort {
-    /// The metrics.
+    /// Metrics.
     pub scrape: Scrape,
     /// Changes to applications and keys.
     pub registrar: Arc<Registrar>,
-    /// What the public port answers with, as it is now.
+    /// The state of the public port, replaced by a reload.
     pub gateway: Arc<ArcSwap<Gateway>>,
-    /// Whether requests can be answered: set once everything is loaded, cleared when the stop begins.
+    /// Readiness: set once everything is loaded, cleared when shutdown begins.
     pub ready: Arc<AtomicBool>,
-    /// Whether the public port's runtime runs.
+    /// Heartbeat of the public port's runtime.
     pub heartbeat: Arc<Heartbeat>,
-    /// Owns the commands under way.
+    /// Tasks of running commands.
     pub changes: TaskTracker,
-    /// The settings, which a reload changes for others.
-    pub in_force: Arc<ArcSwap<ActiveSettings>>,
-    /// Where it is asked that the settings be read again.
+    /// The active settings, replaced by a reload.
+    pub active: Arc<ArcSwap<ActiveSettings>>,
+    /// Requests to reload the settings.
     pub reloads: Reloads,
-    /// Where the built-in backend is asked to take up an import, if it is that one.
-    pub looks: Option<UpdateRequests>,
+    /// Requests to refresh the built-in backend, if it is used.
+    pub updates: Option<UpdateRequests>,
 }
 
-/// Settings in force.
+/// The active settings.
 pub struct ActiveSettings {
-    /// What TCP must show.
+    /// Access rules for TCP.
     pub access: Arc<AdminAccess>,
-    /// All of them, for the operator.
+    /// All settings, for `GET /v1/settings`.
     pub settings: Vec<SettingView>,
 }
 
-/// Where the side port listens.
+/// The listening sockets of the side port.
 pub struct SideConfig {
-    /// Over TCP.
+    /// TCP.
     pub tcp: std::net::TcpListener,
-    /// Over a Unix socket, if there is one.
+    /// Unix socket, if there is one.
     pub socket: Option<std::os::unix::net::UnixListener>,
 }
 
-/// How a connection was made.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug)]
 enum AdminTransport {
     Tcp,
-    /// By this user, as the kernel reports it.
     Socket {
+        /// The user ID of the client, if the kernel reports one.
         uid: Option<u32>,
     },
 }
 
 impl AdminTransport {
-    /// What it must show, as of now.
+    /// The current access rules.
     fn access(self, side: &SidePort) -> Arc<AdminAccess> {
         match self {
-            Self::Tcp => Arc::clone(&side.in_force.load().access),
+            Self::Tcp => Arc::clone(&side.active.load().access),
             Self::Socket { uid } => Arc::new(AdminAccess::Socket { uid }),
         }
     }
 }
 
-/// Serves the side port until `stop`. To be run on a thread of its own.
+/// Serves the side port until `stop`. Must run on its own thread.
 pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) -> std::io::Result<()> {
     let clock = side.gateway.load().clock.clone();
     config.tcp.set_nonblocking(true)?;
@@ -123,7 +122,7 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
                         let uid = stream.peer_cred().ok().map(|peer| peer.uid());
                         open(stream, &side, AdminTransport::Socket { uid }, &connections, &stop);
                     }
-                    Err(_) => clock.sleep(BREATHE).await,
+                    Err(_) => clock.sleep(ACCEPT_RETRY_DELAY).await,
                 }
             }
         });
@@ -135,14 +134,14 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
         };
         match accepted {
             Ok((stream, _)) => open(stream, &side, AdminTransport::Tcp, &connections, &stop),
-            Err(_) => clock.sleep(BREATHE).await,
+            Err(_) => clock.sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
     connections.close();
     side.changes.close();
-    // Whoever does not read an answer cannot hold the stop up.
+    // A client that does not read its response cannot delay the shutdown.
     if clock
-        .within(LAST_WORDS, async { tokio::join!(connections.wait(), side.changes.wait()) })
+        .within(SHUTDOWN_TIMEOUT, async { tokio::join!(connections.wait(), side.changes.wait()) })
         .await
         .is_err()
     {
@@ -154,7 +153,7 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
 fn open(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     side: &Arc<SidePort>,
-    way: AdminTransport,
+    transport: AdminTransport,
     connections: &TaskTracker,
     stop: &CancellationToken,
 ) {
@@ -164,7 +163,7 @@ fn open(
         let service = service_fn(|request: Request<Incoming>| {
             let side = Arc::clone(&side);
             async move {
-                let access = way.access(&side);
+                let access = transport.access(&side);
                 Ok::<_, Infallible>(side.handle(request, &access).await)
             }
         });
@@ -194,12 +193,12 @@ impl SidePort {
         }
         match AdminPath::of(request.uri().path()) {
             Some(AdminPath::Metrics) if is_get => {
-                self.heartbeat.show();
+                self.heartbeat.update_metric();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
             Some(AdminPath::Alive) if is_get => health("alive", self.heartbeat.is_alive().map_err(stalled)),
             Some(AdminPath::Ready) if is_get => health("ready", self.is_ready()),
-            part => self.command(part, request, access).await.unwrap_or_else(|problem| refused(&problem)),
+            route => self.command(route, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
     }
 
@@ -212,74 +211,72 @@ impl SidePort {
 
     async fn command(
         &self,
-        part: Option<AdminPath>,
+        route: Option<AdminPath>,
         request: Request<Incoming>,
         access: &AdminAccess,
     ) -> Result<Response<Full<Bytes>>, CommandProblem> {
         access.check(request.headers())?;
         let (head, body) = request.into_parts();
         let gateway = self.gateway.load_full();
-        let (path, who) = (head.uri.path(), who(access, &head.headers));
+        let (path, actor) = (head.uri.path(), actor(access, &head.headers));
         let body = body::read(&gateway.clock, path, body).await?;
-        let answer = match part {
-            Some(AdminPath::Applications) => self.change(&head, &body, who).await?,
+        let body = match route {
+            Some(AdminPath::Applications) => self.perform(&head, &body, actor).await?,
             Some(AdminPath::Documents) => {
-                cache::answer(&gateway.engine, &head.method, path, &body, &who).await?
+                cache::handle(&gateway.engine, &head.method, path, &body, &actor).await?
             }
-            Some(AdminPath::Upstream) => upstream::answer(&gateway.engine.fetcher, &head.method, path)?,
+            Some(AdminPath::Upstream) => upstream::handle(&gateway.engine.fetcher, &head.method, path)?,
             Some(AdminPath::Usage) => {
-                usage::answer(&gateway, &self.registrar, &head.method, path, head.uri.query()).await?
+                usage::handle(&gateway, &self.registrar, &head.method, path, head.uri.query()).await?
             }
-            Some(AdminPath::Settings) => {
-                settings::answer(&self.in_force.load().settings, &head.method, path)?
-            }
-            Some(AdminPath::Log) => log_level::answer(&head.method, path, &body, &who)?,
-            Some(AdminPath::Reload) => reload::answer(&self.reloads, &head.method, path, &who).await?,
+            Some(AdminPath::Settings) => settings::handle(&self.active.load().settings, &head.method, path)?,
+            Some(AdminPath::Log) => log_level::handle(&head.method, path, &body, &actor)?,
+            Some(AdminPath::Reload) => reload::handle(&self.reloads, &head.method, path, &actor).await?,
             Some(AdminPath::Scoring) => {
-                scoring::answer(self.looks.as_ref(), &gateway.clock, &head.method, path, &who).await?
+                scoring::handle(self.updates.as_ref(), &gateway.clock, &head.method, path, &actor).await?
             }
             Some(AdminPath::Metrics | AdminPath::Alive | AdminPath::Ready) | None => {
                 return Err(CommandProblem::not_found());
             }
         };
-        Ok(text(StatusCode::OK, "application/json", format!("{answer}\n")))
+        Ok(text(StatusCode::OK, "application/json", format!("{body}\n")))
     }
 
-    async fn change(&self, head: &Parts, body: &[u8], who: String) -> Result<Value, CommandProblem> {
+    async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> Result<Value, CommandProblem> {
         let command = AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
         let registrar = Arc::clone(&self.registrar);
-        // In a task of its own: an asker who leaves must not leave a change behind that is durable and not in force.
-        let work = self.changes.spawn(async move { perform(&registrar, command, &who).await });
-        work.await.map_err(|_| CommandProblem::fault("the command broke off; see the log"))?
+        // In a separate task: if the client disconnects, a change that was stored must still take effect.
+        let task = self.changes.spawn(async move { perform(&registrar, command, &actor).await });
+        task.await.map_err(|_| CommandProblem::fault("the command failed unexpectedly; see the log"))?
     }
 }
 
-/// The operator, for the audit trail: over the socket the user that the kernel reports, whatever the request says; over
-/// TCP the word of the client that had the token.
-fn who(access: &AdminAccess, headers: &HeaderMap) -> String {
+/// The operator, for the audit trail: over the socket the user that the kernel reports; over TCP the `X-Operator` header
+/// of the client, which has the token.
+fn actor(access: &AdminAccess, headers: &HeaderMap) -> String {
     match access {
         AdminAccess::Socket { uid: Some(uid) } => operator(*uid),
         AdminAccess::Socket { uid: None } => "socket".into(),
         AdminAccess::Tcp { .. } => {
-            let said = headers.get("x-operator").map(HeaderValue::as_bytes).unwrap_or_default();
-            let said = said.iter().filter(|byte| byte.is_ascii_graphic()).take(LONGEST_OPERATOR);
-            let said: String = said.map(|byte| char::from(*byte)).collect();
-            if said.is_empty() { "admin-api".into() } else { format!("admin-api:{said}") }
+            let sent = headers.get("x-operator").map(HeaderValue::as_bytes).unwrap_or_default();
+            let name = sent.iter().filter(|byte| byte.is_ascii_graphic()).take(MAX_OPERATOR_LENGTH);
+            let name: String = name.map(|byte| char::from(*byte)).collect();
+            if name.is_empty() { "admin-api".into() } else { format!("admin-api:{name}") }
         }
     }
 }
 
-/// What a probe is answered: the word, or why it does not hold.
-fn health(word: &str, holds: Result<(), String>) -> Response<Full<Bytes>> {
-    let (status, body) = match holds {
-        Ok(()) => (StatusCode::OK, format!("{word}\n")),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {word}: {why}\n")),
+/// The response to a probe.
+fn health(state: &str, checked: Result<(), String>) -> Response<Full<Bytes>> {
+    let (status, body) = match checked {
+        Ok(()) => (StatusCode::OK, format!("{state}\n")),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {state}: {reason}\n")),
     };
     text(status, "text/plain; charset=utf-8", body)
 }
 
 fn stalled(age: Duration) -> String {
-    format!("the public port's runtime has run no task for {} s", age.as_secs())
+    format!("the runtime of the public port has not run a task for {} s", age.as_secs())
 }
 
 fn refused(problem: &CommandProblem) -> Response<Full<Bytes>> {

@@ -1,6 +1,6 @@
-//! The codec's timer, on our clock: so that a test can drive the deadline for heads.
+//! hyper's timer on our clock, so that a test can drive the timeout for request heads.
 //!
-//! Not for: deadlines of our own ([`Clock::within`]).
+//! Does not serve our own timeouts; see [`Clock::within`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,20 +12,17 @@ use parking_lot::Mutex;
 
 use crate::clock::{Alarm, Clock, Mono};
 
-/// The timer. The codec counts in instants of its own; each corresponds to one instant of the clock's running time.
+/// A timer that maps the `Instant`s of hyper to the monotonic time of the clock.
 pub(super) struct ClockTimer {
     clock: Clock,
     epoch: Instant,
-    began: Mono,
+    started: Mono,
 }
 
 impl ClockTimer {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "only a zero to count from: the clock says how much later it is"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "only an origin: the elapsed time is from the clock")]
     pub(super) fn new(clock: &Clock) -> Self {
-        Self { clock: clock.clone(), epoch: Instant::now(), began: clock.mono() }
+        Self { clock: clock.clone(), epoch: Instant::now(), started: clock.mono() }
     }
 
     fn wait_until(&self, end: Mono) -> Pin<Box<dyn Sleep>> {
@@ -41,15 +38,15 @@ impl Timer for ClockTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        self.wait_until(self.began.plus(deadline.saturating_duration_since(self.epoch)))
+        self.wait_until(self.started.plus(deadline.saturating_duration_since(self.epoch)))
     }
 
     fn now(&self) -> Instant {
-        self.epoch + self.clock.mono().since(self.began)
+        self.epoch + self.clock.mono().since(self.started)
     }
 }
 
-/// A wait. The lock is never taken: it makes the alarm shareable, as the codec wants it.
+/// A sleep. The lock is never taken: it makes the alarm `Sync`, as hyper requires.
 struct TimerWait(Mutex<Alarm>);
 
 impl Future for TimerWait {

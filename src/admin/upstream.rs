@@ -1,6 +1,4 @@
-//! How it stands with the backend, over the side port: `GET /v1/upstream`.
-//!
-//! Not for: what is stored of it (`cache`).
+//! Status of the backend over the side port: `GET /v1/upstream`.
 
 use http::Method;
 use serde::Serialize;
@@ -12,7 +10,6 @@ use crate::documents::{BackendStatus, FetchFailure, Fetcher};
 use super::command::CommandProblem;
 use super::paths::UPSTREAM;
 
-/// How it stands.
 #[derive(Clone, Debug, Serialize)]
 struct UpstreamView {
     address: String,
@@ -36,8 +33,7 @@ struct FailureView {
     reason: String,
 }
 
-/// Answers a request for it.
-pub(super) fn answer(fetcher: &Fetcher, method: &Method, path: &str) -> Result<Value, CommandProblem> {
+pub(super) fn handle(fetcher: &Fetcher, method: &Method, path: &str) -> Result<Value, CommandProblem> {
     match (method, path) {
         (&Method::GET, UPSTREAM) => Ok(json!(UpstreamView::from(fetcher.status()))),
         _ => Err(CommandProblem::not_found()),
@@ -50,7 +46,7 @@ impl From<BackendStatus> for UpstreamView {
         Self {
             address: status.address,
             breaker: condition.breaker.word(),
-            // Whoever comes back then must not be too early.
+            // Rounded up, so that a retry after this time is not too early.
             retry_in_seconds: condition.rest.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX),
             consecutive_failures: condition.failures,
             max_concurrent_requests: condition.at_once,

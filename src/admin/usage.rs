@@ -1,7 +1,7 @@
-//! Who asks how much, over the side port: `GET /v1/usage`, and `GET /v1/usage/APP` for one application.
+//! Usage over the side port: `GET /v1/usage` for the top callers, and `GET /v1/usage/APP` for one application.
 //!
-//! What is counted lives in the memory of a running server, so there is nothing of this on a stopped one. Not for: what
-//! the ledger granted, which `GET /v1/applications/APP` says.
+//! Counts are in the memory of the running server, so a stopped one has none. The units granted by the ledger are in
+//! `GET /v1/applications/APP`.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -16,60 +16,59 @@ use super::command::CommandProblem;
 use super::paths::USAGE;
 use super::query::QueryPairs;
 
-/// How many of a kind are listed if nothing is said of it, and at the most.
-const USUAL: usize = 20;
-const MOST: usize = 1_024;
+/// Applications, and addresses, in a response.
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 1_024;
 
-/// The heaviest.
+/// The top callers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UsageView {
-    /// From when on it is counted: the start of the process, or midnight UTC.
+    /// Start of the counts: the start of the process, or midnight UTC.
     pub since: String,
     /// The applications with the most requests.
     pub applications: Vec<ApplicationUseView>,
-    /// The addresses of strangers with the most refused requests.
-    pub unauthenticated: Vec<StrangerUseView>,
+    /// The unauthenticated addresses with the most refused requests.
+    pub unauthenticated: Vec<UnauthenticatedUseView>,
 }
 
-/// What one application used.
+/// Usage of an application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationUseView {
-    /// Which one.
+    /// The application's id.
     pub application: String,
     /// Its name.
     pub name: String,
     /// Its tier.
     pub tier: String,
-    /// What is left to it, by rule.
+    /// Remaining allowances, one for each rule.
     pub limits: Vec<AllowanceView>,
-    /// Its requests; null if there are too few of them to be counted.
+    /// Its requests; null if too few to be counted.
     pub requests: Option<CountedRequests>,
 }
 
-/// What is left under a rule.
+/// The remaining allowance of a rule.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AllowanceView {
     /// The rule.
     pub name: String,
-    /// What it allows.
+    /// Allowed units.
     pub limit: u32,
-    /// What is left of that.
+    /// Remaining units.
     pub remaining: u32,
-    /// When all of it is there again.
+    /// Time at which the full allowance is available again.
     pub reset_at: String,
 }
 
-/// What a stranger had refused.
+/// Usage of an unauthenticated address.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StrangerUseView {
-    /// The address; of IPv6, the network that counts as one.
+pub struct UnauthenticatedUseView {
+    /// The IPv4 address, or the IPv6 network that is counted as one client.
     pub address: String,
     /// The refused requests.
     pub requests: CountedRequests,
 }
 
-/// Answers a request for one of these paths.
-pub(super) async fn answer(
+pub(super) async fn handle(
     gateway: &Gateway,
     registrar: &Registrar,
     method: &Method,
@@ -79,34 +78,32 @@ pub(super) async fn answer(
     let (usage, now) = (&gateway.usage, gateway.clock.now());
     match (method, path.strip_prefix(USAGE)) {
         (&Method::GET, Some("")) => {
-            let most = most(query)?;
+            let limit = limit(query)?;
             let view = UsageView {
                 since: usage.since(now).rfc3339(),
-                applications: usage.applications(most, now).iter().map(Into::into).collect(),
-                unauthenticated: usage.strangers(most, now).iter().map(Into::into).collect(),
+                applications: usage.applications(limit, now).iter().map(Into::into).collect(),
+                unauthenticated: usage.strangers(limit, now).iter().map(Into::into).collect(),
             };
             Ok(json!(view))
         }
         (&Method::GET, Some(below)) => {
             let id = below.strip_prefix('/').unwrap_or(below);
             let id: ApplicationId = id.parse().map_err(|bad| CommandProblem::bad(format!("{bad}")))?;
-            let account = registrar.account(id).await?.ok_or_else(|| forgotten(id))?;
+            let account = registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
             Ok(json!(ApplicationUseView::from(&usage.of(&account, now))))
         }
         _ => Err(CommandProblem::not_found()),
     }
 }
 
-fn forgotten(id: ApplicationId) -> CommandProblem {
-    CommandProblem::bad(format!(
-        "every key of {id} has ended and is forgotten: there is nothing that it could use"
-    ))
+fn no_usage(id: ApplicationId) -> CommandProblem {
+    CommandProblem::bad(format!("all keys of {id} expired or were revoked long ago: it has no usage"))
 }
 
-fn most(query: Option<&str>) -> Result<usize, CommandProblem> {
-    let most = QueryPairs::read(query, &["most"])?.number("most")?.unwrap_or(USUAL);
-    let bad = || CommandProblem::bad(format!("`most` has to be from 1 to {MOST}"));
-    (1..=MOST).contains(&most).then_some(most).ok_or_else(bad)
+fn limit(query: Option<&str>) -> Result<usize, CommandProblem> {
+    let limit = QueryPairs::read(query, &["most"])?.number("most")?.unwrap_or(DEFAULT_LIMIT);
+    let bad = || CommandProblem::bad(format!("`most` must be from 1 to {MAX_LIMIT}"));
+    (1..=MAX_LIMIT).contains(&limit).then_some(limit).ok_or_else(bad)
 }
 
 impl From<&ApplicationUse> for ApplicationUseView {
@@ -122,17 +119,17 @@ impl From<&ApplicationUse> for ApplicationUseView {
 }
 
 impl From<&LimitStatus> for AllowanceView {
-    fn from(standing: &LimitStatus) -> Self {
+    fn from(status: &LimitStatus) -> Self {
         Self {
-            name: standing.rule.name().into(),
-            limit: standing.limit,
-            remaining: standing.remaining,
-            reset_at: standing.reset.rfc3339(),
+            name: status.rule.name().into(),
+            limit: status.limit,
+            remaining: status.remaining,
+            reset_at: status.reset.rfc3339(),
         }
     }
 }
 
-impl From<&StrangerUse> for StrangerUseView {
+impl From<&StrangerUse> for UnauthenticatedUseView {
     fn from(used: &StrangerUse) -> Self {
         Self { address: used.network.to_string(), requests: used.counted }
     }

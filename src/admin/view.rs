@@ -1,5 +1,5 @@
-//! What an operator sees of applications and keys: the JSON of the side port and of `--json`. Never a secret, but for
-//! a key in the one answer that issues it.
+//! Applications and keys as JSON, for the side port and `--json`. The only secret is a new key, in the response that
+//! issues it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::store::{ApplicationPage, AuditRecord, StoredApplication, StoredKey};
 
 use super::key_lines::LineObject;
 
-/// An application.
+/// An application and its keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct ApplicationView {
@@ -21,14 +21,14 @@ pub struct ApplicationView {
     pub contact: Option<String>,
     pub note: Option<String>,
     pub created_at: String,
-    /// Units of today's quota that the ledger has granted: those used, and those leased to a server ahead of their use.
+    /// Units of today's quota that the ledger has granted: used ones, and ones leased to a server in advance.
     pub granted_today: u64,
-    /// Units of today's quota that were used. Only a running server knows; units that a crash lost count as used.
+    /// Used units of today's quota, counted by a running server only. Units lost in a crash count as used.
     pub used_today: Option<u64>,
     pub keys: Vec<KeyView>,
 }
 
-/// A key, without the key.
+/// A key, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct KeyView {
@@ -36,11 +36,11 @@ pub struct KeyView {
     pub created_at: String,
     pub expires_at: Option<String>,
     pub revoked_at: Option<String>,
-    /// The beginning of the hour, told late.
+    /// Start of the hour of the last use, recorded with a delay.
     pub last_used_at: Option<String>,
 }
 
-/// An application with the key that was made just now.
+/// A new key and its application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct IssuedView {
@@ -53,22 +53,22 @@ pub struct IssuedView {
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct PageView {
     pub applications: Vec<ApplicationView>,
-    /// Records that could not be read, with the reasons.
+    /// Reasons for records that could not be read.
     pub skipped: Vec<String>,
-    /// What to ask the next page with.
+    /// `after` of the next page; none on the last page.
     pub next: Option<String>,
 }
 
-/// A part of the audit trail, newest first.
+/// A page of the audit trail, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct AuditView {
     pub records: Vec<ChangeView>,
-    /// What to ask for older ones with, as `before`; none if there are none.
+    /// `before` of the next page; none on the last page.
     pub next: Option<u64>,
 }
 
-/// A change that was made.
+/// A record of the audit trail.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct ChangeView {
@@ -80,20 +80,20 @@ pub struct ChangeView {
     pub detail: String,
 }
 
-/// What became of a batch of keys.
+/// Outcome of a batch of imported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct ImportView {
     pub imported: usize,
     pub existing: usize,
     pub rejected: usize,
-    /// Whether keys of another form than ours are looked up: `keys.accept_imported`.
+    /// The setting `keys.accept_imported`: whether keys of other formats are accepted.
     pub accept_imported: bool,
-    /// For each key, in order.
+    /// One for each key, in order.
     pub results: Vec<LineView>,
 }
 
-/// What became of one key.
+/// Outcome of one imported key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
@@ -103,19 +103,18 @@ pub enum LineView {
     Rejected { field: String, error: String },
 }
 
-/// A page of keys as lines.
+/// A page of exported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct ExportView {
     pub keys: Vec<LineObject>,
-    /// Records that could not be read, with the reasons.
+    /// Reasons for records that could not be read.
     pub skipped: Vec<String>,
-    /// What to ask the next page with.
+    /// `after` of the next page; none on the last page.
     pub next: Option<String>,
 }
 
 impl ApplicationView {
-    /// An application of which so many units were used today, if that is known.
     pub(super) fn new(stored: &StoredApplication, used_today: Option<u64>) -> Self {
         Self {
             id: stored.id.to_string(),
@@ -146,7 +145,6 @@ impl From<&StoredKey> for KeyView {
 }
 
 impl IssuedView {
-    /// A key that was made just now.
     pub(super) fn new(issued: &IssuedKey, used_today: Option<u64>) -> Self {
         let application = ApplicationView::new(&issued.application, used_today);
         Self { key: issued.key.expose().to_owned(), application }
@@ -154,7 +152,6 @@ impl IssuedView {
 }
 
 impl PageView {
-    /// A page, with the units that each application used today, if that is known.
     pub(super) fn new(
         page: &ApplicationPage,
         used_today: impl Fn(&StoredApplication) -> Option<u64>,
@@ -169,7 +166,6 @@ impl PageView {
 }
 
 impl AuditView {
-    /// These records, with older ones before `next`.
     pub(super) fn new(records: &[AuditRecord], next: Option<u64>) -> Self {
         Self { records: records.iter().map(ChangeView::from).collect(), next }
     }
@@ -189,7 +185,6 @@ impl From<&AuditRecord> for ChangeView {
 }
 
 impl ImportView {
-    /// What became of each.
     pub(super) fn new(outcomes: &[Result<ImportedKey, BadField>], accept_imported: bool) -> Self {
         let count =
             |is: fn(&Result<ImportedKey, BadField>) -> bool| outcomes.iter().filter(|one| is(one)).count();

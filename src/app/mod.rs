@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::Registrar;
-use crate::admin::{ReloadAsked, SideConfig, SidePort};
+use crate::admin::{ReloadRequest, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
@@ -54,7 +54,7 @@ pub struct RunningServer {
     /// The current gateway, replaced by a reload.
     pub gateway: Arc<ArcSwap<Gateway>>,
     /// Reload requests from the side port, to be handled by the owner of the settings.
-    pub reloads: mpsc::Receiver<ReloadAsked>,
+    pub reloads: mpsc::Receiver<ReloadRequest>,
     reloading: Reloader,
     clock: Clock,
     ready: Arc<AtomicBool>,
@@ -111,9 +111,9 @@ pub async fn start_on(
         ready: Arc::clone(&ready),
         heartbeat: Arc::clone(&heartbeat),
         changes: TaskTracker::new(),
-        in_force: Arc::clone(&in_force),
+        active: Arc::clone(&in_force),
         reloads: asks,
-        looks,
+        updates: looks,
     };
     let side_thread =
         tasks::side_thread(shown, SideConfig { tcp, socket: Some(data_dir.socket()?) }, stop_side.clone())?;

@@ -1,6 +1,6 @@
-//! `scoregate cache`: the documents that a running server has.
+//! `scoregate cache`: lists and purges the documents of a running server.
 //!
-//! Not for: judging which documents are meant (`routes::Selection`, on the server).
+//! Does not select the documents to purge; the server does, see `routes::Selection`.
 
 use clap::{Args, Subcommand};
 use http::Method;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::admin::{CACHE, DocumentView, PURGE, PurgeBody};
 
-use super::control::{ask_running, said, wait_for};
+use super::control::{block_on, report, request_running};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -22,7 +22,7 @@ DIR is the data directory of the running server; --config FILE reads it from the
 #[derive(Debug, Args)]
 pub(super) struct CacheArgs {
     #[command(subcommand)]
-    verb: CacheCommand,
+    command: CacheCommand,
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON instead of a table.
@@ -59,37 +59,38 @@ struct Inventory {
 pub(super) fn run(args: CacheArgs) -> Exit {
     let config = match args.server.settings() {
         Ok(config) => config,
-        Err(problems) => return printer::input(&problems.to_string()),
+        Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    let lists = matches!(args.verb, CacheCommand::List);
-    let asked = match args.verb {
+    let is_list = matches!(args.command, CacheCommand::List);
+    let request = match args.command {
         CacheCommand::List => (Method::GET, CACHE.into(), Vec::new()),
         CacheCommand::Purge { documents, hard } => {
             let body = serde_json::to_vec(&PurgeBody { documents, hard });
-            (Method::POST, PURGE.into(), body.expect("a text and a flag make JSON"))
+            (Method::POST, PURGE.into(), body.expect("a string and a boolean are valid JSON"))
         }
     };
-    match wait_for(ask_running(&config, asked, "documents are in the memory of a running server alone")) {
-        Ok(told) if args.json => printer::data(&format!("{told:#}\n")),
-        Ok(told) if lists => list(told),
-        Ok(told) => printer::data(&format!("purged: {}\n", told.get("purged").unwrap_or(&told))),
-        Err(undone) => said(undone),
+    match block_on(request_running(&config, request, "documents are only in the memory of a running server"))
+    {
+        Ok(response) if args.json => printer::data(&format!("{response:#}\n")),
+        Ok(response) if is_list => list(response),
+        Ok(response) => printer::data(&format!("purged: {}\n", response.get("purged").unwrap_or(&response))),
+        Err(error) => report(error),
     }
 }
 
-fn list(told: Value) -> Exit {
-    let inventory: Inventory = match serde_json::from_value(told) {
+fn list(response: Value) -> Exit {
+    let inventory: Inventory = match serde_json::from_value(response) {
         Ok(inventory) => inventory,
         Err(error) => {
-            return printer::fault(&anyhow::anyhow!("the server's answer cannot be read: {error}"));
+            return printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"));
         }
     };
     let row = |view: &DocumentView| {
-        let due =
-            if view.due_in_seconds <= 0 { "overdue".into() } else { format!("{} s", view.due_in_seconds) };
+        let refresh =
+            if view.due_in_seconds <= 0 { "overdue".into() } else { format!("in {} s", view.due_in_seconds) };
         let confirmed = format!("{} s ago", view.confirmed_seconds_ago);
-        vec![view.items.to_string(), view.bytes.to_string(), confirmed, due, view.document.clone()]
+        vec![view.items.to_string(), view.bytes.to_string(), confirmed, refresh, view.document.clone()]
     };
     let rows: Vec<Vec<String>> = inventory.documents.iter().map(row).collect();
-    printer::table(&["items", "bytes", "confirmed", "due", "document"], &rows)
+    printer::table(&["items", "bytes", "confirmed", "refresh", "document"], &rows)
 }

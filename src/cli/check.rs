@@ -1,4 +1,4 @@
-//! `scoregate check`: everything that is wrong with a configuration, and nothing else.
+//! `scoregate check`: reports all errors of a configuration.
 
 use std::path::Path;
 
@@ -16,21 +16,21 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
     if print_sample {
         return printer::data(&sample());
     }
-    let Some(path) = config else { return printer::input("name a file by --config") };
+    let Some(path) = config else { return printer::input_error("set the configuration file with --config") };
     let mut problems = Vec::new();
     let mut written = read_file(path).unwrap_or_else(|found| {
         problems.extend(found.0);
         ConfigValues::default()
     });
     let readable = problems.is_empty();
-    // The environment is part of what `serve` would use, so it is part of what is checked.
+    // `serve` uses the environment too.
     match read_environment(environment()) {
-        Ok(said) => written.overlay(said),
+        Ok(variables) => written.overlay(variables),
         Err(found) => problems.extend(found.0),
     }
     if readable {
         let now = Clock::system().now().wall;
-        // One after the other, so that a problem of one kind hides none of another.
+        // All checks run, so that a problem of one kind does not hide one of another.
         let found = [
             read_secrets(&mut written).err(),
             resolve(&written).err(),
@@ -39,7 +39,7 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         problems.extend(found.into_iter().flatten().flat_map(|found| found.0));
     }
     for problem in &problems {
-        printer::say(&problem.to_string());
+        printer::message(&problem.to_string());
     }
     if problems.is_empty() { Exit::Done } else { Exit::Input }
 }

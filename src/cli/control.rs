@@ -1,5 +1,5 @@
-//! Carries commands out where that has to be. About keys: through the Unix socket of a running server, or on the store
-//! of a stopped one; either way it is the same command, performed by the same code. About documents: through the socket.
+//! Performs commands. Commands on keys use the Unix socket of a running server or the store of a stopped one, with the
+//! same code. Commands on documents need a running server.
 
 use std::fmt;
 use std::future::Future;
@@ -32,17 +32,17 @@ use super::exit::Exit;
 use super::printer;
 use super::serve::runtime;
 
-/// How often it is looked whether a directory is free, and how long it is waited in between: as long as a server takes
-/// to read a million keys from a cold disk.
-const LOOKS: u32 = 100;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// Attempts to lock the data directory, and the delay in between. The total covers the start of a server that reads a
+/// million keys from a cold disk.
+const ATTEMPTS: u32 = 100;
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Why a command gave nothing.
+/// The error of a command.
 #[derive(Debug)]
 pub(super) enum CommandError {
-    /// The operator can mend it.
+    /// An error that the operator can correct.
     Input(String),
-    /// We or the machine failed.
+    /// An internal error or a failure of the machine.
     Fault(anyhow::Error),
 }
 
@@ -71,66 +71,65 @@ impl From<CommandProblem> for CommandError {
     }
 }
 
-/// Where commands are carried out.
+/// The server or store that commands work on.
 pub(super) enum CommandTarget {
-    /// On a running server, through this socket.
+    /// A running server, with the path of its socket.
     Running(PathBuf),
-    /// On the store of a stopped one.
+    /// The store of a stopped server.
     Stopped {
-        /// What works on the store.
         registrar: Box<Registrar>,
-        /// Dropped last: nobody else may come before the store is closed.
+        /// Dropped last: no other process may lock the directory before the store is closed.
         _held: DataDir,
     },
 }
 
-/// What becomes of a data directory without a store.
+/// Handling of a data directory without a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingStore {
-    /// One is created: the first applications may come before the first start.
-    IsMade,
-    /// It is most likely not the directory that was meant.
-    IsRefused,
+    /// Create a store: applications may be created before the first start.
+    Create,
+    /// Refuse: it is probably the wrong directory.
+    Refuse,
 }
 
 impl CommandTarget {
-    /// Finds out whether the server runs. While this lives, a stopped one does not start. Waits for one that is about to
-    /// start, and for another command.
+    /// Connects to the running server, or locks the data directory, so that no server starts until this is dropped.
+    /// Waits for a server that is starting and for another command.
     pub(super) async fn find(config: &Config, missing: MissingStore) -> Result<Self, CommandError> {
         let data_dir = &config.data_dir;
         let refused = |what: &str| {
             let shown = data_dir.display();
             Err(CommandError::Input(format!(
-                "there is no {what} {shown}: name the server's by --data-dir or --config"
+                "there is no {what} {shown}; set the server's data directory with --data-dir or --config"
             )))
         };
-        if missing == MissingStore::IsRefused && !data_dir.is_dir() {
+        if missing == MissingStore::Refuse && !data_dir.is_dir() {
             return refused("data directory");
         }
         let is_new = !is_used(data_dir);
-        if missing == MissingStore::IsRefused && is_new {
+        if missing == MissingStore::Refuse && is_new {
             return refused("store in");
         }
         let clock = Clock::system();
-        for _ in 0..LOOKS {
-            if let Some(place) = Self::look(config).await? {
-                if is_new && matches!(place, Self::Stopped { .. }) {
-                    printer::say(&format!("a new store was created in {}", data_dir.display()));
+        for _ in 0..ATTEMPTS {
+            if let Some(target) = Self::try_find(config).await? {
+                if is_new && matches!(target, Self::Stopped { .. }) {
+                    printer::message(&format!("a new store was created in {}", data_dir.display()));
                 }
-                return Ok(place);
+                return Ok(target);
             }
-            clock.sleep(BETWEEN_LOOKS).await;
+            clock.sleep(RETRY_DELAY).await;
         }
         let held = DataDirInUse::new(data_dir);
-        Err(CommandError::Input(format!("{held}; it does not answer")))
+        Err(CommandError::Input(format!("{held}; it does not respond")))
     }
 
-    /// One look; `None` if somebody holds the directory and cannot be asked.
-    async fn look(config: &Config) -> Result<Option<Self>, CommandError> {
+    /// One attempt; `None` if another process has locked the directory and does not listen on the socket.
+    async fn try_find(config: &Config) -> Result<Option<Self>, CommandError> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
             Ok(_) => Ok(Some(Self::Running(socket))),
-            // Where the path is too long for a socket no server can run.
+            // If the path is too long for a socket, no server can be running.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -144,55 +143,55 @@ impl CommandTarget {
             }
             Err(error) => {
                 let shown = socket.display();
-                let what =
-                    format!("the server's socket {shown} cannot be opened: only the user it runs as may");
+                let what = format!(
+                    "the server's socket {shown} cannot be opened: only the user that runs the server may open it"
+                );
                 Err(CommandError::Fault(anyhow::Error::new(error).context(what)))
             }
         }
     }
 
-    /// Carries a command out.
-    pub(super) async fn carry_out(&self, command: AdminCommand) -> Result<Value, CommandError> {
+    pub(super) async fn perform(&self, command: AdminCommand) -> Result<Value, CommandError> {
         match self {
             Self::Running(socket) => {
-                let stream = UnixStream::connect(socket).await.context("the server has stopped meanwhile")?;
-                ask(stream, command.to_request()).await
+                let stream = UnixStream::connect(socket).await.context("the server has stopped")?;
+                send(stream, command.to_request()).await
             }
             Self::Stopped { registrar, .. } => Ok(perform(registrar, command, &operator()).await?),
         }
     }
 }
 
-/// The operator of this process, for the audit trail: the effective user, whatever the environment says.
+/// The operator for the audit trail: the effective user of this process.
 pub(super) fn operator() -> String {
     admin::operator(rustix::process::geteuid().as_raw())
 }
 
-/// Asks a running server for what it alone can do; `without` says what that means where none runs.
-pub(super) async fn ask_running(
+/// Sends a request that needs a running server; `reason` completes the error if none is running.
+pub(super) async fn request_running(
     config: &Config,
-    asked: ControlRequest,
-    without: &str,
+    request: ControlRequest,
+    reason: &str,
 ) -> Result<Value, CommandError> {
     let socket = config.data_dir.join(SOCKET);
     match UnixStream::connect(&socket).await {
-        Ok(stream) => ask(stream, asked).await,
+        Ok(stream) => send(stream, request).await,
         Err(error) => {
             let shown = config.data_dir.display();
-            Err(CommandError::Input(format!("no server answers in {shown} ({error}): {without}")))
+            Err(CommandError::Input(format!("no server is running in {shown} ({error}): {reason}")))
         }
     }
 }
 
-/// Asks the server of a data directory for what it alone can do; `None` where none runs.
-pub(super) async fn ask_if_running(
+/// Sends a request to the server of a data directory; `None` if none is running.
+pub(super) async fn request_if_running(
     data_dir: &Path,
-    asked: ControlRequest,
+    request: ControlRequest,
 ) -> Option<Result<Value, CommandError>> {
     match UnixStream::connect(data_dir.join(SOCKET)).await {
-        Ok(stream) => Some(ask(stream, asked).await),
+        Ok(stream) => Some(send(stream, request).await),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Some(Err(CommandError::Input("only the user it runs as may open its socket".into())))
+            Some(Err(CommandError::Input("only the user that runs it may open its socket".into())))
         }
         Err(_) => None,
     }
@@ -201,18 +200,18 @@ pub(super) async fn ask_if_running(
 /// A request: method, target, body.
 pub(super) type ControlRequest = (Method, String, Vec<u8>);
 
-/// Asks a running server.
-async fn ask(stream: UnixStream, asked: ControlRequest) -> Result<Value, CommandError> {
-    let (status, body) = converse(stream, asked).await?;
+async fn send(stream: UnixStream, request: ControlRequest) -> Result<Value, CommandError> {
+    let (status, body) = exchange(stream, request).await?;
     if status.is_success() {
-        return Ok(serde_json::from_slice(&body).context("the server's answer is no JSON")?);
+        return Ok(serde_json::from_slice(&body).context("the server's response is not JSON")?);
     }
-    let problem: CommandProblem = serde_json::from_slice(&body).context("the server's answer is no JSON")?;
+    let problem: CommandProblem =
+        serde_json::from_slice(&body).context("the server's response is not JSON")?;
     Err(problem.into())
 }
 
-/// One question and its answer, and the end of the connection.
-pub(super) async fn converse(
+/// Sends one request over a new connection and reads the response.
+pub(super) async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     (method, target, body): ControlRequest,
 ) -> anyhow::Result<(StatusCode, Bytes)> {
@@ -221,17 +220,17 @@ pub(super) async fn converse(
         .uri(target)
         .header("host", "localhost")
         .body(Full::new(Bytes::from(body)))
-        .context("the command cannot be written as a request")?;
+        .context("the request is invalid")?;
     let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = connected.context("the server does not answer")?;
-    let conversation = async move {
+    let (mut sender, connection) = connected.context("the server does not respond")?;
+    let exchange = async move {
         let response = sender.send_request(request).await?;
         let status = response.status();
         Ok::<_, hyper::Error>((status, response.into_body().collect().await?.to_bytes()))
     };
-    // The connection ends with the conversation, which shows whatever went wrong with it.
-    let (answered, _) = tokio::join!(conversation, connection);
-    answered.context("the server broke the conversation off")
+    // The connection ends with the exchange, whose result contains any error of the connection.
+    let (response, _) = tokio::join!(exchange, connection);
+    response.context("the server closed the connection")
 }
 
 /// Opens the store of a stopped server.
@@ -251,15 +250,15 @@ async fn stopped(config: &Config, held: DataDir) -> Result<CommandTarget, Comman
     Ok(CommandTarget::Stopped { registrar: Box::new(registrar), _held: held })
 }
 
-/// Does the work of a command to its end.
-pub(super) fn wait_for<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
+/// Runs an async command to completion.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     runtime(Some(1))?.block_on(work)
 }
 
-/// Says why a command gave nothing.
-pub(super) fn said(undone: CommandError) -> Exit {
-    match undone {
-        CommandError::Input(problem) => printer::input(&problem),
+/// Reports the error of a command.
+pub(super) fn report(error: CommandError) -> Exit {
+    match error {
+        CommandError::Input(problem) => printer::input_error(&problem),
         CommandError::Fault(error) => printer::fault(&error),
     }
 }

@@ -1,4 +1,4 @@
-//! `scoregate demo`: everything at once, with made-up data and a key for each tier.
+//! `scoregate demo`: the gateway and the built-in backend with simulated data and a key for each tier.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -20,42 +20,42 @@ use super::exit::Exit;
 use super::serve::{StopSignals, runtime, start_log};
 use super::{LocationArgs, printer};
 
-const WHO: &str = "demo";
+const ACTOR: &str = "demo";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
     service is required wherever the data is displayed.";
 
-pub(super) fn run(place: &LocationArgs, seed: u64) -> Exit {
-    let served = scratch(place).and_then(|scratch| {
-        let mut written = place.written();
+pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
+    let served = temporary_directory(location).and_then(|directory| {
+        let mut written = location.written();
         written.set("upstream", "built-in");
         written.set("log.level", "warn");
         written.set("service.license", LICENSE);
-        let listen = place.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
+        let listen = location.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
         if listen.port() != 0 {
-            // So that the examples of the docs can be pasted as they are.
+            // The examples of the docs can then be copied unchanged.
             written.set("service.base_url", format!("http://{listen}"));
         }
-        if let Some(scratch) = &scratch {
-            written.set("data_dir", scratch.0.to_string_lossy().into_owned());
+        if let Some(directory) = &directory {
+            written.set("data_dir", directory.0.to_string_lossy().into_owned());
         }
         let mut config = resolve(&written)?;
         config.upstream = UpstreamConfig::Simulated { seed };
         start_log(&config.log)?;
         let runtime = runtime(None)?;
-        runtime.block_on(demonstrate(config))
+        runtime.block_on(serve(config))
     });
-    printer::served(served.map(|(exit, _stopped)| exit))
+    printer::finish_serving(served.map(|(exit, _stopped)| exit))
 }
 
-async fn demonstrate(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
+async fn serve(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
     let mut signals = StopSignals::listen()?;
     let data_dir = config.data_dir.clone();
     let mut running = app::start(config, Clock::system()).await?;
-    // There is no file that could be read again: whoever asks for that is told so.
+    // There is no configuration file: reload requests are refused.
     running.reloads.close();
-    let exit = match tell(&running, &data_dir).await {
+    let exit = match summary(&running, &data_dir).await {
         Ok(text) => tokio::select! {
-            exit = show(text) => {
+            exit = print(text) => {
                 if exit.is_ok() && log::say("serving; stop with Ctrl-C") {
                     signals.wait().await;
                 }
@@ -69,25 +69,28 @@ async fn demonstrate(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
     Ok((exit?, stopped))
 }
 
-/// Prints from a thread that nothing waits for: standard output without a reader must not hold up a stop.
-async fn show(text: String) -> anyhow::Result<Exit> {
-    let (printed, is_printed) = oneshot::channel();
-    let print = move || {
+/// Prints from a detached thread: a blocked standard output must not delay the shutdown.
+async fn print(text: String) -> anyhow::Result<Exit> {
+    let (sender, printed) = oneshot::channel();
+    let work = move || {
         let exit = printer::data(&text);
-        if printed.send(exit).is_err() {
-            tracing::debug!("stopped before the keys were printed");
+        if sender.send(exit).is_err() {
+            tracing::debug!("server stopped before the keys were printed");
         }
     };
-    std::thread::Builder::new().name("printer".into()).spawn(print).context("no thread can be started")?;
-    Ok(is_printed.await?)
+    std::thread::Builder::new()
+        .name("printer".into())
+        .spawn(work)
+        .context("the printer thread cannot be started")?;
+    Ok(printed.await?)
 }
 
-/// A line for each tier with its key, and what to do with it.
-async fn tell(running: &RunningServer, data_dir: &Path) -> anyhow::Result<String> {
+/// The printed text: the key of each tier, a curl command and the addresses.
+async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<String> {
     let (mut text, mut pro) = (String::new(), String::new());
     let known = running.registrar.list(None, 10_000).await?.applications;
     for tier in standard_tiers() {
-        let key = key_of(running, &known, &tier.name).await?;
+        let key = issue_key(running, &known, &tier.name).await?;
         writeln!(text, "{} {key}", tier.name)?;
         if tier.name == "pro" {
             pro = key;
@@ -103,46 +106,50 @@ async fn tell(running: &RunningServer, data_dir: &Path) -> anyhow::Result<String
     Ok(text)
 }
 
-/// A fresh key for the demo's application of a tier. Keys are stored as digests only, so an application that is there
-/// from an earlier run gets a new key, and keeps its quota.
-async fn key_of(running: &RunningServer, known: &[StoredApplication], tier: &str) -> anyhow::Result<String> {
+/// Issues a key to the demo's application of a tier. Only digests of keys are stored, so an application of an earlier run
+/// gets a new key and keeps its quota.
+async fn issue_key(
+    running: &RunningServer,
+    known: &[StoredApplication],
+    tier: &str,
+) -> anyhow::Result<String> {
     let name = format!("demo-{tier}");
-    let there = known.iter().find(|application| application.name == name && application.tier == tier);
-    let issued = if let Some(there) = there {
-        running.registrar.rotate(WHO, there.id, Duration::ZERO).await?
+    let existing = known.iter().find(|application| application.name == name && application.tier == tier);
+    let issued = if let Some(existing) = existing {
+        running.registrar.rotate(ACTOR, existing.id, Duration::ZERO).await?
     } else {
         let new = NewApplication {
             name,
             tier: tier.to_owned(),
             own: OwnLimits::default(),
             contact: None,
-            note: Some("made by `scoregate demo`".into()),
+            note: Some("created by `scoregate demo`".into()),
             expires_at: None,
         };
-        running.registrar.create(WHO, new).await?
+        running.registrar.create(ACTOR, new).await?
     };
     Ok(issued.key.expose().to_owned())
 }
 
-/// A temporary directory, removed by drop.
+/// A temporary directory that is removed on drop.
 struct TemporaryDirectory(PathBuf);
 
-/// A temporary directory, unless one is named.
-fn scratch(place: &LocationArgs) -> anyhow::Result<Option<TemporaryDirectory>> {
-    if place.data_dir.is_some() {
+/// Creates a temporary directory, unless a data directory is given.
+fn temporary_directory(location: &LocationArgs) -> anyhow::Result<Option<TemporaryDirectory>> {
+    if location.data_dir.is_some() {
         return Ok(None);
     }
-    let number = getrandom::u64().context("the operating system gave no randomness")?;
+    let number = getrandom::u64().context("the operating system returned no random bytes")?;
     let path = std::env::temp_dir().join(format!("scoregate-demo-{number:016x}"));
-    let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-    made.with_context(|| format!("the temporary directory {} cannot be made", path.display()))?;
+    let created = std::fs::DirBuilder::new().mode(0o700).create(&path);
+    created.with_context(|| format!("the temporary directory {} cannot be created", path.display()))?;
     Ok(Some(TemporaryDirectory(path)))
 }
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(%error, path = %self.0.display(), "temporary directory could not be removed");
+            tracing::warn!(%error, path = %self.0.display(), "temporary directory not removed");
         }
     }
 }

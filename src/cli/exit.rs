@@ -1,15 +1,15 @@
-//! How the program ends.
+//! Exit codes.
 
 use std::process::{ExitCode, Termination};
 
-/// How a command ended.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
+    /// Success: exit code 0.
     Done,
-    /// Something in the operator's input has to be mended.
+    /// Invalid input: exit code 1.
     Input,
-    /// Our fault, or the machine's.
+    /// Internal error or failure of the machine: exit code 2.
     Fault,
 }
 

@@ -1,9 +1,8 @@
-//! `scoregate health`: whether a server is ready, for supervisors that run a command and look at its exit code, where
-//! there may be no shell and no curl.
+//! `scoregate health`: checks whether a server is ready, for supervisors that run a command and use its exit code. Needs
+//! no shell and no curl.
 //!
-//! Reads a configuration file only if it is named on the command line, and of it only where the side port listens: a file
-//! that is being edited must not make a healthy server look ill. Not for: what is wrong with a server that is not ready,
-//! which its log says.
+//! Reads a configuration file only if it is given on the command line, and only the address of the side port: a file that
+//! is being edited must not make a healthy server fail the check. The reasons why a server is not ready are in its log.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,7 +18,7 @@ use crate::app::SOCKET;
 use crate::clock::Clock;
 use crate::config::{ConfigProblems, read_environment, read_file, side_port};
 
-use super::control::{CommandError, converse, wait_for};
+use super::control::{CommandError, block_on, exchange};
 use super::exit::Exit;
 use super::printer;
 use super::serve::environment;
@@ -30,8 +29,8 @@ Requests /readyz from the side port given by --admin or --config, or over the Un
 if the server is ready, and 1 if it is not ready or does not respond within three seconds. Exit code 2 is not used,\n\
 since some supervisors reserve it.";
 
-/// The side port answers within milliseconds, from a thread of its own.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The side port responds within milliseconds, from its own thread.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
@@ -46,7 +45,7 @@ pub(super) struct HealthArgs {
     data_dir: Option<PathBuf>,
 }
 
-/// Where a server is asked.
+/// The address of the probed server.
 enum HealthTarget {
     SidePort(SocketAddr),
     Socket(PathBuf),
@@ -62,7 +61,7 @@ impl fmt::Display for HealthTarget {
 }
 
 impl HealthArgs {
-    fn door(&self) -> Result<HealthTarget, ConfigProblems> {
+    fn target(&self) -> Result<HealthTarget, ConfigProblems> {
         if let Some(directory) = &self.data_dir {
             return Ok(HealthTarget::Socket(directory.join(SOCKET)));
         }
@@ -74,45 +73,47 @@ impl HealthArgs {
 }
 
 pub(super) fn run(args: &HealthArgs) -> Exit {
-    let door = match args.door() {
-        Ok(door) => door,
-        Err(problems) => return printer::input(&problems.to_string()),
+    let target = match args.target() {
+        Ok(target) => target,
+        Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    match wait_for(ask(&door)) {
-        Ok(word) => printer::data(&word),
-        Err(CommandError::Input(problem)) => printer::input(&problem),
-        Err(CommandError::Fault(error)) => printer::input(&format!("{door} gave no answer: {error:#}")),
+    match block_on(probe(&target)) {
+        Ok(body) => printer::data(&body),
+        Err(CommandError::Input(problem)) => printer::input_error(&problem),
+        Err(CommandError::Fault(error)) => {
+            printer::input_error(&format!("no response from {target}: {error:#}"))
+        }
     }
 }
 
-/// A server that listens on every address is asked on loopback.
-fn reachable(listens: SocketAddr) -> SocketAddr {
-    let ip = match listens.ip() {
+/// Replaces the unspecified address with loopback.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
-    SocketAddr::new(ip, listens.port())
+    SocketAddr::new(ip, listen.port())
 }
 
-/// Its word, if it is ready.
-async fn ask(door: &HealthTarget) -> Result<String, CommandError> {
-    let question = (Method::GET, "/readyz".into(), Vec::new());
-    let unreachable = "it cannot be connected to";
-    let conversation = async {
-        match door {
+/// Requests `/readyz`; returns the body if the server is ready.
+async fn probe(target: &HealthTarget) -> Result<String, CommandError> {
+    let request = (Method::GET, "/readyz".into(), Vec::new());
+    let unreachable = "cannot connect";
+    let exchanged = async {
+        match target {
             HealthTarget::SidePort(address) => {
-                converse(TcpStream::connect(address).await.context(unreachable)?, question).await
+                exchange(TcpStream::connect(address).await.context(unreachable)?, request).await
             }
             HealthTarget::Socket(path) => {
-                converse(UnixStream::connect(path).await.context(unreachable)?, question).await
+                exchange(UnixStream::connect(path).await.context(unreachable)?, request).await
             }
         }
     };
-    let answered = Clock::system().within(PATIENCE, conversation).await;
-    let (status, body) = answered.map_err(|_| anyhow::anyhow!("{PATIENCE:?} have passed"))??;
-    let word = String::from_utf8_lossy(&body).into_owned();
-    if status.is_success() { Ok(word) } else { Err(CommandError::Input(word.trim_end().to_owned())) }
+    let response = Clock::system().within(TIMEOUT, exchanged).await;
+    let (status, body) = response.map_err(|_| anyhow::anyhow!("timed out after {TIMEOUT:?}"))??;
+    let body = String::from_utf8_lossy(&body).into_owned();
+    if status.is_success() { Ok(body) } else { Err(CommandError::Input(body.trim_end().to_owned())) }
 }
 
 #[cfg(test)]
@@ -120,11 +121,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_all_addresses_loopback_is_asked_and_any_other_as_it_is() {
-        for (listens, asked) in
+    fn the_unspecified_address_becomes_loopback() {
+        for (listen, expected) in
             [("0.0.0.0:9464", "127.0.0.1:9464"), ("[::]:9464", "[::1]:9464"), ("192.0.2.1:1", "192.0.2.1:1")]
         {
-            assert_eq!(reachable(listens.parse().unwrap()).to_string(), asked);
+            assert_eq!(reachable(listen.parse().unwrap()).to_string(), expected);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The command line: what can be said, and what comes of it. One file a command, one printer, one exit type.
+//! The command line: arguments, help and exit codes. One file for each command.
 //!
-//! Standard output is data, standard error is talk. Not for: doing the work, which lies in the layers below.
+//! Data goes to standard output, messages to standard error. The work is done in the layers below.
 
 mod cache;
 mod check;
@@ -29,7 +29,7 @@ echo 'upstream = \"built-in\"' >> scoregate.toml\n  \
 scoregate check --config scoregate.toml\n  scoregate serve --config scoregate.toml\n\n\
 Exit codes: 0 success, 1 invalid input, 2 internal error.";
 
-/// The front door of a public data API for AI-model benchmarks: a read-through caching API gateway.
+/// A read-through caching API gateway for a public data API of AI-model benchmarks.
 #[derive(Debug, Parser)]
 #[command(name = "scoregate", version, propagate_version = true, after_help = AFTER_HELP)]
 struct Cli {
@@ -43,11 +43,11 @@ enum CliCommand {
     #[command(
         after_help = "Examples:\n  scoregate demo\n  scoregate demo --data-dir demo-data --listen 127.0.0.1:8081\n\n\
         Prints a key for each tier and a curl command when it is ready. Stop it with Ctrl-C.\n\
-        Without --data-dir the state is in a temporary directory, which is removed at the end."
+        Without --data-dir the state is in a temporary directory, which is removed at shutdown."
     )]
     Demo {
         #[command(flatten)]
-        place: LocationArgs,
+        location: LocationArgs,
         /// Seed of the simulated data.
         #[arg(long, value_name = "NUMBER", default_value_t = 42)]
         seed: u64,
@@ -62,7 +62,7 @@ enum CliCommand {
         #[arg(long, env = "SCOREGATE_CONFIG")]
         config: Option<PathBuf>,
         #[command(flatten)]
-        place: LocationArgs,
+        location: LocationArgs,
     },
     /// Check a configuration and report all errors.
     #[command(after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
@@ -120,20 +120,20 @@ struct LocationArgs {
     data_dir: Option<PathBuf>,
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the command.
 pub fn main() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => {
+        Err(error) => {
             use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
-            let printed = told.print();
-            let is_fine = matches!(told.kind(), DisplayHelp | DisplayVersion);
-            return if is_fine && printed.is_ok() { Exit::Done } else { Exit::Input };
+            let printed = error.print();
+            let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
+            return if is_help && printed.is_ok() { Exit::Done } else { Exit::Input };
         }
     };
     match cli.command {
-        CliCommand::Demo { place, seed } => demo::run(&place, seed),
-        CliCommand::Serve { config, place } => serve::run(config.as_deref(), &place),
+        CliCommand::Demo { location, seed } => demo::run(&location, seed),
+        CliCommand::Serve { config, location } => serve::run(config.as_deref(), &location),
         CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
         CliCommand::Keys(args) => keys::run(args),
         CliCommand::Store(args) => store::run(&args),

@@ -1,5 +1,5 @@
-//! The one place that writes to the terminal. Data goes to standard output, talk to standard error; a pipe that was
-//! closed ends the command quietly, as every good command does.
+//! All terminal output. Data goes to standard output, messages to standard error. A closed pipe ends the command without
+//! an error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -9,58 +9,57 @@ use crate::telemetry::log;
 
 use super::exit::Exit;
 
-/// How long the end of a command that serves waits for its last lines to be written. The access log has the same time
-/// before.
-const LAST_LINES: Duration = Duration::from_millis(500);
-/// How many cells a full bar has.
-const BAR: u64 = 30;
+/// Wait for the last log lines at the end of a serving command. The access log is given the same time before.
+const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+/// Width of the progress bar, in characters.
+const BAR_WIDTH: u64 = 30;
 
-/// Writes data.
+/// Writes data to standard output.
 pub(super) fn data(text: &str) -> Exit {
     match write(text) {
         Ok(()) => Exit::Done,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
-            say(&format!("error: standard output cannot be written: {error}"));
+            message(&format!("error: standard output cannot be written: {error}"));
             Exit::Fault
         }
     }
 }
 
-/// Writes a part of the data, and tells if nobody reads it any more.
+/// Writes a part of the data; fails if the pipe was closed.
 pub(super) fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Says something. Nobody listening is no reason to fail.
-pub(super) fn say(text: &str) {
+/// Writes a message to standard error. Failures are ignored.
+pub(super) fn message(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Says what the operator has to mend.
-pub(super) fn input(text: &str) -> Exit {
-    say(&format!("error: {text}"));
+/// Reports an error that the operator can correct.
+pub(super) fn input_error(text: &str) -> Exit {
+    message(&format!("error: {text}"));
     Exit::Input
 }
 
-/// Says what went wrong on our side, and the way back from a store that is refused.
+/// Reports an internal error, with the repair steps if the store was rejected.
 pub(super) fn fault(error: &anyhow::Error) -> Exit {
-    say(&reason(error));
+    message(&reason(error));
     Exit::Fault
 }
 
-/// Ends a command that serves. An error goes through the writer of the log, so that standard error without a reader
-/// delays the end by half a second at most.
-pub(super) fn served(outcome: anyhow::Result<Exit>) -> Exit {
+/// Ends a serving command. An error is written through the log, so that a blocked standard error delays the exit by at
+/// most half a second.
+pub(super) fn finish_serving(outcome: anyhow::Result<Exit>) -> Exit {
     let exit = outcome.unwrap_or_else(|error| {
         let reason = reason(&error);
         if !log::say(&reason) {
-            say(&reason);
+            message(&reason);
         }
         Exit::Fault
     });
-    log::finish(LAST_LINES);
+    log::finish(LOG_FLUSH_TIMEOUT);
     exit
 }
 
@@ -69,7 +68,7 @@ fn reason(error: &anyhow::Error) -> String {
     way_back.map_or_else(|| format!("error: {error:#}"), |way_back| format!("error: {error:#}\n{way_back}"))
 }
 
-/// Writes a table: columns as wide as they need to be.
+/// Writes a table with a header row.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> Exit {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
@@ -85,48 +84,46 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> Exit {
     data(&format!("{}\n", lines.join("\n")))
 }
 
-/// A line on the terminal that tells how far something is. Elsewhere it is silent.
+/// A progress line on a terminal. Prints nothing if standard error is not a terminal.
 pub(super) struct Progress {
-    of: Option<u64>,
-    is_seen: bool,
+    total: Option<u64>,
+    is_terminal: bool,
 }
 
 impl Progress {
-    /// A line about something of this size, if that is known.
-    pub(super) fn of(size: Option<u64>) -> Self {
-        Self { of: size, is_seen: io::stderr().is_terminal() }
+    /// Starts a progress line; the bar is shown if the total is known.
+    pub(super) fn new(total: Option<u64>) -> Self {
+        Self { total, is_terminal: io::stderr().is_terminal() }
     }
 
-    /// Tells how far it is.
-    pub(super) fn show(&self, done: u64, words: &str) {
-        if self.is_seen {
-            let line = drawn(done, self.of, words);
+    /// Updates the line.
+    pub(super) fn show(&self, done: u64, status: &str) {
+        if self.is_terminal {
+            let line = progress_line(done, self.total, status);
             drop(write!(io::stderr().lock(), "\r\x1b[2K{line}"));
         }
     }
 
-    /// Says something in between; the line comes back with the next step.
-    pub(super) fn say(&self, text: &str) {
+    /// Writes a message in place of the line, which returns with the next update.
+    pub(super) fn message(&self, text: &str) {
         self.clear();
-        say(text);
+        message(text);
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(super) fn clear(&self) {
-        if self.is_seen {
+        if self.is_terminal {
             drop(write!(io::stderr().lock(), "\r\x1b[2K"));
         }
     }
 }
 
-/// Short enough for any terminal.
-fn drawn(done: u64, of: Option<u64>, words: &str) -> String {
-    let Some(of) = of.filter(|of| *of > 0) else { return words.to_owned() };
-    let (done, full) = (done.min(of), |cells: u64| "#".repeat(usize::try_from(cells).unwrap_or(0)));
-    let part =
-        |whole: u64| u64::try_from(u128::from(done) * u128::from(whole) / u128::from(of)).unwrap_or(whole);
-    let width = usize::try_from(BAR).unwrap_or(0);
-    format!("[{:<width$}] {:>3} %  {words}", full(part(BAR)), part(100))
+fn progress_line(done: u64, total: Option<u64>, status: &str) -> String {
+    let Some(total) = total.filter(|total| *total > 0) else { return status.to_owned() };
+    let (done, filled) = (done.min(total), |cells: u64| "#".repeat(usize::try_from(cells).unwrap_or(0)));
+    let scaled = |to: u64| u64::try_from(u128::from(done) * u128::from(to) / u128::from(total)).unwrap_or(to);
+    let width = usize::try_from(BAR_WIDTH).unwrap_or(0);
+    format!("[{:<width$}] {:>3} %  {status}", filled(scaled(BAR_WIDTH)), scaled(100))
 }
 
 #[cfg(test)]
@@ -134,10 +131,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_grows_with_what_is_done_and_needs_to_know_of_what() {
-        assert_eq!(drawn(0, Some(10), "x"), format!("[{}]   0 %  x", " ".repeat(30)));
-        assert_eq!(drawn(5, Some(10), "x"), format!("[{}{}]  50 %  x", "#".repeat(15), " ".repeat(15)));
-        assert_eq!(drawn(u64::MAX, Some(u64::MAX), "x"), format!("[{}] 100 %  x", "#".repeat(30)));
-        assert_eq!((drawn(5, None, "x"), drawn(0, Some(0), "x")), ("x".into(), "x".into()));
+    fn the_bar_shows_the_done_part_and_needs_a_total() {
+        assert_eq!(progress_line(0, Some(10), "x"), format!("[{}]   0 %  x", " ".repeat(30)));
+        assert_eq!(
+            progress_line(5, Some(10), "x"),
+            format!("[{}{}]  50 %  x", "#".repeat(15), " ".repeat(15))
+        );
+        assert_eq!(progress_line(u64::MAX, Some(u64::MAX), "x"), format!("[{}] 100 %  x", "#".repeat(30)));
+        assert_eq!((progress_line(5, None, "x"), progress_line(0, Some(0), "x")), ("x".into(), "x".into()));
     }
 }

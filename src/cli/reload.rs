@@ -1,11 +1,11 @@
-//! `scoregate reload`: a running server reads its settings and certificates again.
+//! `scoregate reload`: reloads the settings and certificates of a running server.
 
 use clap::Args;
 use http::Method;
 
 use crate::admin::{RELOAD, Reloaded};
 
-use super::control::{ask_running, said, wait_for};
+use super::control::{block_on, report, request_running};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -26,19 +26,19 @@ pub(super) struct ReloadArgs {
 pub(super) fn run(args: &ReloadArgs) -> Exit {
     let config = match args.server.settings() {
         Ok(config) => config,
-        Err(problems) => return printer::input(&problems.to_string()),
+        Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    let asked = (Method::POST, RELOAD.into(), Vec::new());
-    let told = match wait_for(ask_running(&config, asked, "there is nothing that could read its settings")) {
-        Ok(told) => told,
-        Err(undone) => return said(undone),
+    let request = (Method::POST, RELOAD.into(), Vec::new());
+    let response = match block_on(request_running(&config, request, "there are no settings to reload")) {
+        Ok(response) => response,
+        Err(error) => return report(error),
     };
     if args.json {
-        return printer::data(&format!("{told:#}\n"));
+        return printer::data(&format!("{response:#}\n"));
     }
-    match serde_json::from_value::<Reloaded>(told) {
+    match serde_json::from_value::<Reloaded>(response) {
         Ok(reloaded) => printer::data(&text(&reloaded)),
-        Err(error) => printer::fault(&anyhow::anyhow!("the server's answer cannot be read: {error}")),
+        Err(error) => printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}")),
     }
 }
 
@@ -46,6 +46,7 @@ fn text(reloaded: &Reloaded) -> String {
     let line = |when: &str, paths: &[String]| {
         if paths.is_empty() { String::new() } else { format!("{when}: {}\n", paths.join(", ")) }
     };
-    let lines = line("holds now", &reloaded.at_once) + &line("at the next start", &reloaded.at_next_start);
-    if lines.is_empty() { "nothing differs; certificates were read again\n".into() } else { lines }
+    let lines = line("in effect now", &reloaded.at_once)
+        + &line("in effect after a restart", &reloaded.at_next_start);
+    if lines.is_empty() { "no setting changed; certificates reloaded\n".into() } else { lines }
 }

@@ -1,4 +1,4 @@
-//! `scoregate serve`: the production form.
+//! `scoregate serve`: runs the gateway with a configuration.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,68 +18,68 @@ use crate::telemetry::log::{self, LogConfig};
 use super::exit::Exit;
 use super::{LocationArgs, printer};
 
-pub(super) fn run(path: Option<&Path>, place: &LocationArgs) -> Exit {
-    let config = match settings(path, place) {
+pub(super) fn run(path: Option<&Path>, location: &LocationArgs) -> Exit {
+    let config = match settings(path, location) {
         Ok(config) => config,
-        Err(problems) => return printer::input(&problems.to_string()),
+        Err(problems) => return printer::input_error(&problems.to_string()),
     };
     if let Err(error) = start_log(&config.log) {
         return printer::fault(&error);
     }
     access_log_writer::hear();
-    let read_again = || settings(path, place);
-    let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_again)));
-    // The runtime is gone, and so the store is closed: only now may somebody else have the directory.
-    printer::served(served.map(|stopped| {
+    let read_settings = || settings(path, location);
+    let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_settings)));
+    // The runtime is gone, so the store is closed: only now may the lock on the data directory be released.
+    printer::finish_serving(served.map(|stopped| {
         drop(stopped);
         Exit::Done
     }))
 }
 
-/// Starts the event log of a command that serves.
+/// Starts the event log of a serving command.
 pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
     let clock = Clock::system();
     let now = Box::new(move || Duration::from_nanos(clock.mono().nanos()));
     log::start(config, now).context("the threads that write the log cannot be started")
 }
 
-/// Serves until a stop signal. Settings are read again whenever that is asked for.
+/// Serves until a stop signal. Reloads the settings on SIGHUP and on request.
 async fn serve(
     config: Config,
-    read_again: impl Fn() -> Result<Config, ConfigProblems>,
+    read_settings: impl Fn() -> Result<Config, ConfigProblems>,
 ) -> anyhow::Result<ShutdownReport> {
     let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
     let mut running = app::start_on(InheritedSockets::inherited()?, config, Clock::system()).await?;
     loop {
-        let answer = tokio::select! {
+        let reply = tokio::select! {
             () = stop.wait() => return Ok(running.stop().await),
             _ = hang_up.recv() => None,
-            Some(answer) = running.reloads.recv() => Some(answer),
+            Some(reply) = running.reloads.recv() => Some(reply),
         };
-        let outcome = match read_again() {
-            Ok(wanted) => running.reload(wanted).await,
+        let outcome = match read_settings() {
+            Ok(config) => running.reload(config).await,
             Err(problems) => {
                 running.reload_refused(&problems);
                 Err(problems)
             }
         };
-        let told = answer.map(|answer| answer.send(outcome.map_err(|problems| problems.to_string())));
-        if told.is_some_and(|told| told.is_err()) {
+        let sent = reply.map(|reply| reply.send(outcome.map_err(|problems| problems.to_string())));
+        if sent.is_some_and(|sent| sent.is_err()) {
             tracing::debug!("reload requester disconnected");
         }
     }
 }
 
-/// The file, then the environment, then the flags.
-fn settings(file: Option<&Path>, place: &LocationArgs) -> Result<Config, ConfigProblems> {
+/// Flags override the environment, which overrides the file.
+fn settings(file: Option<&Path>, location: &LocationArgs) -> Result<Config, ConfigProblems> {
     let mut written = file.map(read_file).transpose()?.unwrap_or_default();
     written.overlay(read_environment(environment())?);
-    written.overlay(place.written());
+    written.overlay(location.written());
     read_secrets(&mut written)?;
     resolve(&written)
 }
 
-/// The server that a command works on.
+/// Options that select the server of a command.
 #[derive(Debug, Args)]
 pub(super) struct ServerArgs {
     /// The server's data directory.
@@ -91,7 +91,7 @@ pub(super) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Its settings, as `serve` would find them: which backend it has does not matter.
+    /// Its settings, as for `serve`. The backend is optional.
     pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
         let mut written = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
         written.overlay(read_environment(environment())?);
@@ -105,7 +105,7 @@ impl ServerArgs {
     }
 }
 
-/// The environment's variables, as far as they are text: ours always are.
+/// Environment variables that are valid UTF-8; ours always are.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -128,33 +128,32 @@ impl LocationArgs {
     }
 }
 
-/// The threads that serve.
+/// The runtime of a serving command.
 pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(workers) = workers {
         builder.worker_threads(workers);
     }
-    builder.enable_all().build().context("the threads that serve cannot be started")
+    builder.enable_all().build().context("the worker threads cannot be started")
 }
 
-/// SIGTERM and Ctrl-C, listened to from the moment this is made: before anything is started, so that a signal that
-/// comes early is a stop in order as well.
+/// SIGTERM and Ctrl-C. Created before anything is started, so that an early signal causes an orderly shutdown too.
 pub(super) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
-    signal(kind).context("the signals cannot be listened to")
+    signal(kind).context("the signal handlers cannot be installed")
 }
 
 impl StopSignals {
-    /// Begins to listen. Needs a runtime.
+    /// Installs the handlers. Must be called in a runtime.
     pub(super) fn listen() -> anyhow::Result<Self> {
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals.
     pub(super) async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,6 +1,6 @@
-//! `scoregate store`: the file with the keys and the quotas as a whole.
+//! `scoregate store`: checks, backs up, exports and replaces the store file.
 //!
-//! Not for: doing any of it (`store::upkeep`).
+//! The work is done in `store::maintenance`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -33,7 +33,7 @@ Backups and exports contain SHA-256 hashes of keys, not the keys. Keep them priv
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
     #[command(subcommand)]
-    verb: StoreCommand,
+    command: StoreCommand,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -110,69 +110,61 @@ enum StoreCommand {
 
 pub(super) fn run(args: &StoreArgs) -> Exit {
     let now = Clock::system().now().wall;
-    if let StoreCommand::Export { file, damaged: Some(damaged), force } = &args.verb {
+    if let StoreCommand::Export { file, damaged: Some(damaged), force } = &args.command {
         return write_export(damaged, true, file, *force, now);
     }
     let directory = match args.server.settings() {
         Ok(config) => config.data_dir,
-        Err(problems) => return printer::input(&problems.to_string()),
+        Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    match &args.verb {
+    match &args.command {
         StoreCommand::Check { json } => match check(&directory, now) {
-            Ok(report) => judge(&report, *json, now.day()),
+            Ok(report) => print_check(&report, *json, now.day()),
             Err(error) => failed(error),
         },
         StoreCommand::Backup { file, force } => match back_up(&directory, file, *force) {
             Ok(report) => {
-                record(&directory, now);
-                hold(&report)
+                record_time(&directory, now);
+                print_contents(&report)
             }
             Err(error) => failed(error),
         },
         StoreCommand::Export { file, force, .. } => {
             let exit = write_export(&file_in(&directory), false, file, *force, now);
             if exit == Exit::Done {
-                record(&directory, now);
+                record_time(&directory, now);
             }
             exit
         }
-        StoreCommand::CloseFutureDays { today } => match DataDir::open(&directory) {
-            Err(error) => printer::input(&format!("{error:#}")),
-            Ok(held) => match close_future_days(held.path(), &operator(), *today, now) {
-                Ok(closed) => report_closed(&closed, *today),
-                Err(error) => failed(error),
-            },
-        },
-        StoreCommand::Init => match DataDir::open(&directory) {
-            Err(error) => printer::input(&format!("{error:#}")),
-            Ok(held) => match begin_anew(held.path(), now) {
-                Ok(()) => {
-                    printer::say(&format!("made an empty store in {}", held.path().display()));
-                    Exit::Done
-                }
-                Err(error) => failed(error),
-            },
-        },
-        StoreCommand::Import { file, replace, forfeit_today } => {
-            let ask = ImportOptions { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
-            // Holding it says that no server runs, and keeps one from starting meanwhile.
-            match DataDir::open(&directory) {
-                Err(error) => printer::input(&format!("{error:#}")),
-                Ok(held) => match import(held.path(), file, &ask, now) {
-                    Ok(imported) => told(&imported, &ask),
-                    Err(error) => failed(error),
-                },
-            }
-        }
+        StoreCommand::CloseFutureDays { today } => while_stopped(&directory, |directory| {
+            Ok(print_closed(&close_future_days(directory, &operator(), *today, now)?, *today))
+        }),
+        StoreCommand::Init => while_stopped(&directory, |directory| {
+            begin_anew(directory, now)?;
+            printer::message(&format!("created an empty store in {}", directory.display()));
+            Ok(Exit::Done)
+        }),
+        StoreCommand::Import { file, replace, forfeit_today } => while_stopped(&directory, |directory| {
+            let options = ImportOptions { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
+            Ok(print_imported(&import(directory, file, &options, now)?, &options))
+        }),
     }
 }
 
-/// For the metric of a running server. The backup itself is complete either way.
-fn record(directory: &Path, now: Wall) {
+/// Runs a command under the lock of the data directory, so that no server is running or can start meanwhile.
+fn while_stopped(directory: &Path, work: impl FnOnce(&Path) -> Result<Exit, MaintenanceError>) -> Exit {
+    match DataDir::open(directory) {
+        Ok(held) => work(held.path()).unwrap_or_else(failed),
+        Err(error) => printer::input_error(&format!("{error:#}")),
+    }
+}
+
+/// Records the time of the backup for the metric of a running server.
+fn record_time(directory: &Path, now: Wall) {
     if let Err(error) = record_backup(directory, now) {
-        printer::say(&format!(
+        printer::message(&format!(
             "the backup is complete, but its time could not be recorded in {}: {error}; \
-             scoregate_last_backup_timestamp_seconds does not count it",
+             scoregate_last_backup_timestamp_seconds is not updated",
             directory.display()
         ));
     }
@@ -180,7 +172,7 @@ fn record(directory: &Path, now: Wall) {
 
 fn failed(error: MaintenanceError) -> Exit {
     let is_input = error.is_input();
-    // The store's own error by itself, so that the way back is found.
+    // Not wrapped, so that `printer::fault` finds the repair steps.
     let error = match error {
         MaintenanceError::Store(error) => error.into(),
         error @ (MaintenanceError::NoStore(_)
@@ -191,53 +183,53 @@ fn failed(error: MaintenanceError) -> Exit {
         | MaintenanceError::OtherDay { .. }
         | MaintenanceError::Unwritable { .. }) => anyhow::Error::from(error),
     };
-    if is_input { printer::input(&error.to_string()) } else { printer::fault(&error) }
+    if is_input { printer::input_error(&error.to_string()) } else { printer::fault(&error) }
 }
 
-fn judge(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
-    let printed = if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { hold(report) };
+fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
+    let printed =
+        if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { print_contents(report) };
     for fault in &report.faults {
-        printer::say(&format!("damaged: {fault}"));
+        printer::message(&format!("damaged: {fault}"));
     }
     for record in &report.unreadable {
-        printer::say(&format!("cannot be read: {record}"));
+        printer::message(&format!("unreadable: {record}"));
     }
     if let Some(day) = report.future_day {
         let directory = report.path.parent().unwrap_or(Path::new("."));
-        printer::say(&format!(
-            "The ledger has opened {day}, which has not begun: requests are charged to it until it is over.\n\
+        printer::message(&format!(
+            "The ledger has opened {day}, a day in the future: requests are charged to it until it ends.\n\
              If a wrong clock opened it, correct the clock, stop the server and close the day:\n  {}\n\
-             What was granted of it is then counted for {today}.",
+             Units granted for it then count for {today}.",
             close_command(directory, today)
         ));
     }
     if let Some(reason) = report.faults.first() {
         let (path, reason) = (report.path.display().to_string(), reason.clone());
         let damaged = crate::store::StoreError::Damaged { path, reason };
-        printer::say(&maintenance::way_back(&damaged).unwrap_or_default());
+        printer::message(&maintenance::way_back(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {
-        printer::say(
-            "The gateway passes these records over. Limits are mended by `scoregate keys set-limits` with both of them, \
-             all else by `sqlite3`; `scoregate keys revoke` works all the same.",
+        printer::message(
+            "The gateway skips these records. Repair limits with `scoregate keys set-limits` (give both), and other \
+             fields with `sqlite3`. `scoregate keys revoke` works as usual.",
         );
     }
     if report.is_sound() { printed } else { Exit::Input }
 }
 
-/// What a store holds, in words.
-fn hold(report: &InspectionReport) -> Exit {
+fn print_contents(report: &InspectionReport) -> Exit {
     let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
     let facts = [
         ("file", report.path.display().to_string()),
-        ("format", report.format.to_string()),
+        ("schema", report.format.to_string()),
         ("applications", report.applications.to_string()),
         ("keys", report.keys.to_string()),
-        ("keys in force", report.keys_in_force.to_string()),
+        ("valid keys", report.keys_in_force.to_string()),
         ("newest day", day),
-        ("granted that day", report.granted.to_string()),
+        ("units granted", report.granted.to_string()),
         ("audit records", report.audit.to_string()),
         ("bytes", report.bytes.to_string()),
-        ("bytes of its log", report.log_bytes.to_string()),
+        ("bytes of the WAL", report.log_bytes.to_string()),
     ];
     let lines: Vec<String> = facts.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
     printer::data(&format!("{}\n", lines.join("\n")))
@@ -262,122 +254,130 @@ fn as_value(report: &InspectionReport) -> serde_json::Value {
     })
 }
 
-/// To standard output, or to a file that has its name only once it is whole.
+/// Exports to standard output, or to a temporary file that is renamed when it is complete.
 fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -> Exit {
     if to == Path::new("-") {
         let mut out = BufWriter::new(io::stdout().lock());
         return match export(from, damaged, &mut out, now) {
-            Ok(exported) => written(&exported, damaged),
+            Ok(exported) => print_exported(&exported, damaged),
             Err(error) => failed(error),
         };
     }
     if to.exists() && !force {
         return failed(MaintenanceError::Exists(to.to_owned()));
     }
-    let mut half = to.as_os_str().to_owned();
-    half.push(format!(".{}.half", std::process::id()));
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(format!(".{}.half", std::process::id()));
     let unwritable = |source| MaintenanceError::Unwritable { path: to.to_owned(), source };
-    // Left by one of this number that was killed.
-    drop(fs::remove_file(&half));
-    let exported = into_file(from, damaged, Path::new(&half), now).and_then(|exported| {
-        fs::rename(&half, to).map_err(unwritable)?;
+    // A killed export of the same process ID may have left the file.
+    drop(fs::remove_file(&partial));
+    let exported = export_file(from, damaged, Path::new(&partial), now).and_then(|exported| {
+        fs::rename(&partial, to).map_err(unwritable)?;
         Ok(exported)
     });
     match exported {
-        Ok(exported) => written(&exported, damaged),
+        Ok(exported) => print_exported(&exported, damaged),
         Err(error) => {
-            drop(fs::remove_file(&half)); // it may not even be there
+            drop(fs::remove_file(&partial)); // it may not exist
             failed(error)
         }
     }
 }
 
-fn into_file(from: &Path, damaged: bool, half: &Path, now: Wall) -> Result<ExportSummary, MaintenanceError> {
-    let unwritable = |source| MaintenanceError::Unwritable { path: half.to_owned(), source };
-    // Nobody else's file, nor one that leads elsewhere, is ever written to.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(half);
+fn export_file(
+    from: &Path,
+    damaged: bool,
+    partial: &Path,
+    now: Wall,
+) -> Result<ExportSummary, MaintenanceError> {
+    let unwritable = |source| MaintenanceError::Unwritable { path: partial.to_owned(), source };
+    // Never opens an existing file or follows a link.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial);
     let mut out = BufWriter::new(file.map_err(unwritable)?);
     let exported = export(from, damaged, &mut out, now)?;
     out.flush().and_then(|()| out.get_ref().sync_all()).map_err(unwritable)?;
     Ok(exported)
 }
 
-fn written(exported: &ExportSummary, damaged: bool) -> Exit {
-    for left_out in &exported.left_out {
-        printer::say(&format!("left out: {left_out}"));
+fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
+    for record in &exported.left_out {
+        printer::message(&format!("skipped: {record}"));
     }
     let counts = exported.counts;
-    printer::say(&format!(
-        "written: {} applications, {} keys, {} records of the ledger, {} of the audit trail",
+    printer::message(&format!(
+        "exported: {} applications, {} keys, {} ledger records, {} audit records",
         counts.applications, counts.keys, counts.ledger, counts.audit
     ));
     if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
 }
 
-fn report_closed(closed: &ClosedDays, today: Day) -> Exit {
+fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
     if closed.days.is_empty() {
-        printer::say(&format!("The ledger has opened no day after {today}: nothing was changed."));
+        printer::message(&format!("The ledger has not opened a day after {today}: nothing was changed."));
         return Exit::Done;
     }
     let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
-    printer::say(&format!(
-        "Closed {days}. {} units granted of it are counted for {today}. Every quota is whole again at {}.",
+    printer::message(&format!(
+        "Closed {days}. {} units granted for it now count for {today}. Quotas reset at {}.",
         closed.granted,
         today.end().rfc3339()
     ));
     Exit::Done
 }
 
-/// A date as an operator writes it.
+/// Parses a date argument.
 fn day(text: &str) -> Result<Day, String> {
     Day::parse(text).ok_or_else(|| "write a date such as 2026-11-22".into())
 }
 
-fn told(imported: &ImportSummary, ask: &ImportOptions) -> Exit {
+fn print_imported(imported: &ImportSummary, options: &ImportOptions) -> Exit {
     for record in &imported.report.unreadable {
-        printer::say(&format!("cannot be read, and is passed over: {record}"));
+        printer::message(&format!("skipped, unreadable: {record}"));
     }
     if let Some(aside) = &imported.aside {
-        printer::say(&format!("the store that was there is kept as {}", aside.display()));
+        printer::message(&format!("the previous store is kept as {}", aside.display()));
     }
     if imported.still_revoked > 0 {
-        printer::say(&format!("{} keys that were revoked since stay revoked", imported.still_revoked));
+        printer::message(&format!("{} keys revoked after this backup stay revoked", imported.still_revoked));
     }
     if imported.still_ended > 0 {
-        printer::say(&format!("{} keys that were given a sooner end since keep it", imported.still_ended));
+        printer::message(&format!(
+            "{} keys keep an earlier expiry set after this backup",
+            imported.still_ended
+        ));
     }
     if imported.only_aside > 0 {
-        printer::say(&format!(
-            "{} keys that were made since are only in the store put aside",
+        printer::message(&format!(
+            "{} keys created after this backup are only in the previous store",
             imported.only_aside
         ));
     }
     match (imported.unknown.is_empty(), imported.forfeited) {
-        (true, None) => printer::say("what was granted since stays granted"),
+        (true, None) => printer::message("units granted after this backup stay granted"),
         (_, Some(day)) => {
             let end: Wall = Day::end(day);
-            printer::say(&format!(
-                "every quota of {day} is spent: callers are refused until {}",
+            printer::message(&format!(
+                "every quota of {day} is treated as spent: callers are refused until {}",
                 end.rfc3339()
             ));
         }
-        (false, None) => unknown(&imported.unknown),
+        (false, None) => warn_unknown(&imported.unknown),
     }
-    if !imported.unknown.is_empty() && !ask.forfeit_today {
-        printer::say(
-            "A key that was revoked or rotated away since may be in force again: `scoregate keys revoke` ends it.",
+    if !imported.unknown.is_empty() && !options.forfeit_today {
+        printer::message(
+            "Keys revoked or rotated after this backup may be valid again; revoke them with `scoregate keys revoke`.",
         );
     }
-    hold(&imported.report)
+    print_contents(&imported.report)
 }
 
-/// The promise that cannot be kept without asking.
-fn unknown(gaps: &[String]) {
+/// Warns that quotas of today may be granted twice.
+fn warn_unknown(gaps: &[String]) {
     for gap in gaps {
-        printer::say(&format!("not known: {gap}"));
+        printer::message(&format!("unknown: {gap}"));
     }
-    printer::say(
-        "WARNING: what was granted since this file was made is not known, so callers may get today's quota again. \
-         The same import with --replace --forfeit-today refuses them until midnight UTC instead.",
+    printer::message(
+        "WARNING: units granted after this backup are unknown, so callers may get today's quota again. To refuse them \
+         until midnight UTC instead, repeat the import with --replace --forfeit-today.",
     );
 }

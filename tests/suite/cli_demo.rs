@@ -148,7 +148,7 @@ fn a_demo_has_no_settings_to_read_again_and_says_so() {
     let program = demo(Some(directory.path()));
     program.prints("state ");
     let refused = run(&["reload", "--data-dir", directory.path().to_str().unwrap()]).with(1);
-    assert!(refused.err.contains("it was started without"), "{}", refused.err);
+    assert!(refused.err.contains("started without settings"), "{}", refused.err);
     program.stop().with(0);
 }
 

@@ -41,7 +41,7 @@ fn health_finds_the_server_by_its_data_directory_or_its_configuration_as_other_c
     assert_eq!(run(&config).with(0).out, "ready\n");
     server.stop().with(0);
     let gone = run(&["health", "--data-dir", data_dir]).with(1);
-    assert!(gone.err.contains("scoregate.sock") && gone.err.contains("no answer"), "{gone:?}");
+    assert!(gone.err.contains("scoregate.sock") && gone.err.contains("no response"), "{gone:?}");
     assert!(run(&config).with(1).err.contains(&side.to_string()));
     assert!(run(&["health", "--config", "nothing.toml"]).with(1).err.contains("nothing.toml"));
 }

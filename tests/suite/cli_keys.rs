@@ -72,12 +72,12 @@ fn every_command(keys: &Keys<'_>) {
 fn every_command_in_words(keys: &Keys<'_>) {
     let created = keys.run(&["create", "--name", "Weather site", "--tier", "pro"]).with(0);
     assert!(created.out.starts_with("sg_live_") && created.out.lines().count() == 1, "only the key is data");
-    assert!(created.err.contains("shown only now"));
+    assert!(created.err.contains("shown only once"));
     let id = created.err.split(':').next().unwrap().to_owned();
     let rotated = keys.run(&["rotate", &id]).with(0);
     assert!(rotated.out.starts_with("sg_live_") && rotated.out != created.out);
     let shown = keys.run(&["show", &id]).with(0).out;
-    assert!(shown.contains(&id) && shown.contains("Weather site") && shown.contains("KEY BEGINS"), "{shown}");
+    assert!(shown.contains(&id) && shown.contains("Weather site") && shown.contains("KEY PREFIX"), "{shown}");
     assert!(keys.run(&["set-tier", &id, "free"]).with(0).out.contains("free"));
     let list = keys.run(&["list"]).with(0).out;
     assert!(list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"), "{list}");

@@ -24,7 +24,7 @@ fn directory(place: &TempDir) -> &str {
 }
 
 #[tokio::test]
-async fn without_a_terminal_it_prints_what_two_looks_say_and_ends() {
+async fn without_a_terminal_it_prints_one_page_and_exits() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
     let told = run(&["top", "--interval", "1", "--data-dir", directory(&place)]).with(0);
@@ -34,12 +34,12 @@ async fn without_a_terminal_it_prints_what_two_looks_say_and_ends() {
     for (name, words) in [
         ("scoregate", concat!(" ", env!("CARGO_PKG_VERSION"), "   up ")),
         // Nobody asked between the two.
-        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   running 0"),
+        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   in progress 0"),
         ("latency", "p50 -"),
         ("documents", "refresh "),
-        ("backend", "works   asked 0/s"),
+        ("backend", "circuit breaker closed   requests 0/s"),
         ("refused by", "minute 0/s   day 0/s   guard 0/s   units leased 0/s   lost 0"),
-        ("process", " 1 keys"),
+        ("process", "keys 1"),
     ] {
         assert!(line(name).contains(words), "{words}: {}", told.out);
     }
@@ -52,11 +52,11 @@ async fn without_a_terminal_it_prints_what_two_looks_say_and_ends() {
     assert!(!told.out.contains('\u{1b}') && !told.out.contains("! "), "{}", told.out);
     program.stop().with(0);
     let gone = run(&["top", "--once", "--data-dir", directory(&place)]).with(1);
-    assert!(gone.err.contains("only one that runs can be watched"), "{}", gone.err);
+    assert!(gone.err.contains("needs a running server"), "{}", gone.err);
 }
 
 #[tokio::test]
-async fn on_a_terminal_it_has_a_page_of_its_own_that_a_q_takes_away_again() {
+async fn on_a_terminal_it_uses_the_alternate_screen_until_q_is_pressed() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
     let top = format!(

@@ -112,14 +112,14 @@ fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing(
     };
     let reload = || run(&["reload", "--data-dir", data_dir.to_str().unwrap()]);
     assert_eq!(limit(), 10_000);
-    assert_eq!(reload().with(0).out, "nothing differs; certificates were read again\n");
+    assert_eq!(reload().with(0).out, "no setting changed; certificates reloaded\n");
     // Each line is waited for, so that none of them is taken for one that comes later.
     program.says("settings reloaded");
 
     settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");
     let told = reload().with(0).out;
     assert!(
-        told.contains("holds now: tiers.pro.day, ") && told.contains("next start: server.workers"),
+        told.contains("in effect now: tiers.pro.day, ") && told.contains("after a restart: server.workers"),
         "{told}"
     );
     program.says("settings reloaded");
@@ -148,5 +148,5 @@ fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing(
     program.says("not valid TOML");
     assert_eq!(limit(), 88);
     assert_eq!(program.stop().code, Some(0));
-    assert!(reload().with(1).err.contains("no server answers"));
+    assert!(reload().with(1).err.contains("no server is running"));
 }

@@ -209,7 +209,7 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
                 "{at:?}: {seen:?}"
             );
         }
-        let why = "the public port's runtime has run no task for 20 s\n";
+        let why = "the runtime of the public port has not run a task for 20 s\n";
         assert_eq!(probed(side, "/readyz").1, format!("not ready: {why}"));
         assert_eq!(probed(side, "/healthz").1, format!("not alive: {why}"));
         assert!(told(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));

@@ -90,11 +90,7 @@ fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_wou
         (bad(&score, "\"correctness\":1.2"), "trials[0].scores.correctness", "a number from 0 to 1"),
         (bad("\"time\":\"20", "\"time\":\"21"), "time", "in the future"),
         (bad("\"coding\"", "\"chess\""), "suite", "write one of coding, reasoning, tooling"),
-        (
-            good[0].replacen("atlas-4-large\",\"name", "other\",\"name", 1),
-            "id",
-            "is there with other content",
-        ),
+        (good[0].replacen("atlas-4-large\",\"name", "other\",\"name", 1), "id", "exists with other content"),
         ("null".into(), "line", "write a JSON object"),
         ("\u{0}".repeat(2_000_000), "line", "is longer than 1048576 bytes"),
     ];

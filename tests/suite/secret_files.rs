@@ -34,7 +34,7 @@ fn a_token_in_a_file_holds_and_a_new_one_after_a_reload() {
     assert_eq!(statuses(side), ["200", "401"]);
     std::fs::write(&file, "the second token of this side port\n").unwrap();
     let told = run(&["reload", "--data-dir", data_dir.to_str().unwrap()]).with(0);
-    assert!(told.out.contains("holds now: admin.token") && !told.out.contains("second"), "{told:?}");
+    assert!(told.out.contains("in effect now: admin.token") && !told.out.contains("second"), "{told:?}");
     assert_eq!(statuses(side), ["401", "200"]);
     let ended = server.stop().with(0);
     assert!(!ended.err.contains("second") && !ended.err.contains("first token"), "{}", ended.err);

@@ -159,5 +159,5 @@ async fn keys_show_tells_what_an_application_uses_on_a_running_server_and_what_w
     assert_eq!(json["id"], json["usage"]["application"]);
     program.stop().with(0);
     let gone = keys.run(&["show", &application, "--usage"]).with(1);
-    assert!(gone.err.contains("in the memory of a running server alone"), "{}", gone.err);
+    assert!(gone.err.contains("only by a running server"), "{}", gone.err);
 }

@@ -1,5 +1,4 @@
-//! The JSON bodies of commands. A field that is not known is refused; one that may be absent is kept apart from one
-//! that is null.
+//! The JSON bodies of commands. Unknown fields are rejected. Absent and null are distinct where a field can be removed.
 
 use serde::de::Deserializer;
 use serde::ser::Serializer;
@@ -8,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::accounts::FieldChange;
 
-/// A wish for a new application with its first key.
+/// Request for a new application with its first key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(
@@ -70,7 +69,7 @@ pub(super) struct ExpiryBody {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NotesBody {
+pub(super) struct UpdateBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
     #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
@@ -79,7 +78,7 @@ pub(super) struct NotesBody {
     pub(super) note: FieldChange<String>,
 }
 
-/// A batch of keys; each is read by itself, so that one that is wrong spoils nothing for the others.
+/// A batch of keys. Each is parsed separately, so that an invalid one does not affect the others.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ImportBody {
@@ -92,10 +91,10 @@ mod amend {
     use super::{Deserializer, FieldChange, Serializer};
 
     pub(super) fn serialize<T: Serialize, S: Serializer>(
-        wish: &FieldChange<T>,
+        change: &FieldChange<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match wish {
+        match change {
             FieldChange::Keep | FieldChange::Remove => serializer.serialize_none(),
             FieldChange::Set(value) => value.serialize(serializer),
         }

@@ -1,5 +1,5 @@
-//! What can be done to applications and keys, as data: read from a request of the side port, written as one by the
-//! command line, and performed in one place. So a running and a stopped system obey the same commands.
+//! Commands on applications and keys, as data: read from a request of the side port, written as one by the command line,
+//! and performed in one place. So the same commands work on a running and a stopped server.
 
 mod bodies;
 mod problem;
@@ -20,17 +20,17 @@ use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView
 
 pub use bodies::NewKey;
 pub use problem::CommandProblem;
-pub use request::MOST_IN_A_BATCH;
-pub(super) use request::largest_body;
+pub use request::MAX_BATCH;
+pub(super) use request::max_body_bytes;
 
-/// Something to be done.
+/// A command on applications and keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is a command of `scoregate keys`, whose help says it")]
+#[expect(missing_docs, reason = "each is a command of `scoregate keys`, documented in its help")]
 pub enum AdminCommand {
     Create(NewKey),
     List {
         after: Option<ApplicationId>,
-        most: usize,
+        limit: usize,
     },
     Show(ApplicationId),
     Rotate {
@@ -56,7 +56,7 @@ pub enum AdminCommand {
         key: Option<String>,
         expires_at: FieldChange<String>,
     },
-    Describe {
+    Update {
         id: ApplicationId,
         name: Option<String>,
         contact: FieldChange<String>,
@@ -66,82 +66,84 @@ pub enum AdminCommand {
     Import(Vec<Result<KeyRecord, BadField>>),
     Export {
         after: Option<ApplicationId>,
-        most: usize,
+        limit: usize,
     },
 }
 
-/// Carries a command out, in the name of `who`.
+/// Performs a command, recorded in the audit trail under `actor`.
 pub async fn perform(
     registrar: &Registrar,
     command: AdminCommand,
-    who: &str,
+    actor: &str,
 ) -> Result<Value, CommandProblem> {
     match command {
-        AdminCommand::Create(new) => issued(registrar, &registrar.create(who, new.into_wish()?).await?),
-        AdminCommand::List { after, most } => {
-            let page = registrar.list(after, most).await?;
+        AdminCommand::Create(new) => {
+            issued(registrar, &registrar.create(actor, new.into_application()?).await?)
+        }
+        AdminCommand::List { after, limit } => {
+            let page = registrar.list(after, limit).await?;
             json(&PageView::new(&page, |stored| registrar.used_today(stored)))
         }
         AdminCommand::Show(id) => application(registrar, &registrar.show(id).await?),
         AdminCommand::Rotate { id, overlap_seconds, expires_at } => {
-            let (overlap, ends) =
-                (Duration::from_secs(overlap_seconds), expires_at.map(instant).transpose()?);
-            issued(registrar, &registrar.rotate_until(who, id, overlap, ends).await?)
+            let overlap = Duration::from_secs(overlap_seconds);
+            let expiry = expires_at.map(timestamp).transpose()?;
+            issued(registrar, &registrar.rotate_until(actor, id, overlap, expiry).await?)
         }
         AdminCommand::Revoke { id, key } => {
-            application(registrar, &registrar.revoke(who, id, key.as_deref()).await?)
+            application(registrar, &registrar.revoke(actor, id, key.as_deref()).await?)
         }
         AdminCommand::SetTier { id, tier } => {
-            application(registrar, &registrar.set_tier(who, id, &tier).await?)
+            application(registrar, &registrar.set_tier(actor, id, &tier).await?)
         }
         AdminCommand::SetLimits { id, minute, day } => {
             if minute.keeps() && day.keeps() {
-                return Err(CommandProblem::bad(
-                    "say minute_limit or day_limit: a number, or null for the tier's",
-                ));
+                return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
             }
-            application(registrar, &registrar.set_limits(who, id, minute, day).await?)
+            application(registrar, &registrar.set_limits(actor, id, minute, day).await?)
         }
         AdminCommand::SetExpiry { id, key, expires_at } => {
             let at = match expires_at {
                 FieldChange::Keep => {
-                    return Err(CommandProblem::bad("say expires_at: an instant, or null for never"));
+                    return Err(CommandProblem::bad("send expires_at: a timestamp, or null for never"));
                 }
                 FieldChange::Remove => None,
-                FieldChange::Set(text) => Some(instant(text)?),
+                FieldChange::Set(text) => Some(timestamp(text)?),
             };
-            application(registrar, &registrar.set_expiry(who, id, key.as_deref(), at).await?)
+            application(registrar, &registrar.set_expiry(actor, id, key.as_deref(), at).await?)
         }
-        AdminCommand::Describe { id, name, contact, note } => {
+        AdminCommand::Update { id, name, contact, note } => {
             if name.is_none() && contact.keeps() && note.keeps() {
                 return Err(CommandProblem::bad(
-                    "say name, contact or note; null removes a contact or a note",
+                    "send name, contact or note; null removes a contact or a note",
                 ));
             }
-            application(registrar, &registrar.describe(who, id, name, contact, note).await?)
+            application(registrar, &registrar.describe(actor, id, name, contact, note).await?)
         }
-        AdminCommand::Audit(ask) => {
-            let (records, next) = registrar.audit(ask).await?;
+        AdminCommand::Audit(query) => {
+            let (records, next) = registrar.audit(query).await?;
             json(&AuditView::new(&records, next))
         }
-        AdminCommand::Import(lines) => import(registrar, lines, who).await,
-        AdminCommand::Export { after, most } => json(&ExportView::from(&registrar.list(after, most).await?)),
+        AdminCommand::Import(lines) => import(registrar, lines, actor).await,
+        AdminCommand::Export { after, limit } => {
+            json(&ExportView::from(&registrar.list(after, limit).await?))
+        }
     }
 }
 
-/// Takes in what can be read, and tells of each line in its order.
+/// Imports the valid lines; the outcomes are in the order of the lines.
 async fn import(
     registrar: &Registrar,
     lines: Vec<Result<KeyRecord, BadField>>,
-    who: &str,
+    actor: &str,
 ) -> Result<Value, CommandProblem> {
     let (mut outcomes, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
     for line in lines {
         outcomes.push(line.map(|record| readable.push(record)));
     }
-    let mut told = registrar.take_in(who, readable).await?.into_iter();
+    let mut imported = registrar.take_in(actor, readable).await?.into_iter();
     let outcomes = outcomes.into_iter().filter_map(|read| match read {
-        Ok(()) => told.next(),
+        Ok(()) => imported.next(),
         Err(bad) => Some(Err(bad)),
     });
     let outcomes: Vec<Result<ImportedKey, BadField>> = outcomes.collect();
@@ -161,15 +163,15 @@ fn json(view: &impl Serialize) -> Result<Value, CommandProblem> {
         .map_err(|error| CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is mapped over what a command owns")]
-fn instant(text: String) -> Result<Wall, CommandProblem> {
-    let would_do = || CommandProblem::bad("expires_at has to be an instant such as 2027-01-31T00:00:00Z");
-    Wall::parse_rfc3339(&text).ok_or_else(would_do)
+#[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]
+fn timestamp(text: String) -> Result<Wall, CommandProblem> {
+    let bad = || CommandProblem::bad("expires_at must be a timestamp such as 2027-01-31T00:00:00Z");
+    Wall::parse_rfc3339(&text).ok_or_else(bad)
 }
 
 impl NewKey {
-    fn into_wish(self) -> Result<NewApplication, CommandProblem> {
-        let expires_at = self.expires_at.map(instant).transpose()?;
+    fn into_application(self) -> Result<NewApplication, CommandProblem> {
+        let expires_at = self.expires_at.map(timestamp).transpose()?;
         let own = OwnLimits { minute: self.minute_limit, day: self.day_limit };
         let Self { name, tier, contact, note, .. } = self;
         Ok(NewApplication { name, tier, own, contact, note, expires_at })

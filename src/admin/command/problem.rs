@@ -1,4 +1,4 @@
-//! Why a command was not carried out: one sentence for the operator, one status for programs.
+//! The error of a command: a sentence for the operator and a status for programs.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::accounts::RegistrarError;
 use crate::admin::paths;
 use crate::store::StoreError;
 
-/// Why a command was not carried out.
+/// The error of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandProblem {
-    /// The HTTP status it has on the side port.
+    /// The HTTP status on the side port.
     pub status: u16,
-    /// What is wrong and what would do.
+    /// The reason and the remedy.
     pub error: String,
 }
 
@@ -43,14 +43,14 @@ impl CommandProblem {
     pub(in crate::admin) fn misdirected() -> Self {
         Self::new(
             StatusCode::MISDIRECTED_REQUEST,
-            "this host name is not served here: use an IP address or localhost, or list the name in `admin.hosts`",
+            "this host name is not accepted: use an IP address or localhost, or list the name in `admin.hosts`",
         )
     }
 
     pub(in crate::admin) fn too_large(limit: usize) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body is too large: at most {limit} bytes are accepted for this path"),
+            format!("the body is too large: the limit of this path is {limit} bytes"),
         )
     }
 
@@ -58,21 +58,21 @@ impl CommandProblem {
         let seconds = timeout.as_secs();
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
-            format!("the body was not received within {seconds} s: send it again on a new connection"),
+            format!("the body was not received within {seconds} s; send it again on a new connection"),
         )
     }
 
-    /// Whether the connection ends with it, because the body was not read to its end.
+    /// Returns whether the connection must be closed, because the body was not read completely.
     pub(in crate::admin) const fn closes(&self) -> bool {
         self.status == StatusCode::PAYLOAD_TOO_LARGE.as_u16()
             || self.status == StatusCode::REQUEST_TIMEOUT.as_u16()
     }
 
     pub(in crate::admin) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("there are {} here", paths::all()))
+        Self::new(StatusCode::NOT_FOUND, format!("not found; the paths are {}", paths::list()))
     }
 
-    /// Whether the operator can mend it.
+    /// Returns whether the operator can correct the error.
     pub fn is_input(&self) -> bool {
         self.status < 500
     }

@@ -1,4 +1,4 @@
-//! Commands as requests of the side port, and back. The one place that knows its paths.
+//! Conversion between commands and requests of the side port, with their paths.
 
 use http::Method;
 use serde::Serialize;
@@ -11,43 +11,44 @@ use crate::keys::ApplicationId;
 use crate::store::AuditQuery;
 
 use super::bodies::{
-    ExpiryBody, ImportBody, LimitsBody, NewKey, NotesBody, RevokeBody, RotateBody, TierBody,
+    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, UpdateBody,
 };
 use super::{AdminCommand, CommandProblem};
 
 const ROOT: &str = "/v1/applications";
 const AUDIT: &str = "/v1/audit";
-/// The largest body of a command.
-const LARGEST_BODY: usize = 65_536;
-/// The largest body of a batch of keys.
-const LARGEST_BATCH: usize = 4 << 20;
-/// How many keys a batch may have: as many as the leases of a running system can wait for.
-pub const MOST_IN_A_BATCH: usize = 500;
-/// How many are listed if nothing is said of it.
-const USUAL_PAGE: usize = 100;
+const MAX_BODY_BYTES: usize = 65_536;
+/// For a batch of keys.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+/// Maximum keys in a batch. Quota leases of a running server wait while a batch is stored.
+pub const MAX_BATCH: usize = 500;
+const DEFAULT_LIMIT: usize = 100;
 
-/// How large the body of a request for this path may be.
-pub(in crate::admin) fn largest_body(path: &str) -> usize {
-    if path == "/v1/applications/import" { LARGEST_BATCH } else { LARGEST_BODY }
+/// Maximum body size of a request for this path.
+pub(in crate::admin) fn max_body_bytes(path: &str) -> usize {
+    if path == "/v1/applications/import" { MAX_BATCH_BYTES } else { MAX_BODY_BYTES }
 }
 
 impl AdminCommand {
-    /// The request that asks for this command: method, target, body. Lines of an import that could not be read have no
-    /// place in it.
+    /// Converts the command to method, target and body. Invalid lines of an import are left out.
     pub fn to_request(&self) -> (Method, String, Vec<u8>) {
         let get = |target: String| (Method::GET, target, Vec::new());
         match self {
             Self::Create(new) => (Method::POST, ROOT.into(), written(new)),
-            Self::List { after, most } => get(format!("{ROOT}?most={most}{}", and("after", *after))),
-            Self::Export { after, most } => get(format!("{ROOT}/export?most={most}{}", and("after", *after))),
+            Self::List { after, limit } => get(format!("{ROOT}?most={limit}{}", optional("after", *after))),
+            Self::Export { after, limit } => {
+                get(format!("{ROOT}/export?most={limit}{}", optional("after", *after)))
+            }
             Self::Show(id) => get(format!("{ROOT}/{id}")),
-            Self::Audit(AuditQuery { application, before, most }) => {
-                let (of, older) = (and("application", *application), and("before", *before));
-                get(format!("{AUDIT}?most={most}{of}{older}"))
+            Self::Audit(AuditQuery { application, before, most: limit }) => {
+                let (application, before) =
+                    (optional("application", *application), optional("before", *before));
+                get(format!("{AUDIT}?most={limit}{application}{before}"))
             }
             Self::Import(lines) => {
-                let raw =
-                    |record| to_raw_value(&LineObject::of(record)).expect("texts and numbers make JSON");
+                let raw = |record| {
+                    to_raw_value(&LineObject::of(record)).expect("strings and numbers are valid JSON")
+                };
                 let keys = lines.iter().flatten().map(raw).collect();
                 (Method::POST, format!("{ROOT}/import"), written(&ImportBody { keys }))
             }
@@ -65,14 +66,14 @@ impl AdminCommand {
                 let (key, expires_at) = (key.clone(), expires_at.clone());
                 post(*id, "expiry", &ExpiryBody { key, expires_at })
             }
-            Self::Describe { id, name, contact, note } => {
+            Self::Update { id, name, contact, note } => {
                 let (name, contact, note) = (name.clone(), contact.clone(), note.clone());
-                post(*id, "describe", &NotesBody { name, contact, note })
+                post(*id, "describe", &UpdateBody { name, contact, note })
             }
         }
     }
 
-    /// The command that a request asks for.
+    /// Parses the command of a request.
     pub fn from_request(
         method: &Method,
         path: &str,
@@ -83,24 +84,24 @@ impl AdminCommand {
         match (method.as_str(), parts.as_slice()) {
             ("POST", ["v1", "applications"]) => Ok(Self::Create(read::<NewKey>(body)?)),
             ("GET", ["v1", "applications"]) => {
-                let (after, most) = page(query)?;
-                Ok(Self::List { after, most })
+                let (after, limit) = page(query)?;
+                Ok(Self::List { after, limit })
             }
             ("POST", ["v1", "applications", "import"]) => import(body),
             ("GET", ["v1", "applications", "export"]) => {
-                let (after, most) = page(query)?;
-                Ok(Self::Export { after, most })
+                let (after, limit) = page(query)?;
+                Ok(Self::Export { after, limit })
             }
             ("GET", ["v1", "audit"]) => audit(query),
             ("GET", ["v1", "applications", id]) => Ok(Self::Show(known(id)?)),
-            ("POST", ["v1", "applications", id, verb]) => change(known(id)?, verb, body),
+            ("POST", ["v1", "applications", id, action]) => change(known(id)?, action, body),
             _ => Err(CommandProblem::not_found()),
         }
     }
 }
 
-fn change(id: ApplicationId, verb: &str, body: &[u8]) -> Result<AdminCommand, CommandProblem> {
-    Ok(match verb {
+fn change(id: ApplicationId, action: &str, body: &[u8]) -> Result<AdminCommand, CommandProblem> {
+    Ok(match action {
         "rotate" => {
             let RotateBody { overlap_seconds, expires_at } = read(body)?;
             AdminCommand::Rotate { id, overlap_seconds, expires_at }
@@ -122,8 +123,8 @@ fn change(id: ApplicationId, verb: &str, body: &[u8]) -> Result<AdminCommand, Co
             AdminCommand::SetExpiry { id, key, expires_at }
         }
         "describe" => {
-            let NotesBody { name, contact, note } = read(body)?;
-            AdminCommand::Describe { id, name, contact, note }
+            let UpdateBody { name, contact, note } = read(body)?;
+            AdminCommand::Update { id, name, contact, note }
         }
         _ => return Err(CommandProblem::not_found()),
     })
@@ -131,8 +132,10 @@ fn change(id: ApplicationId, verb: &str, body: &[u8]) -> Result<AdminCommand, Co
 
 fn import(body: &[u8]) -> Result<AdminCommand, CommandProblem> {
     let ImportBody { keys } = read(body)?;
-    if keys.len() > MOST_IN_A_BATCH {
-        return Err(CommandProblem::bad(format!("a batch has at most {MOST_IN_A_BATCH} keys: send several")));
+    if keys.len() > MAX_BATCH {
+        return Err(CommandProblem::bad(format!(
+            "a batch has at most {MAX_BATCH} keys: send several batches"
+        )));
     }
     Ok(AdminCommand::Import(keys.iter().map(|key| read_json(key.get())).collect()))
 }
@@ -142,24 +145,24 @@ fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
     Ok(AdminCommand::Audit(AuditQuery {
         application: pairs.get("application").map(known).transpose()?,
         before: pairs.number("before")?,
-        most: pairs.number("most")?.unwrap_or(USUAL_PAGE),
+        most: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
     }))
 }
 
 fn page(query: Option<&str>) -> Result<(Option<ApplicationId>, usize), CommandProblem> {
     let pairs = QueryPairs::read(query, &["after", "most"])?;
-    Ok((pairs.get("after").map(known).transpose()?, pairs.number("most")?.unwrap_or(USUAL_PAGE)))
+    Ok((pairs.get("after").map(known).transpose()?, pairs.number("most")?.unwrap_or(DEFAULT_LIMIT)))
 }
 
-fn post(id: ApplicationId, verb: &str, body: &impl Serialize) -> (Method, String, Vec<u8>) {
-    (Method::POST, format!("{ROOT}/{id}/{verb}"), written(body))
+fn post(id: ApplicationId, action: &str, body: &impl Serialize) -> (Method, String, Vec<u8>) {
+    (Method::POST, format!("{ROOT}/{id}/{action}"), written(body))
 }
 
 fn written(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).expect("texts and numbers always make JSON")
+    serde_json::to_vec(body).expect("strings and numbers are valid JSON")
 }
 
-fn and(name: &str, value: Option<impl std::fmt::Display>) -> String {
+fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!("&{name}={value}")).unwrap_or_default()
 }
 
@@ -168,7 +171,7 @@ fn known(id: &str) -> Result<ApplicationId, CommandProblem> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
-    json::read(body).map_err(|bad| CommandProblem::bad(format!("the body cannot be read: {bad}")))
+    json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
 }
 
 #[cfg(test)]
@@ -177,31 +180,31 @@ mod tests {
     use crate::accounts::FieldChange;
 
     #[test]
-    fn a_command_written_as_a_request_is_read_back() {
+    fn a_command_survives_the_conversion_to_a_request_and_back() {
         let id: ApplicationId = "app_0123456789a".parse().unwrap();
         let new = NewKey { name: "n".into(), tier: "pro".into(), day_limit: Some(7), ..NewKey::default() };
         let line = format!(r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#, "0a".repeat(32));
         let (keep, remove) = (FieldChange::Keep, FieldChange::Remove);
-        let ends = Some("2027-01-31T00:00:00Z".to_owned());
+        let expiry = Some("2027-01-31T00:00:00Z".to_owned());
         for command in [
             AdminCommand::Create(new),
-            AdminCommand::List { after: Some(id), most: 5 },
-            AdminCommand::List { after: None, most: 5 },
+            AdminCommand::List { after: Some(id), limit: 5 },
+            AdminCommand::List { after: None, limit: 5 },
             AdminCommand::Show(id),
             AdminCommand::Rotate { id, overlap_seconds: 60, expires_at: None },
-            AdminCommand::Rotate { id, overlap_seconds: 60, expires_at: ends.clone() },
+            AdminCommand::Rotate { id, overlap_seconds: 60, expires_at: expiry.clone() },
             AdminCommand::Revoke { id, key: None },
             AdminCommand::Revoke { id, key: Some("sg_live_abcd".into()) },
             AdminCommand::SetTier { id, tier: "teams".into() },
             AdminCommand::SetLimits { id, minute: FieldChange::Set(3), day: FieldChange::Keep },
             AdminCommand::SetLimits { id, minute: FieldChange::Keep, day: FieldChange::Remove },
-            AdminCommand::SetExpiry { id, key: ends, expires_at: FieldChange::Remove },
+            AdminCommand::SetExpiry { id, key: expiry, expires_at: FieldChange::Remove },
             AdminCommand::SetExpiry { id, key: None, expires_at: FieldChange::Set("soon".into()) },
-            AdminCommand::Describe { id, name: Some("n".into()), contact: keep, note: remove },
+            AdminCommand::Update { id, name: Some("n".into()), contact: keep, note: remove },
             AdminCommand::Audit(AuditQuery { application: Some(id), before: Some(9), most: 7 }),
             AdminCommand::Audit(AuditQuery { application: None, before: None, most: 7 }),
             AdminCommand::Import(vec![read_json(&line), read_json(&line)]),
-            AdminCommand::Export { after: Some(id), most: 5 },
+            AdminCommand::Export { after: Some(id), limit: 5 },
         ] {
             let (method, target, body) = command.to_request();
             let (path, query) =
@@ -211,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_refused_with_what_would_do() {
-        let many = format!(r#"{{"keys":[{}]}}"#, vec!["0"; MOST_IN_A_BATCH + 1].join(","));
+    fn an_unknown_command_or_an_invalid_body_is_refused() {
+        let many = format!(r#"{{"keys":[{}]}}"#, vec!["0"; MAX_BATCH + 1].join(","));
         for (method, path, body, status) in [
             (Method::GET, "/v1/applicationsx", "", 404),
             (Method::DELETE, "/v1/applications", "", 404),

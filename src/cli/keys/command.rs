@@ -1,4 +1,4 @@
-//! What can be said to `scoregate keys`, with its help: a table. Each becomes one command.
+//! The subcommands of `scoregate keys` with their help. Each is converted to one admin command.
 
 use clap::Subcommand;
 
@@ -35,7 +35,7 @@ pub(super) enum KeysCommand {
         #[arg(long)]
         note: Option<String>,
         /// Expiry of the key, such as 2027-01-31T00:00:00Z.
-        #[arg(long, value_name = "INSTANT")]
+        #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
     },
     /// List applications.
@@ -69,7 +69,7 @@ pub(super) enum KeysCommand {
         #[arg(long, default_value_t = 24, value_name = "HOURS")]
         overlap_hours: u64,
         /// Expiry of the new key, such as 2027-01-31T00:00:00Z.
-        #[arg(long, value_name = "INSTANT")]
+        #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
     },
     /// Revoke the keys of an application at once.
@@ -117,7 +117,7 @@ pub(super) enum KeysCommand {
         #[arg(long, value_name = "PREFIX")]
         key: Option<String>,
         /// Expiry, such as 2027-01-31T00:00:00Z; `never` for none.
-        #[arg(long, value_name = "INSTANT|never")]
+        #[arg(long, value_name = "TIME|never")]
         at: String,
     },
     /// Change the name, contact or note of an application.
@@ -154,12 +154,11 @@ pub(super) enum KeysCommand {
 }
 
 impl KeysCommand {
-    /// The application whose use is asked for as well.
-    pub(super) fn whose_usage(&self) -> Option<ApplicationId> {
+    /// The application whose usage is requested too.
+    pub(super) fn usage_id(&self) -> Option<ApplicationId> {
         if let Self::Show { id, usage: true } = self { Some(*id) } else { None }
     }
 
-    /// The command it is.
     pub(super) fn into_command(self) -> AdminCommand {
         match self {
             Self::Create { name, tier, minute, day, contact, note, expires_at } => {
@@ -174,7 +173,7 @@ impl KeysCommand {
                     expires_at,
                 })
             }
-            Self::List { after, limit } => AdminCommand::List { after, most: limit },
+            Self::List { after, limit } => AdminCommand::List { after, limit },
             Self::Show { id, usage: _ } => AdminCommand::Show(id),
             Self::Rotate { id, overlap_hours, expires_at } => {
                 AdminCommand::Rotate { id, overlap_seconds: overlap_hours.saturating_mul(3_600), expires_at }
@@ -191,7 +190,7 @@ impl KeysCommand {
                 AdminCommand::SetExpiry { id, key, expires_at }
             }
             Self::Update { id, name, contact, note } => {
-                AdminCommand::Describe { id, name, contact: words(contact), note: words(note) }
+                AdminCommand::Update { id, name, contact: text_change(contact), note: text_change(note) }
             }
             Self::Audit { id, before, limit } => {
                 AdminCommand::Audit(AuditQuery { application: id, before, most: limit })
@@ -207,8 +206,9 @@ fn limit_or_none(text: &str) -> Result<FieldChange<u32>, String> {
     }
 }
 
-fn words(said: Option<String>) -> FieldChange<String> {
-    match said {
+/// An empty string removes a field.
+fn text_change(given: Option<String>) -> FieldChange<String> {
+    match given {
         None => FieldChange::Keep,
         Some(text) if text.is_empty() => FieldChange::Remove,
         Some(text) => FieldChange::Set(text),

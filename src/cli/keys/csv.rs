@@ -1,35 +1,35 @@
-//! Keys as comma-separated lines: RFC 4180, but that a field never goes on in the next line.
+//! Keys in CSV format: RFC 4180, except that a field cannot contain a line break.
 //!
-//! By hand, because of that: no field of ours may hold a line's end, and so a quote that somebody forgot to close costs
-//! one line and not the rest of the file. Not for: what the fields may be (`admin`).
+//! A separate parser because of this exception: an unclosed quote invalidates one line and not the rest of the file.
+//! Does not validate the fields; see `admin`.
 
 use serde_json::Value;
 
 use crate::accounts::{BadField, KeyRecord};
-use crate::admin::{FIELDS, LineObject, NEEDED, known_field};
+use crate::admin::{FIELDS, LineObject, REQUIRED, known_field};
 
-/// What the header line says: which field each column is.
+/// The field of each column, from the header line.
 #[derive(Debug)]
 pub(super) struct Columns(Vec<&'static str>);
 
 impl Columns {
-    /// Reads the header line; tells everything that is wrong with it.
+    /// Parses the header line; an error contains all problems.
     pub(super) fn read(line: &str) -> Result<Self, Vec<BadField>> {
         let cells = cells(line).map_err(|bad| vec![bad])?;
         let (mut names, mut wrong) = (Vec::new(), Vec::new());
         for cell in &cells {
             match known_field(cell.trim()) {
-                Ok(name) if names.contains(&name) => wrong.push(BadField::new(name, "stands there twice")),
+                Ok(name) if names.contains(&name) => wrong.push(BadField::new(name, "is given twice")),
                 Ok(name) => names.push(name),
                 Err(bad) => wrong.push(bad),
             }
         }
-        let missing = NEEDED.into_iter().filter(|name| !names.contains(name));
+        let missing = REQUIRED.into_iter().filter(|name| !names.contains(name));
         wrong.extend(missing.map(|name| BadField::new(name, "is missing from the header line")));
         if wrong.is_empty() { Ok(Self(names)) } else { Err(wrong) }
     }
 
-    /// Reads a line. An empty cell counts as absent.
+    /// Parses a line. An empty cell counts as absent.
     pub(super) fn record(&self, line: &str) -> Result<KeyRecord, BadField> {
         let cells = cells(line)?;
         let (found, named) = (cells.len(), self.0.len());
@@ -47,7 +47,7 @@ pub(super) fn header() -> String {
     FIELDS.join(",")
 }
 
-/// A key as a line of an export.
+/// Formats a key as a line of an export.
 pub(super) fn line(fields: &LineObject) -> String {
     FIELDS.map(|name| quoted(&fields.cell(name))).join(",")
 }
@@ -62,13 +62,13 @@ fn cells(line: &str) -> Result<Vec<String>, BadField> {
     let (mut cells, mut rest) = (Vec::new(), line);
     loop {
         let (cell, after) = if let Some(inside) = rest.strip_prefix('"') {
-            unquoted(inside).ok_or_else(|| bad("opens a quote that is not closed before the line ends"))?
+            unquoted(inside).ok_or_else(|| bad("has a quote that is not closed on the same line"))?
         } else {
             let (cell, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
             (cell.to_owned(), after)
         };
         if !(after.is_empty() || after.starts_with(',')) {
-            return Err(bad("goes on after a closing quote without a comma"));
+            return Err(bad("has text instead of a comma after a closing quote"));
         }
         cells.push(cell);
         match after.strip_prefix(',') {
@@ -78,7 +78,7 @@ fn cells(line: &str) -> Result<Vec<String>, BadField> {
     }
 }
 
-/// What stands before the closing quote, and what after it.
+/// Splits at the closing quote into the unescaped cell and the rest.
 fn unquoted(inside: &str) -> Option<(String, &str)> {
     let (mut cell, mut left) = (String::new(), inside);
     loop {
@@ -102,7 +102,7 @@ mod tests {
     const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn cells_are_told_apart_by_commas_and_quotes() {
+    fn cells_are_split_at_commas_outside_quotes() {
         for (line, wanted) in [
             ("", &[""][..]),
             ("a,b", &["a", "b"]),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_columns_come_in_any_order_and_everything_wrong_with_them_is_told_at_once() {
+    fn columns_are_accepted_in_any_order_and_all_errors_are_reported_at_once() {
         let columns = Columns::read(" tier,\"name\",sha256,note").unwrap();
         let record = columns.record(&format!("pro,\"One, two\",{DIGEST},")).unwrap();
         assert_eq!((record.name.as_str(), record.tier.as_str(), record.note), ("One, two", "pro", None));

@@ -1,6 +1,6 @@
-//! `scoregate keys export`: every key as a line that `import` reads, a page of applications at a time.
+//! `scoregate keys export`: exports all keys in the format of `import`, one page of applications at a time.
 //!
-//! Not for: secrets, which are not kept; nor for a copy of the whole store, which has quotas and the audit trail too.
+//! Does not export quotas and the audit trail; see `cli::store`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write as _};
@@ -26,7 +26,7 @@ scoregate keys export --format jsonl --data-dir DIR | gzip > keys.jsonl.gz\n\n\
 The file contains SHA-256 hashes, not keys. It is readable by its owner only, since guessed keys can be checked against\n\
 it. Usage and the audit trail are not exported.";
 
-/// How many applications are asked for at a time.
+/// Applications in a page.
 const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
@@ -47,26 +47,26 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, Comma
         (None, Some(file)) => Format::of(file)?,
         (None, None) => Format::Csv,
     };
-    let place = CommandTarget::find(config, MissingStore::IsRefused).await?;
+    let target = CommandTarget::find(config, MissingStore::Refuse).await?;
     let Some(file) = &args.file else {
         let mut to_stdout = |text: &str| printer::write(text);
-        return match written(&place, format, &mut to_stdout).await {
+        return match export(&target, format, &mut to_stdout).await {
             Err(CommandError::Fault(error)) if is_closed_pipe(&error) => Ok(Exit::Done),
             outcome => outcome,
         };
     };
-    let target = ExportFile::open(file, args.force)?;
-    let mut out = BufWriter::new(&target.part);
+    let output = ExportFile::create(file, args.force)?;
+    let mut out = BufWriter::new(&output.part);
     let mut stop = StopSignals::listen()?;
     let mut write = |text: &str| out.write_all(text.as_bytes());
     let exit = tokio::select! {
-        exit = written(&place, format, &mut write) => exit?,
-        () = stop.wait() => return Err(CommandError::Input(format!("stopped: {} was not made", file.display()))),
+        exit = export(&target, format, &mut write) => exit?,
+        () = stop.wait() => return Err(CommandError::Input(format!("interrupted: {} was not written", file.display()))),
     };
     let failed = || format!("{} cannot be written", file.display());
     out.flush().with_context(failed)?;
     drop(out);
-    target.finish().with_context(failed)?;
+    output.finish().with_context(failed)?;
     Ok(exit)
 }
 
@@ -74,9 +74,9 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Writes all of it. What could not be read is said, and makes the export ours to answer for.
-async fn written(
-    place: &CommandTarget,
+/// Writes all keys. Reports unreadable records, which make the exit code 2.
+async fn export(
+    target: &CommandTarget,
     format: Format,
     write: &mut dyn FnMut(&str) -> io::Result<()>,
 ) -> Result<Exit, CommandError> {
@@ -85,9 +85,9 @@ async fn written(
         write(&format!("{}\n", csv::header())).map_err(anyhow::Error::from)?;
     }
     loop {
-        let answer = place.carry_out(AdminCommand::Export { after, most: PAGE }).await?;
+        let response = target.perform(AdminCommand::Export { after, limit: PAGE }).await?;
         let page: ExportView =
-            serde_json::from_value(answer).context("the server's answer cannot be read")?;
+            serde_json::from_value(response).context("the server's response is invalid")?;
         let lines = page.keys.iter().map(|key| match format {
             Format::Csv => csv::line(key),
             Format::Jsonl => json_line(key),
@@ -95,11 +95,11 @@ async fn written(
         let text: String = lines.map(|line| line + "\n").collect();
         write(&text).map_err(anyhow::Error::from)?;
         for reason in &page.skipped {
-            printer::say(&format!("passed over: {reason}"));
+            printer::message(&format!("skipped: {reason}"));
             exit = Exit::Fault;
         }
         match page.next {
-            Some(next) => after = Some(next.parse().context("the server's answer cannot be read")?),
+            Some(next) => after = Some(next.parse().context("the server's response is invalid")?),
             None => return Ok(exit),
         }
     }
@@ -108,43 +108,43 @@ async fn written(
 fn json_line(key: &LineObject) -> String {
     let find = |name: &&str| key.0.iter().find(|(known, _)| known == name).cloned();
     let in_order = LineObject(FIELDS.iter().filter_map(find).collect());
-    serde_json::to_string(&in_order).expect("texts and numbers make JSON")
+    serde_json::to_string(&in_order).expect("strings and numbers are valid JSON")
 }
 
-/// A file that appears when it is whole, for its owner alone. Dropped before that, it leaves nothing.
+/// An output file with mode 0600 that is renamed to its path when complete. Dropped before that, it is removed.
 struct ExportFile {
     path: PathBuf,
     part_path: PathBuf,
     part: File,
-    /// Whether the path holds our own empty file, which keeps it from everybody else.
+    /// Set if `path` is an empty file of ours, which reserves the name.
     is_reserved: bool,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl ExportFile {
-    fn open(path: &Path, force: bool) -> Result<Self, CommandError> {
+    fn create(path: &Path, force: bool) -> Result<Self, CommandError> {
         let shown = path.display();
         if !force {
-            private(path).map_err(|error| {
+            create_private(path).map_err(|error| {
                 CommandError::Input(if error.kind() == ErrorKind::AlreadyExists {
-                    format!("{shown} is there already: name another file, or say --force")
+                    format!("{shown} exists; use another name, or --force to overwrite it")
                 } else {
-                    format!("{shown} cannot be made: {error}")
+                    format!("{shown} cannot be created: {error}")
                 })
             })?;
         }
         let mut part_path = path.as_os_str().to_owned();
         part_path.push(format!(".{}.part", std::process::id()));
         let part_path = PathBuf::from(part_path);
-        match private(&part_path) {
+        match create_private(&part_path) {
             Ok(part) => {
-                Ok(Self { path: path.to_owned(), part_path, part, is_reserved: !force, is_whole: false })
+                Ok(Self { path: path.to_owned(), part_path, part, is_reserved: !force, is_complete: false })
             }
             Err(error) => {
                 if !force {
                     drop(std::fs::remove_file(path));
                 }
-                Err(CommandError::Input(format!("{} cannot be made: {error}", part_path.display())))
+                Err(CommandError::Input(format!("{} cannot be created: {error}", part_path.display())))
             }
         }
     }
@@ -152,14 +152,14 @@ impl ExportFile {
     fn finish(mut self) -> io::Result<()> {
         self.part.sync_all()?;
         std::fs::rename(&self.part_path, &self.path)?;
-        self.is_whole = true;
+        self.is_complete = true;
         Ok(())
     }
 }
 
 impl Drop for ExportFile {
     fn drop(&mut self) {
-        if self.is_whole {
+        if self.is_complete {
             return;
         }
         drop(std::fs::remove_file(&self.part_path));
@@ -169,6 +169,6 @@ impl Drop for ExportFile {
     }
 }
 
-fn private(path: &Path) -> io::Result<File> {
+fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

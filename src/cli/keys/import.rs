@@ -1,7 +1,7 @@
-//! `scoregate keys import`: keys that were made elsewhere come in by their SHA-256, line by line.
+//! `scoregate keys import`: imports keys of another system by their SHA-256, one per line.
 //!
-//! A thread reads the file while the batch before is being taken in. What was counted is durable. Not for: what a line
-//! may say (`admin`), nor for what becomes of it (`gateway`).
+//! A thread reads the file while the previous batch is being stored. Counted keys are durable. Does not validate lines;
+//! see `admin`.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use tokio::sync::mpsc;
 
 use crate::accounts::{BadField, KeyRecord};
-use crate::admin::{AdminCommand, ImportView, LineView, MOST_IN_A_BATCH, read_json};
+use crate::admin::{AdminCommand, ImportView, LineView, MAX_BATCH, read_json};
 use crate::cli::control::{CommandError, CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
 use crate::cli::input_lines::{InputLine, InputLines};
@@ -43,8 +43,8 @@ pub(super) struct KeysImportArgs {
     format: Option<Format>,
 }
 
-/// The longest line: a key with the longest texts needs a tenth of it.
-const LONGEST_LINE: usize = 65_536;
+/// A key with the longest texts needs a tenth of it.
+const MAX_LINE_LENGTH: usize = 65_536;
 
 /// File formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,29 +56,27 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format of a file by the end of its name.
+    /// The format of a file by its extension.
     pub(super) fn of(file: &Path) -> Result<Self, CommandError> {
         match file.extension().and_then(|ending| ending.to_str()) {
             Some("csv") => Ok(Self::Csv),
             Some("jsonl" | "ndjson") => Ok(Self::Jsonl),
             Some(_) | None => {
                 let shown = file.display();
-                Err(CommandError::Input(format!(
-                    "what {shown} holds is not clear: say --format csv or jsonl"
-                )))
+                Err(CommandError::Input(format!("unknown format of {shown}: add --format csv or jsonl")))
             }
         }
     }
 }
 
-/// What the reading thread sends.
+/// A message of the reader thread.
 enum KeyChunk {
-    /// Lines, and how many bytes of the file end with them.
+    /// Parsed lines, and the bytes of the file up to their end.
     Lines(Vec<(u64, Result<KeyRecord, BadField>)>, u64),
-    /// The header line is wrong, and so the whole file is.
+    /// Problems of the header line, which end the import.
     Header(u64, Vec<BadField>),
-    /// The file cannot be read any further.
-    Broken(io::Error),
+    /// A read error, which ends the import.
+    Failed(io::Error),
 }
 
 #[derive(Default)]
@@ -87,118 +85,118 @@ struct KeyImportCounts {
     existing: usize,
     rejected: usize,
     last_line: u64,
-    /// Whether a key was taken that may have another form than ours, where such keys are not accepted.
-    waits_for_setting: bool,
+    /// Set if a key of another format was imported while `keys.accept_imported` is off.
+    needs_setting: bool,
 }
 
 pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Result<Exit, CommandError> {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
     let (source, size) = open(&args.file)?;
-    let place = CommandTarget::find(config, MissingStore::IsMade).await?;
+    let target = CommandTarget::find(config, MissingStore::Create).await?;
     let mut signals = StopSignals::listen()?;
     let mut stop = pin!(signals.wait());
     let name =
         if args.file == Path::new("-") { "standard input".into() } else { args.file.display().to_string() };
-    let (sender, mut pieces) = mpsc::channel(1);
+    let (sender, mut chunks) = mpsc::channel(1);
     let reader = std::thread::Builder::new().name("reader".into());
-    // It ends with the process at the latest: nobody can be waited for who may wait for a keyboard.
-    drop(reader.spawn(move || read(source, format, &sender)).context("no thread can be started")?);
+    // Not joined: the reader may be blocked on standard input. It ends with the process.
+    drop(reader.spawn(move || read(source, format, &sender)).context("the reader thread cannot be started")?);
 
-    let (progress, mut tally) = (Progress::of(size), KeyImportCounts::default());
+    let (progress, mut counts) = (Progress::new(size), KeyImportCounts::default());
     let ended = loop {
-        let piece = tokio::select! {
+        let chunk = tokio::select! {
             biased;
             () = &mut stop => {
-                let line = tally.last_line;
-                break Err(CommandError::Input(format!("stopped after line {line}: import the same file again for the rest")));
+                let line = counts.last_line;
+                break Err(CommandError::Input(format!("interrupted after line {line}: import the same file again to complete")));
             }
-            piece = pieces.recv() => piece,
+            chunk = chunks.recv() => chunk,
         };
-        match piece {
+        match chunk {
             None => break Ok(()),
-            Some(KeyChunk::Broken(error)) => {
+            Some(KeyChunk::Failed(error)) => {
                 break Err(CommandError::Fault(
                     anyhow::Error::new(error).context(format!("{name} cannot be read")),
                 ));
             }
-            Some(KeyChunk::Header(line, wrong)) => {
-                tally.rejected += wrong.len();
-                for bad in &wrong {
-                    printer::say(&format!("{name}:{line}: {bad}"));
+            Some(KeyChunk::Header(line, problems)) => {
+                counts.rejected += problems.len();
+                for bad in &problems {
+                    printer::message(&format!("{name}:{line}: {bad}"));
                 }
-                break Err(CommandError::Input("nothing was imported; correct the header line first".into()));
+                break Err(CommandError::Input("nothing was imported: correct the header line".into()));
             }
             Some(KeyChunk::Lines(lines, bytes)) => {
-                if let Err(undone) = tally
-                    .take(lines, &place, config, &|line, bad| {
-                        progress.say(&format!("{name}:{line}: {bad}"));
+                if let Err(error) = counts
+                    .store(lines, &target, config, &|line, bad| {
+                        progress.message(&format!("{name}:{line}: {bad}"));
                     })
                     .await
                 {
-                    break Err(undone);
+                    break Err(error);
                 }
-                progress.show(bytes, &tally.words());
+                progress.show(bytes, &counts.summary());
             }
         }
     };
     progress.clear();
-    tally.told(json, ended)
+    counts.finish(json, ended)
 }
 
 impl KeyImportCounts {
-    /// Has a batch taken in and counts what became of it.
-    async fn take(
+    /// Stores the valid keys of a batch, reports the invalid lines and counts the outcomes.
+    async fn store(
         &mut self,
         lines: Vec<(u64, Result<KeyRecord, BadField>)>,
-        place: &CommandTarget,
+        target: &CommandTarget,
         config: &Config,
-        refuse: &dyn Fn(u64, &BadField),
+        report: &dyn Fn(u64, &BadField),
     ) -> Result<(), CommandError> {
-        let our_form = format!("{}_", config.key_prefix);
+        let own_prefix = format!("{}_", config.key_prefix);
         let (mut numbered, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
         for (number, line) in lines {
             let read = line.map(|record| {
-                let is_ours = record.shown.as_ref().is_some_and(|shown| shown.starts_with(&our_form));
+                let is_ours = record.shown.as_ref().is_some_and(|shown| shown.starts_with(&own_prefix));
                 readable.push(Ok(record));
                 is_ours
             });
             numbered.push((number, read));
         }
-        let answer = place.carry_out(AdminCommand::Import(readable)).await?;
-        let told: ImportView =
-            serde_json::from_value(answer).context("the server's answer cannot be read")?;
-        let mut answers = told.results.into_iter();
+        let response = target.perform(AdminCommand::Import(readable)).await?;
+        let view: ImportView =
+            serde_json::from_value(response).context("the server's response is invalid")?;
+        let mut results = view.results.into_iter();
         for (number, read) in numbered {
             self.last_line = number;
-            let became = match read {
-                Ok(is_ours) => answers.next().map(|answer| (answer, is_ours)),
+            let outcome = match read {
+                Ok(is_ours) => results.next().map(|result| (result, is_ours)),
                 Err(BadField { field, reason }) => Some((LineView::Rejected { field, error: reason }, true)),
             };
-            match became {
+            match outcome {
                 Some((LineView::Imported { .. }, is_ours)) => {
                     self.imported += 1;
-                    self.waits_for_setting |= !is_ours && !told.accept_imported;
+                    self.needs_setting |= !is_ours && !view.accept_imported;
                 }
                 Some((LineView::Existing, _)) => self.existing += 1,
                 Some((LineView::Rejected { field, error }, _)) => {
                     self.rejected += 1;
-                    refuse(number, &BadField { field, reason: error });
+                    report(number, &BadField { field, reason: error });
                 }
                 None => {
-                    return Err(anyhow::anyhow!("the server answered for fewer keys than it was sent").into());
+                    return Err(anyhow::anyhow!("the server returned fewer results than keys").into());
                 }
             }
         }
         Ok(())
     }
 
-    fn words(&self) -> String {
+    fn summary(&self) -> String {
         let Self { imported, existing, rejected, .. } = self;
         format!("{imported} imported, {existing} already present, {rejected} rejected")
     }
 
-    /// Tells what was counted, whatever became of the rest.
-    fn told(self, json: bool, ended: Result<(), CommandError>) -> Result<Exit, CommandError> {
+    /// Prints the counts, also after an error.
+    fn finish(self, json: bool, ended: Result<(), CommandError>) -> Result<Exit, CommandError> {
         let Self { imported, existing, rejected, .. } = self;
         let counts = if json {
             let counts = serde_json::json!({
@@ -206,43 +204,43 @@ impl KeyImportCounts {
             });
             format!("{counts:#}\n")
         } else {
-            format!("{}\n", self.words())
+            format!("{}\n", self.summary())
         };
         let exit = printer::data(&counts);
-        if self.waits_for_setting {
-            printer::say("keys of other formats are refused until keys.accept_imported is set");
+        if self.needs_setting {
+            printer::message("keys of other formats are refused until keys.accept_imported is set");
         }
         ended?;
         Ok(if exit == Exit::Done && rejected > 0 { Exit::Input } else { exit })
     }
 }
 
-/// The file, and its size if it has one.
+/// Opens the file; the size is known for regular files.
 fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), CommandError> {
     if file == Path::new("-") {
         return Ok((Box::new(BufReader::new(io::stdin())), None));
     }
     let bad = |error: io::Error| CommandError::Input(format!("{} cannot be read: {error}", file.display()));
     let opened = File::open(file).map_err(bad)?;
-    let known = opened.metadata().map_err(bad)?;
-    let size = known.is_file().then_some(known.len());
+    let metadata = opened.metadata().map_err(bad)?;
+    let size = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(BufReader::with_capacity(1 << 16, opened)), size))
 }
 
-/// Reads the file into pieces. Ends early where nobody wants them any more.
+/// Sends the parsed lines. Ends early if the receiver is gone.
 fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<KeyChunk>) {
     let (mut columns, mut seen) = (None, HashSet::new());
-    let (mut batch, mut bytes) = (Vec::with_capacity(MOST_IN_A_BATCH), 0);
-    for line in InputLines::of(source, LONGEST_LINE) {
-        let InputLine { number, bytes: through, text } = match line {
+    let (mut batch, mut bytes) = (Vec::with_capacity(MAX_BATCH), 0);
+    for line in InputLines::new(source, MAX_LINE_LENGTH) {
+        let InputLine { number, bytes: end, text } = match line {
             Ok(line) => line,
             Err(error) => {
                 drop(to.blocking_send(KeyChunk::Lines(batch, bytes)));
-                drop(to.blocking_send(KeyChunk::Broken(error)));
+                drop(to.blocking_send(KeyChunk::Failed(error)));
                 return;
             }
         };
-        bytes = through;
+        bytes = end;
         let text = text.map_err(|reason| BadField::new("line", reason));
         let record = match (format, &columns) {
             (Format::Jsonl, _) => text.and_then(|text| read_json(&text)),
@@ -253,19 +251,19 @@ fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<KeyCh
                         columns = Some(read);
                         continue;
                     }
-                    Err(wrong) => return drop(to.blocking_send(KeyChunk::Header(number, wrong))),
+                    Err(problems) => return drop(to.blocking_send(KeyChunk::Header(number, problems))),
                 }
             }
         };
         let record = record.and_then(|record| {
-            // Half a digest is enough to know it again.
+            // Half a digest is enough to find duplicates.
             let half: Option<[u8; 16]> = record.digest.as_bytes().first_chunk().copied();
-            let twice = || BadField::new("sha256", "stands in this file for the second time");
-            if seen.insert(half) { Ok(record) } else { Err(twice()) }
+            let duplicate = || BadField::new("sha256", "is in this file for the second time");
+            if seen.insert(half) { Ok(record) } else { Err(duplicate()) }
         });
         batch.push((number, record));
-        if batch.len() >= MOST_IN_A_BATCH {
-            let full = std::mem::replace(&mut batch, Vec::with_capacity(MOST_IN_A_BATCH));
+        if batch.len() >= MAX_BATCH {
+            let full = std::mem::replace(&mut batch, Vec::with_capacity(MAX_BATCH));
             if to.blocking_send(KeyChunk::Lines(full, bytes)).is_err() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! `scoregate keys`: applications and their keys.
+//! `scoregate keys`: manages applications and their keys.
 
 mod command;
 mod csv;
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::admin::AdminCommand;
 
-use super::control::{CommandTarget, MissingStore, said, wait_for};
+use super::control::{CommandTarget, MissingStore, block_on, report};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -28,7 +28,7 @@ A key is printed once, when it is created: only its SHA-256 is stored.";
 #[derive(Debug, Args)]
 pub(super) struct KeysArgs {
     #[command(subcommand)]
-    what: KeysAction,
+    action: KeysAction,
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON instead of a table.
@@ -49,36 +49,38 @@ enum KeysAction {
 }
 
 pub(super) fn run(args: KeysArgs) -> Exit {
-    let KeysArgs { what, server, json } = args;
+    let KeysArgs { action, server, json } = args;
     let config = match server.settings() {
         Ok(config) => config,
-        Err(problems) => return printer::input(&problems.to_string()),
+        Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    match what {
-        KeysAction::One(verb) => {
-            let whose_usage = verb.whose_usage();
-            let command = verb.into_command();
-            let asked = command.clone();
+    match action {
+        KeysAction::One(subcommand) => {
+            let usage_id = subcommand.usage_id();
+            let command = subcommand.into_command();
+            let performed = command.clone();
             let is_first = matches!(command, AdminCommand::Create(_));
-            let missing = if is_first { MissingStore::IsMade } else { MissingStore::IsRefused };
-            let answers = wait_for(async {
-                let answer = CommandTarget::find(&config, missing).await?.carry_out(command).await?;
-                let used = match whose_usage {
-                    Some(id) => Some(usage::of(&config, id).await?),
+            let missing = if is_first { MissingStore::Create } else { MissingStore::Refuse };
+            let responses = block_on(async {
+                let response = CommandTarget::find(&config, missing).await?.perform(command).await?;
+                let used = match usage_id {
+                    Some(id) => Some(usage::fetch(&config, id).await?),
                     None => None,
                 };
-                Ok((answer, used))
+                Ok((response, used))
             });
-            match answers {
-                Ok((answer, used)) if json => printer::data(&format!("{:#}\n", usage::with(answer, used))),
-                Ok((answer, used)) => match show::show(&asked, answer) {
+            match responses {
+                Ok((response, used)) if json => {
+                    printer::data(&format!("{:#}\n", usage::merged(response, used)))
+                }
+                Ok((response, used)) => match show::show(&performed, response) {
                     Exit::Done => used.map_or(Exit::Done, usage::show),
                     failed @ (Exit::Input | Exit::Fault) => failed,
                 },
-                Err(undone) => said(undone),
+                Err(error) => report(error),
             }
         }
-        KeysAction::Import(args) => wait_for(import::run(&config, args, json)).unwrap_or_else(said),
-        KeysAction::Export(args) => wait_for(export::run(&config, args)).unwrap_or_else(said),
+        KeysAction::Import(args) => block_on(import::run(&config, args, json)).unwrap_or_else(report),
+        KeysAction::Export(args) => block_on(export::run(&config, args)).unwrap_or_else(report),
     }
 }

@@ -1,6 +1,4 @@
-//! `scoregate scoring export`: every run as a line of JSON.
-//!
-//! Not for: how a run is written (`scoring`).
+//! `scoregate scoring export`: writes every run as a line of JSON.
 
 use std::io;
 use std::path::Path;
@@ -10,21 +8,21 @@ use crate::cli::printer;
 use crate::clock::Clock;
 use crate::scoring::Archive;
 
-/// So much is written at once.
-const PIECE: usize = 1 << 16;
+/// Bytes of a write.
+const CHUNK: usize = 1 << 16;
 
 pub(super) fn run(archive: &Path) -> Exit {
     if !archive.exists() {
-        return printer::input(&format!("there is no archive {}", archive.display()));
+        return printer::input_error(&format!("there is no archive {}", archive.display()));
     }
-    let (mut piece, mut written) = (String::with_capacity(2 * PIECE), Ok(()));
+    let (mut chunk, mut written) = (String::with_capacity(2 * CHUNK), Ok(()));
     let read = Archive::open(archive, Clock::system().now().wall).and_then(|archive| {
         archive.each_run(&mut |record| {
-            piece.push_str(&record.write());
-            piece.push('\n');
-            if piece.len() >= PIECE {
-                written = printer::write(&piece);
-                piece.clear();
+            chunk.push_str(&record.write());
+            chunk.push('\n');
+            if chunk.len() >= CHUNK {
+                written = printer::write(&chunk);
+                chunk.clear();
             }
             written.is_ok()
         })
@@ -32,7 +30,7 @@ pub(super) fn run(archive: &Path) -> Exit {
     if let Err(error) = read {
         return printer::fault(&error.into());
     }
-    match written.and_then(|()| printer::write(&piece)) {
+    match written.and_then(|()| printer::write(&chunk)) {
         Ok(()) => Exit::Done,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => printer::fault(&anyhow::Error::new(error).context("standard output cannot be written")),

@@ -1,7 +1,7 @@
-//! `scoregate scoring import`: benchmark runs come in, line by line.
+//! `scoregate scoring import`: imports benchmark runs, one per line.
 //!
-//! A thread reads and checks lines while the batch before is being stored. What was counted is on the disk; runs begin to
-//! count when the import ends, whichever way, and a running server is told. Not for: what a line may say, nor how runs are kept (`scoring`).
+//! A thread reads and validates lines while the previous batch is being stored. Counted runs are on disk. Scores are
+//! updated when the import ends, also after an error, and a running server is notified.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::admin::SCORING_REFRESH;
-use crate::cli::control::ask_if_running;
+use crate::cli::control::request_if_running;
 use crate::cli::exit::Exit;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
@@ -44,11 +44,11 @@ a "detail" text.
 Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
 by their id, so a file can be imported again, also after an interrupted import."#;
 
-/// A server that is told needs no longer to show the new scores; an import does not wait for one that hangs.
-const LONGEST_REFRESH: Duration = Duration::from_mins(2);
-/// Runs that are stored in one transaction.
+/// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
+const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
+/// Runs in a transaction.
 const BATCH: usize = 4_096;
-const READ_AT_ONCE: usize = 1 << 16;
+const READ_BUFFER: usize = 1 << 16;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoringImportArgs {
@@ -60,12 +60,12 @@ pub(super) struct ScoringImportArgs {
     json: bool,
 }
 
-/// What the reading thread sends.
+/// A message of the reader thread.
 enum RunChunk {
-    /// Lines of one file, read.
+    /// Parsed lines of a file.
     Lines(Arc<str>, Vec<(u64, Result<IdentifiedRun, BadRun>)>),
-    /// A file cannot be read any further.
-    Broken(Arc<str>, io::Error),
+    /// A read error, which ends the import.
+    Failed(Arc<str>, io::Error),
 }
 
 #[derive(Default)]
@@ -80,10 +80,10 @@ pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportA
     let done = runtime.context("the import cannot be started").and_then(|runtime| {
         let done = runtime.block_on(async {
             let done = import(archive, args).await?;
-            show_at_once(data_dir.into_iter().chain(archive.parent())).await;
+            notify_server(data_dir.into_iter().chain(archive.parent())).await;
             Ok(done)
         });
-        // The reader may wait for a keyboard.
+        // The reader may be blocked on standard input.
         runtime.shutdown_background();
         done
     });
@@ -94,21 +94,20 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
     let clock = Clock::system();
     let mut sources = Vec::new();
     for file in &args.files {
-        // All are opened before the first is read: a name that was mistyped is told at once.
+        // All files are opened before the first is read, so that a wrong name is reported at once.
         match RunFile::open(file) {
             Ok(source) => sources.push(source),
-            Err(error) => return Ok(printer::input(&format!("{} cannot be read: {error}", file.display()))),
+            Err(error) => {
+                return Ok(printer::input_error(&format!("{} cannot be read: {error}", file.display())));
+            }
         }
     }
-    if let Some(directory) = archive.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        let made = std::fs::create_dir_all(directory);
-        made.with_context(|| format!("the directory {} cannot be made", directory.display()))?;
-    }
+    create_parent(archive)?;
     let archive = Archive::open(archive, clock.now().wall)?;
     archive.make_room()?;
     let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
-    let (sender, mut pieces) = mpsc::channel(2);
+    let (sender, mut chunks) = mpsc::channel(2);
     let reader = {
         let (read, clock) = (Arc::clone(&read), clock.clone());
         move || sources.into_iter().try_for_each(|source| source.read(&read, &clock, &sender))
@@ -116,70 +115,78 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
     drop(std::thread::Builder::new().name("reader".into()).spawn(reader)?);
 
     let mut signals = StopSignals::listen()?;
-    let (progress, began, mut tally) = (Progress::of(size), clock.mono(), RunImportCounts::default());
+    let (progress, started, mut counts) = (Progress::new(size), clock.mono(), RunImportCounts::default());
     let ended = loop {
-        let piece = tokio::select! {
+        let chunk = tokio::select! {
             biased;
-            () = signals.wait() => break Err("stopped: import the same files again for the rest".to_owned()),
-            piece = pieces.recv() => piece,
+            () = signals.wait() => break Err("interrupted: import the same files again to complete".to_owned()),
+            chunk = chunks.recv() => chunk,
         };
-        match piece {
+        match chunk {
             None => break Ok(()),
-            Some(RunChunk::Broken(file, error)) => break Err(format!("{file} cannot be read: {error}")),
+            Some(RunChunk::Failed(file, error)) => break Err(format!("{file} cannot be read: {error}")),
             Some(RunChunk::Lines(file, lines)) => {
-                let taken = tally.take(&archive, lines, &|line, bad| {
-                    progress.say(&format!("{file}:{line}: {bad}"));
+                let stored = counts.store(&archive, lines, &|line, bad| {
+                    progress.message(&format!("{file}:{line}: {bad}"));
                 });
-                if let Err(error) = taken {
+                if let Err(error) = stored {
                     progress.clear();
-                    // What was stored before is there, and counts.
-                    tally.tell(args.json);
+                    // Earlier batches are stored.
+                    counts.print(args.json);
                     return Err(error);
                 }
-                progress.show(read.load(Ordering::Relaxed), &tally.with_rate(began, clock.mono()));
+                progress.show(read.load(Ordering::Relaxed), &counts.with_rate(started, clock.mono()));
             }
         }
     };
-    progress.show(read.load(Ordering::Relaxed), "summing up");
+    progress.show(read.load(Ordering::Relaxed), "updating the scores");
     archive.sum_up(clock.now().wall)?;
     progress.clear();
-    let told = tally.tell(args.json);
+    let printed = counts.print(args.json);
     Ok(match ended {
-        Err(why) => printer::input(&why),
-        Ok(()) if told == Exit::Done && tally.rejected > 0 => Exit::Input,
-        Ok(()) => told,
+        Err(reason) => printer::input_error(&reason),
+        Ok(()) if printed == Exit::Done && counts.rejected > 0 => Exit::Input,
+        Ok(()) => printed,
     })
 }
 
-/// Tells the server that runs in one of these directories. One that cannot be told looks for itself.
-async fn show_at_once(data_dirs: impl Iterator<Item = &Path>) {
+fn create_parent(archive: &Path) -> anyhow::Result<()> {
+    let Some(directory) = archive.parent().filter(|directory| !directory.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    let created = std::fs::create_dir_all(directory);
+    created.with_context(|| format!("the directory {} cannot be created", directory.display()))
+}
+
+/// Notifies the server of one of these directories. Without a notification it finds new runs by itself.
+async fn notify_server(data_dirs: impl Iterator<Item = &Path>) {
     let clock = Clock::system();
     for data_dir in data_dirs {
-        let asked = (Method::POST, SCORING_REFRESH.into(), Vec::new());
-        let answered = clock.within(LONGEST_REFRESH, ask_if_running(data_dir, asked)).await;
-        let why = match answered {
+        let request = (Method::POST, SCORING_REFRESH.into(), Vec::new());
+        let response = clock.within(REFRESH_TIMEOUT, request_if_running(data_dir, request)).await;
+        let reason = match response {
             Ok(None) => continue,
-            Ok(Some(Ok(answer))) => {
-                let is_new = answer.get("refreshed").and_then(Value::as_bool).unwrap_or_default();
-                let what = if is_new { "shows the new scores" } else { "has nothing new to show" };
-                return printer::say(&format!("the running server {what}"));
+            Ok(Some(Ok(response))) => {
+                let is_new = response.get("refreshed").and_then(Value::as_bool).unwrap_or_default();
+                let what = if is_new { "publishes the new scores" } else { "has no new scores" };
+                return printer::message(&format!("the running server {what}"));
             }
-            Ok(Some(Err(undone))) => undone.to_string(),
-            Err(_) => "it does not answer in time".into(),
+            Ok(Some(Err(error))) => error.to_string(),
+            Err(_) => "timed out".into(),
         };
-        return printer::say(&format!(
-            "the running server could not be told ({why}); it looks for new runs by itself within a minute"
+        return printer::message(&format!(
+            "the running server could not be notified ({reason}); it publishes new runs within a minute"
         ));
     }
 }
 
 impl RunImportCounts {
-    /// Has the runs of some lines stored and counts what became of each.
-    fn take(
+    /// Stores the valid runs, reports the invalid lines and counts the outcomes.
+    fn store(
         &mut self,
         archive: &Archive,
         lines: Vec<(u64, Result<IdentifiedRun, BadRun>)>,
-        refuse: &dyn Fn(u64, &BadRun),
+        report: &dyn Fn(u64, &BadRun),
     ) -> anyhow::Result<()> {
         let (mut numbers, mut records) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
         let mut rejected = Vec::new();
@@ -192,13 +199,13 @@ impl RunImportCounts {
                 Err(bad) => rejected.push((number, bad)),
             }
         }
-        for ((number, record), taken) in numbers.iter().zip(&records).zip(archive.take(&records)?) {
-            match taken {
+        for ((number, record), insertion) in numbers.iter().zip(&records).zip(archive.take(&records)?) {
+            match insertion {
                 RunInsertion::New => self.imported += 1,
                 RunInsertion::AlreadyThere => self.existing += 1,
                 RunInsertion::OtherContent => {
                     let problem = format!(
-                        "{} is there with other content; a run does not change: give another an id of its own",
+                        "{} exists with other content; runs cannot be changed: use a new id",
                         record.id
                     );
                     rejected.push((*number, BadRun { field: "id".into(), problem }));
@@ -208,24 +215,23 @@ impl RunImportCounts {
         rejected.sort_by_key(|(number, _)| *number);
         for (number, bad) in &rejected {
             self.rejected += 1;
-            refuse(*number, bad);
+            report(*number, bad);
         }
         Ok(())
     }
 
-    fn words(&self) -> String {
+    fn summary(&self) -> String {
         let Self { imported, existing, rejected } = self;
         format!("{imported} imported, {existing} already present, {rejected} rejected")
     }
 
-    fn with_rate(&self, began: Mono, now: Mono) -> String {
-        let milliseconds = u64::try_from(now.since(began).as_millis()).unwrap_or(u64::MAX).max(1);
+    fn with_rate(&self, started: Mono, now: Mono) -> String {
+        let milliseconds = u64::try_from(now.since(started).as_millis()).unwrap_or(u64::MAX).max(1);
         let runs = self.imported + self.existing + self.rejected;
-        format!("{}, {} a second", self.words(), runs.saturating_mul(1_000) / milliseconds)
+        format!("{}, {} a second", self.summary(), runs.saturating_mul(1_000) / milliseconds)
     }
 
-    /// Tells what was counted.
-    fn tell(&self, json: bool) -> Exit {
+    fn print(&self, json: bool) -> Exit {
         let Self { imported, existing, rejected } = self;
         if json {
             let counts = serde_json::json!({
@@ -233,11 +239,11 @@ impl RunImportCounts {
             });
             return printer::data(&format!("{counts:#}\n"));
         }
-        printer::data(&format!("{}\n", self.words()))
+        printer::data(&format!("{}\n", self.summary()))
     }
 }
 
-/// One file.
+/// An input file.
 struct RunFile {
     name: Arc<str>,
     file: Box<dyn Read + Send>,
@@ -250,33 +256,33 @@ impl RunFile {
             return Ok(Self { name: "standard input".into(), file: Box::new(io::stdin()), size: None });
         }
         let file = File::open(path)?;
-        let known = file.metadata()?;
-        if known.is_dir() {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        let size = known.is_file().then_some(known.len());
+        let size = metadata.is_file().then_some(metadata.len());
         Ok(Self { name: path.display().to_string().into(), file: Box::new(file), size })
     }
 
-    /// Reads it into pieces. An error: nobody wants them any more, or it cannot be read further.
+    /// Sends the parsed lines. Fails if the receiver is gone or the file cannot be read.
     fn read(self, read: &Arc<AtomicU64>, clock: &Clock, to: &mpsc::Sender<RunChunk>) -> Result<(), ()> {
         let name = self.name;
-        let broken = |error| {
-            to.blocking_send(RunChunk::Broken(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()))
+        let failed = |error| {
+            to.blocking_send(RunChunk::Failed(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()))
         };
         let counted = CountingReader { file: self.file, read: Arc::clone(read) };
-        let text = match plain(counted) {
+        let text = match decompressed(counted) {
             Ok(text) => text,
-            Err(error) => return broken(error),
+            Err(error) => return failed(error),
         };
         let mut batch = Vec::with_capacity(BATCH);
         let send = |batch| to.blocking_send(RunChunk::Lines(Arc::clone(&name), batch)).map_err(|_| ());
-        for line in InputLines::of(text, LONGEST_RUN) {
+        for line in InputLines::new(text, LONGEST_RUN) {
             let InputLine { number, text, .. } = match line {
                 Ok(line) => line,
                 Err(error) => {
                     send(batch)?;
-                    return broken(error);
+                    return failed(error);
                 }
             };
             let record = text
@@ -291,7 +297,7 @@ impl RunFile {
     }
 }
 
-/// A file whose bytes are counted as they are read.
+/// A file that counts the bytes read.
 struct CountingReader {
     file: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
@@ -305,16 +311,16 @@ impl Read for CountingReader {
     }
 }
 
-/// The text of a file, unpacked if it is packed: its first bytes tell, its name does not matter.
-fn plain(file: CountingReader) -> io::Result<Box<dyn BufRead + Send>> {
+/// Decompresses a gzip file, recognized by its first bytes.
+fn decompressed(file: CountingReader) -> io::Result<Box<dyn BufRead + Send>> {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
-    let mut file = BufReader::with_capacity(READ_AT_ONCE, file);
+    let mut file = BufReader::with_capacity(READ_BUFFER, file);
     let mut first = Vec::with_capacity(GZIP.len());
     (&mut file).take(GZIP.len() as u64).read_to_end(&mut first)?;
-    let is_packed = first == GZIP;
-    let whole = BufReader::with_capacity(READ_AT_ONCE, io::Cursor::new(first).chain(file));
-    if is_packed {
-        return Ok(Box::new(BufReader::with_capacity(READ_AT_ONCE, MultiGzDecoder::new(whole))));
+    let is_gzip = first == GZIP;
+    let complete = BufReader::with_capacity(READ_BUFFER, io::Cursor::new(first).chain(file));
+    if is_gzip {
+        return Ok(Box::new(BufReader::with_capacity(READ_BUFFER, MultiGzDecoder::new(complete))));
     }
-    Ok(Box::new(whole))
+    Ok(Box::new(complete))
 }

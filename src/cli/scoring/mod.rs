@@ -1,6 +1,4 @@
-//! `scoregate scoring`: the built-in backend's runs, and that backend by itself; one file a verb.
-//!
-//! Not for: the backend inside a gateway, which `serve` and `demo` start.
+//! `scoregate scoring`: import and export of runs, and the built-in backend without a gateway.
 
 mod export;
 mod import;
@@ -23,7 +21,7 @@ The archive is --archive FILE, else the one set in --config FILE, else runs.db i
 #[derive(Debug, Args)]
 pub(super) struct ScoringArgs {
     #[command(subcommand)]
-    verb: ScoringCommand,
+    command: ScoringCommand,
     /// Archive of runs.
     #[arg(long, value_name = "FILE", global = true)]
     archive: Option<PathBuf>,
@@ -48,9 +46,9 @@ pub(super) fn run(args: ScoringArgs) -> Exit {
     let (archive, data_dir) = match (args.archive, args.server.settings()) {
         (Some(archive), settings) => (archive, settings.ok().map(|config| config.data_dir)),
         (None, Ok(config)) => (config.archive, Some(config.data_dir)),
-        (None, Err(problems)) => return printer::input(&problems.to_string()),
+        (None, Err(problems)) => return printer::input_error(&problems.to_string()),
     };
-    match args.verb {
+    match args.command {
         ScoringCommand::Import(args) => import::run(&archive, data_dir.as_deref(), &args),
         ScoringCommand::Export => export::run(&archive),
         ScoringCommand::Serve(args) => serve::run(archive, args),

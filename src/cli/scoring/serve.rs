@@ -1,6 +1,4 @@
-//! `scoregate scoring serve`: the built-in backend alone, on a port of its own.
-//!
-//! Not for: how it answers (`backend`), nor for callers of the API, who come to the gateway before it.
+//! `scoregate scoring serve`: the built-in backend on its own port, for gateways only.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,8 +28,8 @@ its port private. Imported runs are published within a minute. SIGTERM and Ctrl-
 const LICENSE: &str = "Benchmark data by scoregate. Attribution with a link to the service is required wherever the \
     data is displayed.";
 
-/// A refresh that is under way at the end is given up after so long: nothing is lost with it.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Wait for a running refresh at shutdown. Aborting it loses no data.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -39,8 +37,8 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
     /// Maximum connections; further ones wait until one is closed.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..))]
-    most_connections: u32,
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..), alias = "most-connections")]
+    max_connections: u32,
     /// Attribution notice in responses; a gateway replaces it by its own.
     #[arg(long, value_name = "TEXT", default_value = LICENSE)]
     license: String,
@@ -59,13 +57,13 @@ pub(super) fn run(archive: PathBuf, args: ServeArgs) -> Exit {
     }
     let served = runtime(None).and_then(|runtime| {
         let served = runtime.block_on(serve(archive, args));
-        runtime.shutdown_timeout(LAST_WORDS);
+        runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         served
     });
-    printer::served(served.map(|()| Exit::Done))
+    printer::finish_serving(served.map(|()| Exit::Done))
 }
 
-/// The runs of an archive, which is made if it is missing.
+/// Opens an archive, which is created if missing.
 fn source(archive: &Path, now: Wall) -> Result<RunSource, ArchiveError> {
     let archive = Archive::open(archive, now)?;
     if archive.is_empty()? {
@@ -78,12 +76,12 @@ fn source(archive: &Path, now: Wall) -> Result<RunSource, ArchiveError> {
 /// Serves until a stop signal.
 async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
-    // The port first: one that is taken is noticed before anything is computed.
+    // The port comes first, so that a port in use is reported before anything is computed.
     let listener = TcpListener::bind(args.listen).await;
-    let listener = listener.with_context(|| format!("{} cannot be listened on", args.listen))?;
+    let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
-    let wanted = usize::try_from(args.most_connections).unwrap_or(usize::MAX);
-    let most_connections = OpenFiles::raise().most_connections(wanted);
+    let configured = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
+    let max_connections = OpenFiles::raise().most_connections(configured);
     let clock = Clock::system();
     let now = clock.now().wall;
     let opening = tokio::task::spawn_blocking(move || Scoring::open(source(&archive, now)?, now));
@@ -92,12 +90,12 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     log::say(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
     let backend = Arc::new(BackendServer::new(Arc::new(scoring), args.license, clock));
     let stop = CancellationToken::new();
-    let told = async {
+    let shutdown = async {
         signals.wait().await;
         tracing::info!("stopping");
         stop.cancel();
     };
-    tokio::join!(backend::serve(listener, backend, most_connections, stop.clone()), told);
+    tokio::join!(backend::serve(listener, backend, max_connections, stop.clone()), shutdown);
     tracing::info!("stopped");
     Ok(())
 }

@@ -1,7 +1,6 @@
-//! `scoregate top`: a running server at a glance, live: rates, latency, the backend, and who asks most.
+//! `scoregate top`: a live view of a running server: rates, latency, the backend and the top callers.
 //!
-//! It looks through the server's Unix socket at what everybody else sees too: the metrics and the usage. Not for: history,
-//! which Prometheus keeps.
+//! Samples the metrics and the usage over the server's Unix socket. Keeps no history; Prometheus does.
 
 mod figures;
 mod frame;
@@ -21,7 +20,7 @@ use crate::admin::USAGE;
 use crate::app::SOCKET;
 use crate::clock::Clock;
 
-use super::control::{CommandError, converse, said, wait_for};
+use super::control::{CommandError, block_on, exchange, report};
 use super::exit::Exit;
 use super::printer;
 use super::serve::{ServerArgs, StopSignals};
@@ -32,14 +31,14 @@ use sample::{ScrapedMetrics, ServerSample};
 use screen::Screen;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
-DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or Ctrl-C. Rates\n\
-are averages over the interval; TODAY counts from midnight UTC or from the start of the server. If the server stops,\n\
-top waits until it is back.";
+DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or\n\
+Ctrl-C. Rates are averages over the interval; TODAY counts from midnight UTC or from the start of the server. If the\n\
+server stops, top waits until it is back.";
 
-/// How many applications, and strangers, are looked at: whoever is not among them asks little.
-const WATCHED: usize = 256;
-/// The server answers within milliseconds, from a thread of its own.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Applications, and unauthenticated addresses, in a sample: the ones with the most requests.
+const SAMPLE_LIMIT: usize = 256;
+/// The side port responds within milliseconds, from its own thread.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(super) struct TopArgs {
@@ -53,42 +52,42 @@ pub(super) struct TopArgs {
     once: bool,
 }
 
-/// The server that is looked at.
+/// The sampled server.
 struct PolledServer {
     socket: PathBuf,
-    /// One for all looks: it counts its own running time.
+    /// Shared by all samples, since its monotonic time starts with it.
     clock: Clock,
-    every: Duration,
+    interval: Duration,
 }
 
 pub(super) fn run(args: &TopArgs) -> Exit {
     let config = match args.server.settings() {
         Ok(config) => config,
-        Err(problems) => return printer::input(&problems.to_string()),
+        Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    let (socket, every) = (config.data_dir.join(SOCKET), Duration::from_secs(args.interval));
-    let server = PolledServer { socket, clock: Clock::system(), every };
-    let looking = async {
-        let first = server.look().await?;
+    let (socket, interval) = (config.data_dir.join(SOCKET), Duration::from_secs(args.interval));
+    let server = PolledServer { socket, clock: Clock::system(), interval };
+    let view = async {
+        let first = server.sample().await?;
         match Screen::open().filter(|_| !args.once) {
             Some(_screen) => server.live(first).await,
             None => server.once(&first).await,
         }
     };
-    wait_for(looking).unwrap_or_else(said)
+    block_on(view).unwrap_or_else(report)
 }
 
 impl PolledServer {
-    /// What two looks say, as text.
+    /// Prints one page as text.
     async fn once(&self, first: &ServerSample) -> Result<Exit, CommandError> {
-        self.clock.sleep(self.every).await;
-        let second = self.look().await?;
-        let lines = lines(&UsageRates::of(first, &second), usize::MAX);
+        self.clock.sleep(self.interval).await;
+        let second = self.sample().await?;
+        let lines = lines(&UsageRates::new(first, &second), usize::MAX);
         let text: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
         Ok(printer::data(&format!("{}\n", text.join("\n"))))
     }
 
-    /// Shows what each look says until somebody has seen enough.
+    /// Shows a page for each sample until the operator quits.
     async fn live(&self, first: ServerSample) -> Result<Exit, CommandError> {
         let (mut stop, mut keys) = (StopSignals::listen()?, Screen::keys());
         let (mut before, mut now) = (first.clone(), Ok(first));
@@ -99,54 +98,51 @@ impl PolledServer {
             tokio::select! {
                 () = stop.wait() => return Ok(Exit::Done),
                 Some(key) = keys.recv() => if key == b'q' { return Ok(Exit::Done) } else { continue },
-                () = self.clock.sleep(self.every) => {}
+                () = self.clock.sleep(self.interval) => {}
             }
-            if let Ok(seen) = now {
-                before = seen;
+            if let Ok(sample) = now {
+                before = sample;
             }
-            now = self.look().await;
+            now = self.sample().await;
         }
     }
 
-    async fn look(&self) -> Result<ServerSample, CommandError> {
+    async fn sample(&self) -> Result<ServerSample, CommandError> {
         let shown = self.socket.display();
-        let nobody = |error: anyhow::Error| {
-            CommandError::Input(format!(
-                "no server answers on {shown}: {error:#}; only one that runs can be watched"
-            ))
+        let unavailable = |error: anyhow::Error| {
+            CommandError::Input(format!("no response from {shown}: {error:#}; `top` needs a running server"))
         };
-        let metrics = self.ask("/metrics".into()).await.map_err(nobody)?;
+        let metrics = self.get("/metrics".into()).await.map_err(unavailable)?;
         let at = self.clock.now();
-        let usage = self.ask(format!("{USAGE}?most={WATCHED}")).await.map_err(nobody)?;
-        let usage = serde_json::from_str(&usage).context("the server's answer cannot be read")?;
+        let usage = self.get(format!("{USAGE}?most={SAMPLE_LIMIT}")).await.map_err(unavailable)?;
+        let usage = serde_json::from_str(&usage).context("the server's response is invalid")?;
         Ok(ServerSample { at, metrics: ScrapedMetrics::read(&metrics), usage })
     }
 
-    async fn ask(&self, target: String) -> anyhow::Result<String> {
-        let conversation = async {
-            let stream =
-                UnixStream::connect(&self.socket).await.context("its socket cannot be connected to")?;
-            converse(stream, (Method::GET, target, Vec::new())).await
+    async fn get(&self, target: String) -> anyhow::Result<String> {
+        let exchanged = async {
+            let stream = UnixStream::connect(&self.socket).await.context("cannot connect")?;
+            exchange(stream, (Method::GET, target, Vec::new())).await
         };
-        let answered = self.clock.within(PATIENCE, conversation).await;
-        let (status, body) = answered.map_err(|_| anyhow::anyhow!("{PATIENCE:?} have passed"))??;
-        anyhow::ensure!(status.is_success(), "it said {status}");
+        let response = self.clock.within(TIMEOUT, exchanged).await;
+        let (status, body) = response.map_err(|_| anyhow::anyhow!("timed out after {TIMEOUT:?}"))??;
+        anyhow::ensure!(status.is_success(), "it returned status {status}");
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 }
 
-/// A page for as many rows as there are; while the server does not answer, what it was before stays.
+/// A page that fits the terminal. While the server does not respond, the last sample is shown with the error.
 fn page(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> Vec<FrameLine> {
     let (_, rows) = Screen::size();
     match now {
-        Ok(now) => lines(&UsageRates::of(before, now), rows),
-        Err(CommandError::Input(why)) => unanswered(before, why, rows),
-        Err(CommandError::Fault(error)) => unanswered(before, &format!("{error:#}"), rows),
+        Ok(now) => lines(&UsageRates::new(before, now), rows),
+        Err(CommandError::Input(problem)) => unavailable(before, problem, rows),
+        Err(CommandError::Fault(error)) => unavailable(before, &format!("{error:#}"), rows),
     }
 }
 
-fn unanswered(before: &ServerSample, why: &str, rows: usize) -> Vec<FrameLine> {
-    let mut page = lines(&UsageRates::of(before, before), rows.saturating_sub(1));
-    page.insert(page.len().min(1), FrameLine { text: format!("! {why}"), weight: LineEmphasis::Alarm });
+fn unavailable(before: &ServerSample, reason: &str, rows: usize) -> Vec<FrameLine> {
+    let mut page = lines(&UsageRates::new(before, before), rows.saturating_sub(1));
+    page.insert(page.len().min(1), FrameLine { text: format!("! {reason}"), emphasis: LineEmphasis::Alarm });
     page
 }

@@ -1,18 +1,13 @@
-//! One look at a running server: its metrics as Prometheus reads them, and who uses it.
-//!
-//! Not for: what two looks say together (`figures`).
+//! A sample of a running server: its Prometheus metrics and its usage.
 
 use crate::admin::UsageView;
 use crate::clock::Now;
 
-/// One look.
+/// A sample.
 #[derive(Clone, Debug)]
 pub(super) struct ServerSample {
-    /// When.
     pub(super) at: Now,
-    /// The metrics.
     pub(super) metrics: ScrapedMetrics,
-    /// Who uses it.
     pub(super) usage: UsageView,
 }
 
@@ -24,33 +19,33 @@ pub(super) struct ScrapedMetrics(Vec<MetricSample>);
 #[derive(Clone, Debug)]
 struct MetricSample {
     name: String,
-    /// The labels as they are written, between the braces.
+    /// The raw text between the braces.
     labels: String,
     value: f64,
 }
 
 impl ScrapedMetrics {
-    /// Reads the text that a scrape gives. What is no series is passed over.
+    /// Parses the text of a scrape. Lines that are not series are skipped.
     pub(super) fn read(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Self(lines.filter_map(MetricSample::read).collect())
     }
 
-    /// The sum of all series of a name whose labels include these, such as `class="2xx"`; no labels stand for all.
+    /// The sum of all series of a name that have these labels, such as `class="2xx"`; an empty string matches all.
     pub(super) fn sum(&self, name: &str, with: &str) -> f64 {
-        // A sum of floats begins with -0, which would be seen.
-        self.of(name).filter(|series| series.labels.contains(with)).fold(0.0, |sum, one| sum + one.value)
+        // `sum()` of no floats is -0, which would be printed.
+        self.series(name).filter(|series| series.labels.contains(with)).fold(0.0, |sum, one| sum + one.value)
     }
 
     /// The value of a label in the first series of a name.
     pub(super) fn label(&self, name: &str, label: &str) -> Option<&str> {
-        self.of(name).next()?.label(label)
+        self.series(name).next()?.label(label)
     }
 
-    /// The buckets of a histogram, summed over all other labels: each bound with how many were below it, lowest first.
+    /// The buckets of a histogram, summed over all other labels: upper bounds and cumulative counts, lowest first.
     pub(super) fn buckets(&self, name: &str) -> Vec<(f64, f64)> {
         let mut buckets: Vec<(f64, f64)> = Vec::new();
-        for series in self.of(&format!("{name}_bucket")) {
+        for series in self.series(&format!("{name}_bucket")) {
             let Some(bound) = series.label("le").and_then(|bound| bound.parse::<f64>().ok()) else {
                 continue;
             };
@@ -63,7 +58,7 @@ impl ScrapedMetrics {
         buckets
     }
 
-    fn of<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m MetricSample> {
+    fn series<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m MetricSample> {
         self.0.iter().filter(move |series| series.name == name)
     }
 }
@@ -76,7 +71,7 @@ impl MetricSample {
         Some(Self { name, labels, value: value.parse().ok()? })
     }
 
-    /// Our labels hold plain words: no comma and no quote stands in a value.
+    /// Our label values contain no commas and no quotes.
     fn label(&self, name: &str) -> Option<&str> {
         let values = self.labels.split(',').filter_map(|label| label.split_once('='));
         values.filter(|(known, _)| *known == name).map(|(_, value)| value.trim_matches('"')).next()
@@ -94,7 +89,7 @@ mod tests {
         plain 7.5\nscoregate_build_info{version=\"1.2.3\"} 1\nno number here\n";
 
     #[test]
-    fn series_are_summed_by_what_their_labels_say() {
+    fn series_are_summed_by_label() {
         let metrics = ScrapedMetrics::read(TEXT);
         let sums = [("a", ""), ("a", "class=\"5xx\""), ("a", "class=\"4xx\""), ("plain", ""), ("none", "")];
         let sums = sums.map(|(name, with)| metrics.sum(name, with).to_string());
@@ -103,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_of_all_series_of_a_histogram_are_one_histogram() {
+    fn the_buckets_of_all_series_of_a_histogram_are_summed() {
         let buckets = ScrapedMetrics::read(TEXT).buckets("h");
         assert_eq!(format!("{buckets:?}"), "[(0.5, 11.0), (inf, 22.0)]");
     }

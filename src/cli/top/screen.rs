@@ -1,6 +1,4 @@
-//! The terminal that a live view is shown on: its own page, gone without a trace at the end.
-//!
-//! Not for: what is shown (`frame`).
+//! The terminal of the live view: the alternate screen, restored at the end.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Read as _};
@@ -12,37 +10,37 @@ use crate::cli::printer;
 
 use super::frame::{FrameLine, LineEmphasis};
 
-/// Where the size of a terminal cannot be found out.
-const USUAL_SIZE: (usize, usize) = (100, 30);
+/// Used if the size of the terminal is unknown.
+const DEFAULT_SIZE: (usize, usize) = (100, 30);
 
-/// A page of its own, no cursor, and keys that are heard at once. All of it ends when this is dropped.
+/// The alternate screen without a cursor and with unbuffered keys. Drop restores the terminal.
 pub(super) struct Screen {
-    before: Option<Termios>,
+    saved: Option<Termios>,
 }
 
 impl Screen {
-    /// Opens it; none if standard output is no terminal.
+    /// Opens the screen; none if standard output is not a terminal.
     pub(super) fn open() -> Option<Self> {
         if !io::stdout().is_terminal() {
             return None;
         }
-        // Where keys come from something else than a terminal, they come as they do.
-        let before = tcgetattr(io::stdin()).ok().filter(|before| {
-            let mut keys = before.clone();
-            // Ctrl-C goes on being a signal.
-            keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-            tcsetattr(io::stdin(), OptionalActions::Now, &keys).is_ok()
+        // If standard input is not a terminal, its mode is left unchanged.
+        let saved = tcgetattr(io::stdin()).ok().filter(|saved| {
+            let mut unbuffered = saved.clone();
+            // Ctrl-C still sends a signal.
+            unbuffered.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            tcsetattr(io::stdin(), OptionalActions::Now, &unbuffered).is_ok()
         });
-        printer::write("\x1b[?1049h\x1b[?25l").ok().map(|()| Self { before })
+        printer::write("\x1b[?1049h\x1b[?25l").ok().map(|()| Self { saved })
     }
 
-    /// Columns and rows.
+    /// The size in columns and rows.
     pub(super) fn size() -> (usize, usize) {
         let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
-        size.map_or(USUAL_SIZE, |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
+        size.map_or(DEFAULT_SIZE, |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
     }
 
-    /// Shows lines in place of those before.
+    /// Replaces the content of the screen.
     pub(super) fn show(lines: &[FrameLine]) -> io::Result<()> {
         let (columns, _) = Self::size();
         let mut page = String::from("\x1b[H");
@@ -51,25 +49,25 @@ impl Screen {
                 page.push_str("\r\n");
             }
             let text: String = line.text.chars().take(columns).collect();
-            let style = match line.weight {
+            let style = match line.emphasis {
                 LineEmphasis::Plain => "",
-                LineEmphasis::Head => "\x1b[7m",
+                LineEmphasis::Header => "\x1b[7m",
                 LineEmphasis::Alarm => "\x1b[1;31m",
             };
-            // The rest of a line is what was there before.
+            // Erases the rest of the previous line.
             write!(page, "{style}{text}\x1b[0m\x1b[K").map_err(io::Error::other)?;
         }
         page.push_str("\x1b[J");
         printer::write(&page)
     }
 
-    /// The keys that are pressed, from now on.
+    /// Pressed keys, from now on.
     pub(super) fn keys() -> mpsc::Receiver<u8> {
-        let (pressed, keys) = mpsc::channel(16);
-        // It ends with the process: nothing wakes a reader of a terminal.
+        let (sender, keys) = mpsc::channel(16);
+        // Ends with the process: a blocked read of a terminal cannot be cancelled.
         std::thread::spawn(move || {
             for byte in io::stdin().lock().bytes().map_while(Result::ok) {
-                if pressed.blocking_send(byte).is_err() {
+                if sender.blocking_send(byte).is_err() {
                     return;
                 }
             }
@@ -80,10 +78,10 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        let left = printer::write("\x1b[?25h\x1b[?1049l");
-        let keys = self.before.as_ref().map(|before| tcsetattr(io::stdin(), OptionalActions::Now, before));
-        if left.is_err() || keys.is_some_and(|put_back| put_back.is_err()) {
-            printer::say("the terminal could not be put back as it was: `reset` does that");
+        let screen = printer::write("\x1b[?25h\x1b[?1049l");
+        let mode = self.saved.as_ref().map(|saved| tcsetattr(io::stdin(), OptionalActions::Now, saved));
+        if screen.is_err() || mode.is_some_and(|restored| restored.is_err()) {
+            printer::message("the terminal could not be restored; run `reset`");
         }
     }
 }

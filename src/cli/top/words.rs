@@ -1,11 +1,9 @@
-//! Numbers as a person reads them at a glance.
-//!
-//! Not for: numbers that programs read (`--json`, metrics).
+//! Formats numbers for people.
 
 use std::time::Duration;
 
 #[expect(clippy::cast_precision_loss, reason = "seconds and counts, far below 2^52")]
-pub(super) fn real(number: u64) -> f64 {
+pub(super) fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
@@ -17,7 +15,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{:.1} %", share * 100.0))
 }
 
-/// As many digits as say something.
+/// One decimal below 100, none above.
 pub(super) fn rate(rate: f64) -> String {
     if rate >= 99.95 {
         count(rate)
@@ -28,12 +26,12 @@ pub(super) fn rate(rate: f64) -> String {
     }
 }
 
-/// A whole number, in groups of three digits.
+/// Rounded, with thousands separators.
 pub(super) fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -58,7 +56,7 @@ pub(super) fn size(bytes: f64) -> String {
     }
 }
 
-/// The two largest units.
+/// A duration in its two largest units.
 pub(super) fn span(seconds: f64) -> String {
     let seconds = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
     match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
@@ -69,9 +67,9 @@ pub(super) fn span(seconds: f64) -> String {
     }
 }
 
-/// A text in so many characters, with nothing that a terminal would obey.
-pub(super) fn short(text: &str, most: usize) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(most).collect()
+/// Truncates a text and replaces control characters, which a terminal would interpret.
+pub(super) fn short(text: &str, max_chars: usize) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(max_chars).collect()
 }
 
 #[cfg(test)]
@@ -79,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_as_many_digits_as_say_something_and_a_unit() {
+    fn numbers_are_rounded_and_have_a_unit() {
         assert_eq!(
             [0.0, 0.04, 9.96, 99.94, 99.95, 12_345.6].map(rate),
             ["0", "0.0", "10.0", "99.9", "100", "12,346"]
