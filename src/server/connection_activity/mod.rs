@@ -23,7 +23,7 @@ use super::unsent::{UnsentBytes, UnsentResponse, UnsentResponses};
 /// an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
 /// for ever.
 const UNASKED: usize = 128 * 1_024;
-/// One more byte may arrive for this many bytes sent: reading a large response requires WINDOW_UPDATEs.
+/// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
 const SENT_FOR_ONE: usize = 4;
 /// Maximum number of unsent responses on an HTTP/2 connection without a key. A browser reads the public pages on
 /// fewer streams; a client that keeps its windows open never has any.

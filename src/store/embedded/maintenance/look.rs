@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
+use data_encoding::HEXLOWER;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -84,7 +85,8 @@ fn still(path: &Path) -> String {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
             address.push(char::from(*byte));
         } else {
-            address.push_str(&format!("%{byte:02x}"));
+            address.push('%');
+            address.push_str(&HEXLOWER.encode(&[*byte]));
         }
     }
     address + "?immutable=1"
