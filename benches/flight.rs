@@ -37,7 +37,7 @@ fn main() {
 async fn round(waiting: usize) -> Duration {
     let flights = Arc::new(SingleFlight::<u32, ()>::default());
     let key = DocumentKey::new(Route::Index, None, Query::default(), Period::Day);
-    let FlightRole::First(ticket, _own) = flights.board(&key, ()) else { unreachable!("the table is new") };
+    let FlightRole::First(ticket, _own) = flights.join(&key, ()) else { unreachable!("the table is new") };
     let (aboard, asleep) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(waiting)));
     let (last, awake) = oneshot::channel();
     let last = Arc::new(Mutex::new(Some(last)));
@@ -45,7 +45,7 @@ async fn round(waiting: usize) -> Duration {
         let (flights, key) = (Arc::clone(&flights), key.clone());
         let (aboard, asleep, last) = (Arc::clone(&aboard), Arc::clone(&asleep), Arc::clone(&last));
         drop(tokio::spawn(async move {
-            let FlightRole::Shared(landed, ()) = flights.board(&key, ()) else {
+            let FlightRole::Shared(landed, ()) = flights.join(&key, ()) else {
                 unreachable!("it is under way")
             };
             aboard.add_permits(1);
@@ -59,7 +59,7 @@ async fn round(waiting: usize) -> Duration {
     // As in the program, a task completes it and not the thread that started the runtime.
     let landing = tokio::spawn(async move {
         let landed = Instant::now();
-        ticket.land(7);
+        ticket.complete(7);
         landed
     });
     awake.await.unwrap().duration_since(landing.await.unwrap())

@@ -64,12 +64,12 @@ impl Account {
 
     /// Its display name.
     pub(crate) fn name(&self) -> Box<str> {
-        self.books().name.clone()
+        self.state().name.clone()
     }
 
     /// Changes the display name.
     pub(super) fn set_name(&self, name: &str) {
-        let mut books = self.books();
+        let mut books = self.state();
         if *books.name != *name {
             books.name = name.into();
         }
@@ -87,17 +87,17 @@ impl Account {
 
     /// Whether it can be dropped without loss: its balance equals that of a new account, and no ledger call is in
     /// flight.
-    pub(super) fn is_at_rest(&self, now: Now) -> bool {
-        !self.is_leasing() && self.books().balance.is_at_rest(now)
+    pub(super) fn can_be_dropped(&self, now: Now) -> bool {
+        !self.is_leasing() && self.state().balance.can_be_dropped(now)
     }
 
     /// Whether a ledger call is in flight for it.
     pub fn is_leasing(&self) -> bool {
-        self.books().leasing.as_ref().is_some_and(|call| call.is_under_way())
+        self.state().leasing.as_ref().is_some_and(|call| call.is_under_way())
     }
 
     /// Locks the state for one step that does not wait.
-    pub(crate) fn books(&self) -> MutexGuard<'_, AccountState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, AccountState> {
         #[cfg(test)]
         super::preemption::switch_here();
         // A step is pure arithmetic, so a panic cannot leave the state half changed.
@@ -106,17 +106,17 @@ impl Account {
 
     /// Units of today used through this process.
     pub(super) fn used(&self, today: Day) -> u32 {
-        self.books().balance.day.on(today).used()
+        self.state().balance.day.on(today).used()
     }
 
     /// Status of one rule.
     pub fn standing(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        self.books().balance.standing(rule, limits, now)
+        self.state().balance.standing(rule, limits, now)
     }
 
     /// Status of the minute, the day and `rule`, read in one step for all headers of a response.
     pub(crate) fn standings(&self, rule: LimitRule, limits: &Limits, now: Now) -> [LimitStatus; 3] {
-        let balance = self.books().balance;
+        let balance = self.state().balance;
         let [minute, day] =
             [LimitRule::Minute, LimitRule::Day].map(|rule| balance.standing(rule, limits, now));
         let asked = match rule {

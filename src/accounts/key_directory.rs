@@ -165,7 +165,7 @@ impl KeyDirectory {
     /// a new one.
     pub fn sweep(&self, now: Now) {
         let has_ended = |entry: &DirectoryEntry| entry.ends.told().is_some_and(|ends| ends <= now.wall);
-        let may_go = |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.is_at_rest(now);
+        let may_go = |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.can_be_dropped(now);
         let first_to_stay = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
         let due = {
             let mut ending = lock(&self.ending);
@@ -184,7 +184,7 @@ impl KeyDirectory {
     pub fn drain(&self, node: u64) -> Vec<LeaseReturn> {
         let drained = self.entries.iter().filter_map(|entry| {
             let account = &entry.value().account;
-            let mut books = account.books();
+            let mut books = account.state();
             let (day, drained) = books.balance.day.drain();
             books.balance.day = day;
             let DrainedUnits { units, grace } = drained;
@@ -312,7 +312,7 @@ mod tests {
         roster.apply(&ended, &terms, DAY);
         let now = Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() };
         let account = roster.find(&Digest::of("a")).unwrap().account;
-        let mut books = account.books();
+        let mut books = account.state();
         books.balance.day = books.balance.day.grant(DAY, 5, 0, 5);
         drop(books);
         // A request in flight holds one more reference to the account: that makes no difference.

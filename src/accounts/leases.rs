@@ -20,7 +20,7 @@ use super::key_directory::KeyDirectory;
 use super::ledger_health::LedgerHealth;
 
 /// How long a request waits for a lease before the ledger counts as unreachable.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The ledger did not answer in time or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ pub struct Leases {
     spawn: SpawnLedgerWork,
     clock: Clock,
     instruments: Arc<Instruments>,
-    reach: LedgerHealth,
+    health: LedgerHealth,
     /// Accounts that delivered units on grace and have not been charged.
     owing: Mutex<Vec<Arc<Account>>>,
     /// Where uncharged units are saved at shutdown.
@@ -61,7 +61,7 @@ impl Leases {
     ) -> Self {
         let (reach, owing, carried) =
             (LedgerHealth::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { store, node, spawn, clock, instruments, reach, owing, owed_file: None, carried }
+        Self { store, node, spawn, clock, instruments, health: reach, owing, owed_file: None, carried }
     }
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
@@ -98,9 +98,9 @@ impl Leases {
     }
 
     /// Saves uncharged units for the next start: those of this process and those of earlier ones.
-    async fn keep_owed(&self) {
+    async fn save_owed(&self) {
         let entry = |account: &Arc<Account>| {
-            let day = account.books().balance.day;
+            let day = account.state().balance.day;
             let (application, units) = (account.id, day.owed());
             (units > 0).then(|| OwedUnits { id: self.node, application, day: day.day(), units })
         };
@@ -127,7 +127,7 @@ impl Leases {
     pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), LeaseUnavailable> {
         let LeaseCall(mut call) = self.call(account).ok_or(LeaseUnavailable)?;
         self.instruments.lease_waited();
-        match self.clock.within(PATIENCE, call.wait_for(Option::is_some)).await {
+        match self.clock.within(LEASE_TIMEOUT, call.wait_for(Option::is_some)).await {
             Ok(Ok(granted)) if *granted == Some(true) => Ok(()),
             Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
@@ -144,23 +144,23 @@ impl Leases {
 
     /// Records that the account delivers units on grace.
     pub(crate) fn owes(&self, account: &Arc<Account>) {
-        self.instruments.while_away(UnreachableDecision::Grace);
-        if !std::mem::replace(&mut account.books().is_owing, true) {
+        self.instruments.decided_while_unreachable(UnreachableDecision::Grace);
+        if !std::mem::replace(&mut account.state().is_owing, true) {
             self.owing().push(Arc::clone(account));
         }
     }
 
     /// Counts a request that found no unit, no ledger and no grace.
     pub(crate) fn refused(&self) {
-        self.instruments.while_away(UnreachableDecision::Refused);
+        self.instruments.decided_while_unreachable(UnreachableDecision::Refused);
     }
 
     /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
-    pub fn collect(self: &Arc<Self>) {
+    pub fn charge_owed(self: &Arc<Self>) {
         let today = self.clock.now().wall.day();
         let owing = std::mem::take(&mut *self.owing());
         for account in owing {
-            let mut books = account.books();
+            let mut books = account.state();
             // Units of a past day can no longer be charged: the ledger has closed that day.
             books.is_owing = books.balance.day.on(today).owed() > 0;
             let is_owing = books.is_owing;
@@ -176,12 +176,12 @@ impl Leases {
     /// is not due.
     fn call(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
         let limits = account.terms().limits;
-        let mut books = account.books();
+        let mut books = account.state();
         if let Some(call) = books.leasing.as_ref().filter(|call| call.is_under_way()) {
-            return (!self.reach.is_away()).then(|| LeaseCall::clone(call));
+            return (!self.health.is_unreachable()).then(|| LeaseCall::clone(call));
         }
         let now = self.clock.now();
-        if !self.reach.may_ask(now.mono) {
+        if !self.health.may_try(now.mono) {
             return None;
         }
         let (ended, call) = watch::channel(None);
@@ -193,16 +193,16 @@ impl Leases {
             node: self.node,
             day: day.day(),
             known: day.leased(),
-            want: day.wish(limits.day),
+            want: day.units_to_lease(limits.day),
             quota: limits.day,
-            grace: day.wish_for_grace(limits.grace),
+            grace: day.grace_to_request(limits.grace),
         };
         drop(books);
         let (leases, account) = (Arc::clone(self), Arc::clone(account));
         (self.spawn)(Box::pin(async move {
             let granted = leases.ask(&account, ask).await;
             // Cleared before waiters wake up, so that they can start the next call.
-            account.books().leasing = None;
+            account.state().leasing = None;
             ended.send_replace(Some(granted));
         }));
         Some(call)
@@ -214,12 +214,12 @@ impl Leases {
             Ok(()) => self.store.lease(ask).await,
             Err(error) => Err(error),
         };
-        self.instruments.store_took(StoreWork::Lease, self.clock.now().mono.since(started));
+        self.instruments.store_operation(StoreWork::Lease, self.clock.now().mono.since(started));
         match answer {
             Ok(lease) => {
                 self.take_in(account, ask, lease);
-                if self.reach.answered() {
-                    self.instruments.ledger_is_away(false);
+                if self.health.succeeded() {
+                    self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }
                 true
@@ -238,7 +238,7 @@ impl Leases {
     }
 
     fn take_in(&self, account: &Account, ask: LeaseRequest, lease: LeaseReply) {
-        let mut books = account.books();
+        let mut books = account.state();
         match lease {
             LeaseReply::Granted { units, total, grace } => {
                 books.balance.day = books.balance.day.grant(ask.day, units, grace, total);
@@ -255,8 +255,8 @@ impl Leases {
     }
 
     fn failed(&self, reason: &dyn std::fmt::Display) {
-        if self.reach.failed(self.clock.now().mono) {
-            self.instruments.ledger_is_away(true);
+        if self.health.failed(self.clock.now().mono) {
+            self.instruments.ledger_unreachable(true);
             tracing::error!(
                 %reason,
                 "the ledger is away: what is leased goes on being spent, then paid applications run on grace and all \
@@ -271,7 +271,7 @@ impl Leases {
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, roster: &KeyDirectory) {
         self.give_back(roster).await;
-        self.keep_owed().await;
+        self.save_owed().await;
     }
 
     async fn give_back(&self, roster: &KeyDirectory) {
@@ -281,8 +281,8 @@ impl Leases {
         }
         let count = back.iter().map(|back| back.units).sum();
         let started = self.clock.now().mono;
-        let given_back = self.store.give_back(back).await;
-        self.instruments.store_took(StoreWork::GiveBack, self.clock.now().mono.since(started));
+        let given_back = self.store.return_units(back).await;
+        self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started));
         match given_back {
             Ok(()) => self.instruments.units(UnitUse::Returned, count),
             Err(error) => {

@@ -11,7 +11,7 @@ use crate::clock::Mono;
 /// Minimum interval between attempts while it is unreachable.
 const RETRY: Duration = Duration::from_secs(1);
 /// Marks a reachable ledger. Monotonic time starts above it.
-const NEAR: u64 = 0;
+const REACHABLE: u64 = 0;
 
 /// Reachability of the ledger.
 #[derive(Debug, Default)]
@@ -22,14 +22,14 @@ pub(super) struct LedgerHealth {
 
 impl LedgerHealth {
     /// Whether the last call failed.
-    pub(super) fn is_away(&self) -> bool {
-        self.retry_at.load(Ordering::Acquire) != NEAR
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.retry_at.load(Ordering::Acquire) != REACHABLE
     }
 
     /// Whether a call may be made now. While the ledger is unreachable this is true for one caller a second.
-    pub(super) fn may_ask(&self, now: Mono) -> bool {
+    pub(super) fn may_try(&self, now: Mono) -> bool {
         let retry_at = self.retry_at.load(Ordering::Acquire);
-        if retry_at == NEAR {
+        if retry_at == REACHABLE {
             return true;
         }
         let next = now.plus(RETRY).nanos();
@@ -39,12 +39,12 @@ impl LedgerHealth {
 
     /// Records a failed or late call. Returns `true` if the ledger was reachable before.
     pub(super) fn failed(&self, now: Mono) -> bool {
-        self.retry_at.swap(now.plus(RETRY).nanos(), Ordering::AcqRel) == NEAR
+        self.retry_at.swap(now.plus(RETRY).nanos(), Ordering::AcqRel) == REACHABLE
     }
 
     /// Records a successful call. Returns `true` if the ledger was unreachable before.
-    pub(super) fn answered(&self) -> bool {
-        self.is_away() && self.retry_at.swap(NEAR, Ordering::AcqRel) != NEAR
+    pub(super) fn succeeded(&self) -> bool {
+        self.is_unreachable() && self.retry_at.swap(REACHABLE, Ordering::AcqRel) != REACHABLE
     }
 }
 
@@ -55,12 +55,12 @@ mod tests {
     #[test]
     fn while_it_is_away_one_caller_a_second_asks() {
         let (reach, start) = (LedgerHealth::default(), Mono::from_nanos(5));
-        assert!(reach.may_ask(start) && reach.may_ask(start));
+        assert!(reach.may_try(start) && reach.may_try(start));
         assert!(reach.failed(start) && !reach.failed(start));
-        assert!(reach.is_away() && !reach.may_ask(start));
+        assert!(reach.is_unreachable() && !reach.may_try(start));
         let later = start.plus(RETRY);
-        assert!(reach.may_ask(later) && !reach.may_ask(later));
-        assert!(reach.answered() && !reach.answered());
-        assert!(reach.may_ask(later) && reach.may_ask(later));
+        assert!(reach.may_try(later) && !reach.may_try(later));
+        assert!(reach.succeeded() && !reach.succeeded());
+        assert!(reach.may_try(later) && reach.may_try(later));
     }
 }

@@ -11,7 +11,7 @@ use super::forwarded::{in_forwarded, in_x_forwarded_for, split_last};
 use super::networks::Networks;
 
 /// Maximum number of entries read.
-const MOST_HOPS: usize = 32;
+const MAX_HOPS: usize = 32;
 
 /// Trusted proxies and the header they write.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl Proxies {
         if !self.trusted.contains(known) {
             return known;
         }
-        for said in self.header.hops(headers).take(MOST_HOPS) {
+        for said in self.header.hops(headers).take(MAX_HOPS) {
             let Some(address) = said else { break };
             known = address;
             if !self.trusted.contains(known) {

@@ -45,14 +45,14 @@ impl From<BackendStatus> for UpstreamView {
         let condition = status.condition;
         Self {
             address: status.address,
-            breaker: condition.breaker.word(),
+            breaker: condition.breaker.as_str(),
             // Rounded up, so that a retry after this time is not too early.
-            retry_in_seconds: condition.rest.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX),
+            retry_in_seconds: condition.open_time_left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX),
             consecutive_failures: condition.failures,
             max_concurrent_requests: condition.at_once,
-            in_flight: condition.under_way,
-            queued: condition.waiting,
-            retries: condition.asked_again,
+            in_flight: condition.in_flight,
+            queued: condition.queued,
+            retries: condition.retries,
             last_failure: status.last_failure.map(FailureView::from),
             last_success_at: status.last_success.map(Wall::rfc3339),
             next_refresh_at: status.next_refresh.map(Wall::rfc3339),

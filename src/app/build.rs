@@ -18,7 +18,7 @@ use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
 use crate::store::{Embedded as EmbeddedStore, Mirror, OwedFile, Store};
-use crate::telemetry::access_log_writer::{AccessLogWriter, is_heard};
+use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
 use crate::upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, ProtectedUpstream, Upstream};
@@ -77,7 +77,7 @@ pub(super) async fn build(
         engine,
         pages: pages(config),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: Arc::new(ConcurrencyLimit::new(config.capacity, Arc::clone(&instruments))),
+        capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
         instruments,
         request_log: Arc::new(request_log(config, registry)?),
         usage: Arc::new(UsageTracker::new(clock.now())),
@@ -118,10 +118,10 @@ pub(super) fn renewed(
     before.guard.set_limit(config.guard_per_minute);
     let instruments = instruments(config, registry);
     // Pools of another size start empty: slots in the old ones are released as usual.
-    let capacity = if config.capacity == old.capacity {
+    let capacity = if config.concurrency == old.concurrency {
         Arc::clone(&before.capacity)
     } else {
-        Arc::new(ConcurrencyLimit::new(config.capacity, Arc::clone(&instruments)))
+        Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments)))
     };
     Gateway {
         clock: before.clock.clone(),
@@ -145,7 +145,7 @@ pub(super) fn renewed(
 /// The access log on standard output.
 fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<AccessLog> {
     let lost = log::count_lost_lines(registry);
-    let lost = lost.of(LogStream::Access).filter(|_| config.tells_requests && is_heard());
+    let lost = lost.of(LogStream::Access).filter(|_| config.access_log && is_enabled());
     let Some(lost) = lost else { return Ok(AccessLog::default()) };
     let lines = AccessLogWriter::start(config.log.json, lost.clone(), std::io::stdout());
     let lines = lines.context("the thread that writes the access log cannot be started")?;
@@ -175,7 +175,7 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
 
 /// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
-    let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.shelf_bytes);
+    let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.mirror_bytes);
     Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, most_bytes)).await? {
         Ok(shelf) => Some(MirrorWorker { shelf, backend: config.upstream.identity() }),
         Err(error) => {

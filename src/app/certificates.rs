@@ -17,7 +17,7 @@ use crate::server::{CertificateFiles, Certificates, TlsTermination};
 use crate::telemetry::metrics::MetricsRegistry;
 
 /// Interval between checks of the files.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The certificates in use and their files.
 #[derive(Clone)]
@@ -53,17 +53,17 @@ impl CertificateReloader {
     }
 
     /// Checks the files until shutdown.
-    pub(super) async fn keep(self, clock: Clock, stop: CancellationToken) {
+    pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
         let Some(tls) = self.tls.clone() else { return };
         let mut refused = None;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = clock.sleep(LOOK_EVERY) => {}
+                () = clock.sleep(CHECK_INTERVAL) => {}
             }
             let (keeper, now, in_use) = (self.clone(), clock.now().wall, tls.certificates().fingerprint);
             // Files may be on a slow disk.
-            let looked = tokio::task::spawn_blocking(move || keeper.look(in_use, refused, now)).await;
+            let looked = tokio::task::spawn_blocking(move || keeper.check(in_use, refused, now)).await;
             match looked {
                 Ok(CertificateCheck::Same) => {}
                 Ok(CertificateCheck::New(certificates)) => {
@@ -80,7 +80,7 @@ impl CertificateReloader {
         }
     }
 
-    fn look(&self, in_use: [u8; 32], refused: Option<[u8; 32]>, now: Wall) -> CertificateCheck {
+    fn check(&self, in_use: [u8; 32], refused: Option<[u8; 32]>, now: Wall) -> CertificateCheck {
         let files = self.files.load_full();
         let fingerprint = Certificates::fingerprint_of(&files);
         if fingerprint == Some(in_use) {

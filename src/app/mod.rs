@@ -98,7 +98,7 @@ pub async fn start_on(
     let build::BuiltGateway { gateway, registrar, scoring } =
         build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
     let gateway = Arc::new(ArcSwap::from(gateway));
-    let (keeper, looks) = scoring.map(|scoring| tasks::keeper(scoring, &clock)).unzip();
+    let (keeper, looks) = scoring.map(|scoring| tasks::snapshot_updater(scoring, &clock)).unzip();
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
@@ -119,12 +119,12 @@ pub async fn start_on(
         tasks::side_thread(shown, SideConfig { tcp, socket: Some(data_dir.socket()?) }, stop_side.clone())?;
     let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
-    let manners = server.manners();
+    let manners = server.live_config();
     let serving = background.spawn(server.run(stop_public.clone()));
     tasks::spawn(&background, &gateway, &registrar, keeper, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");
-    supervisor.tell(SupervisorState::Ready);
+    supervisor.notify(SupervisorState::Ready);
     Ok(RunningServer {
         public,
         side,
@@ -159,7 +159,7 @@ fn prepare_public_port(
 /// The metrics registry, with build information.
 fn registry(clock: &Clock) -> MetricsRegistry {
     let registry = MetricsRegistry::default();
-    registry.tell_build(env!("CARGO_PKG_VERSION"), clock.now().wall.seconds());
+    registry.set_build_info(env!("CARGO_PKG_VERSION"), clock.now().wall.seconds());
     reload::begin(&registry);
     clock_steps::begin(clock, &registry);
     registry
@@ -175,18 +175,18 @@ impl RunningServer {
     /// it any more, with the runtime at the latest.
     pub async fn stop(mut self) -> ShutdownReport {
         tracing::info!("stopping");
-        self.supervisor.tell(SupervisorState::Stopping);
+        self.supervisor.notify(SupervisorState::Stopping);
         self.ready.store(false, Ordering::Release);
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
         let gateway = self.gateway.load_full();
-        gateway.leases.collect();
+        gateway.leases.charge_owed();
         self.ledger_calls.close();
         // A fetch without waiters may end with the process; a lease in flight may not.
         let settled =
             self.clock.within(self.reloading.config.server.grace, self.ledger_calls.wait()).await.is_ok();
         gateway.leases.drain(&gateway.roster).await;
-        self.registrar.remember_uses().await;
+        self.registrar.store_uses().await;
         gateway.engine.mirror.flush().await;
         self.stop_side.cancel();
         if let Some(thread) = self.side_thread.take() {

@@ -5,7 +5,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Reserved for everything except connections of the public port.
-const KEPT_BACK: u64 = 64;
+const RESERVED: u64 = 64;
 
 /// The limit of open files; `None` if unlimited.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,9 @@ impl OpenFiles {
     }
 
     /// The number of connections, at most `wanted`.
-    pub(crate) fn most_connections(self, wanted: usize) -> usize {
+    pub(crate) fn max_connections(self, wanted: usize) -> usize {
         let Some(limit) = self.0 else { return wanted };
-        let possible = usize::try_from(limit.saturating_sub(KEPT_BACK).max(1)).unwrap_or(usize::MAX);
+        let possible = usize::try_from(limit.saturating_sub(RESERVED).max(1)).unwrap_or(usize::MAX);
         if possible < wanted {
             tracing::warn!(
                 wanted,
@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn connections_never_take_the_last_files() {
-        assert_eq!(OpenFiles(None).most_connections(10_000), 10_000);
-        assert_eq!(OpenFiles(Some(1_024)).most_connections(10_000), 960);
-        assert_eq!(OpenFiles(Some(1_024)).most_connections(100), 100);
-        assert_eq!(OpenFiles(Some(10)).most_connections(100), 1);
+        assert_eq!(OpenFiles(None).max_connections(10_000), 10_000);
+        assert_eq!(OpenFiles(Some(1_024)).max_connections(10_000), 960);
+        assert_eq!(OpenFiles(Some(1_024)).max_connections(100), 100);
+        assert_eq!(OpenFiles(Some(10)).max_connections(100), 1);
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn begin(registry: &MetricsRegistry) {
 /// Lowers the limit of connections to what the limit of open files allows, and reports it.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; no machine has 2^53 connections")]
 pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
-    server.most_connections = OpenFiles::raise().most_connections(server.most_connections);
+    server.most_connections = OpenFiles::raise().max_connections(server.most_connections);
     registry.gauge("scoregate_connections_limit").set(server.most_connections as f64);
 }
 

@@ -18,7 +18,7 @@ use super::data_dir::{DataDir, DataDirInUse};
 
 /// How long a process with inherited sockets waits for its predecessor, which still finishes its connections.
 const PREDECESSOR: Duration = Duration::from_mins(1);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Inherited sockets.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl InheritedSockets {
         loop {
             match DataDir::open(path) {
                 Err(error) if error.is::<DataDirInUse>() && clock.mono() < end => {
-                    clock.sleep(LOOK_EVERY).await;
+                    clock.sleep(CHECK_INTERVAL).await;
                 }
                 opened => return opened,
             }

@@ -41,7 +41,7 @@ impl StorageGauges {
     }
 
     /// Measures until shutdown. A failure is logged when it begins.
-    pub(super) async fn keep(self, clock: Clock, stop: CancellationToken) {
+    pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
         let storage = Arc::new(self);
         let mut is_failing = false;
         loop {

@@ -42,7 +42,7 @@ impl Supervisor {
     }
 
     /// Queues a notification. Never blocks.
-    pub(super) fn tell(&self, stage: SupervisorState) {
+    pub(super) fn notify(&self, stage: SupervisorState) {
         if self.stages.send(stage).is_err() {
             tracing::warn!(?stage, "service manager cannot be notified; the notification thread has ended");
         }

@@ -43,7 +43,7 @@ pub(super) fn spawn(
         (gateway.engine.clone(), Arc::clone(&gateway.leases))
     };
     if let Some(keeper) = keeper {
-        background.spawn(keep_scores(keeper, Arc::clone(&engine.refresher), stop.clone()));
+        background.spawn(update_scores(keeper, Arc::clone(&engine.refresher), stop.clone()));
     }
     background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
     background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
@@ -52,7 +52,7 @@ pub(super) fn spawn(
         background.spawn(engine.refresher.run(stop.clone()));
     }
     background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
-    background.spawn(keep_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
+    background.spawn(settle_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
 }
 
 /// Watches files: renewed certificates, free disk space.
@@ -64,19 +64,19 @@ pub(super) fn watch_files(
     clock: &Clock,
     stop: &CancellationToken,
 ) {
-    background.spawn(certificates.clone().keep(clock.clone(), stop.clone()));
-    background.spawn(StorageGauges::new(data_dir.path(), registry).keep(clock.clone(), stop.clone()));
+    background.spawn(certificates.clone().run(clock.clone(), stop.clone()));
+    background.spawn(StorageGauges::new(data_dir.path(), registry).run(clock.clone(), stop.clone()));
 }
 
 /// The updater of the built-in backend, and its channel for requests.
-pub(super) fn keeper(scoring: Arc<Scoring>, clock: &Clock) -> (SnapshotUpdater, UpdateRequests) {
+pub(super) fn snapshot_updater(scoring: Arc<Scoring>, clock: &Clock) -> (SnapshotUpdater, UpdateRequests) {
     let looking = Arc::clone(&scoring);
-    SnapshotUpdater::new(scoring, Arc::new(move |now| looking.look(now)), clock.clone())
+    SnapshotUpdater::new(scoring, Arc::new(move |now| looking.check(now)), clock.clone())
 }
 
 /// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, whose time
 /// is unpredictable, documents are refreshed before the import is answered.
-async fn keep_scores(mut keeper: SnapshotUpdater, refresher: Arc<Refresher>, stop: CancellationToken) {
+async fn update_scores(mut keeper: SnapshotUpdater, refresher: Arc<Refresher>, stop: CancellationToken) {
     let keep = async {
         loop {
             let (change, asked) = keeper.next().await;
@@ -126,11 +126,11 @@ async fn watch_store(registrar: Arc<Registrar>, clock: Clock, stop: Cancellation
             () = stop.cancelled() => return,
             () = clock.sleep(WATCH_EVERY) => {}
         }
-        registrar.look_for_the_store().await;
+        registrar.check_file().await;
     }
 }
 
-async fn keep_accounts(
+async fn settle_accounts(
     registrar: Arc<Registrar>,
     leases: Arc<Leases>,
     clock: Clock,
@@ -141,9 +141,9 @@ async fn keep_accounts(
             () = stop.cancelled() => return,
             () = clock.sleep(ACCOUNT_EVERY) => {}
         }
-        leases.collect();
-        registrar.remember_uses().await;
-        registrar.look_at_the_store();
+        leases.charge_owed();
+        registrar.store_uses().await;
+        registrar.check_damage();
     }
 }
 

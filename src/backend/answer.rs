@@ -24,20 +24,20 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Snapshots follow each other hourly. If more time is left until the next one, the clock was set back; the `max-age`
 /// must not follow that.
-const LONGEST_LIFE: Duration = Duration::from_hours(1);
+const MAX_AGE: Duration = Duration::from_hours(1);
 
 /// The backend as an HTTP service.
 #[derive(Debug)]
 pub struct BackendServer {
     scoring: Arc<Scoring>,
-    sheets: SnapshotResponses,
+    responses: SnapshotResponses,
     clock: Clock,
 }
 
 impl BackendServer {
     /// Answers from `scoring` with the time of `clock`. `license` is the attribution notice in every response.
     pub fn new(scoring: Arc<Scoring>, license: String, clock: Clock) -> Self {
-        Self { scoring, sheets: SnapshotResponses::new(license), clock }
+        Self { scoring, responses: SnapshotResponses::new(license), clock }
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -50,10 +50,10 @@ impl BackendServer {
 
     /// Makes a new snapshot if an hour or an import is missing in the current one. Computes for a while: not on a
     /// serving thread.
-    pub(super) fn look(&self, now: Wall) -> Result<Change, ArchiveError> {
-        let change = self.scoring.look(now)?;
+    pub(super) fn check(&self, now: Wall) -> Result<Change, ArchiveError> {
+        let change = self.scoring.check(now)?;
         if change != Change::Nothing {
-            self.sheets.keep_current(|key| self.scoring.answer(&Question::of(key)?));
+            self.responses.keep_current(|key| self.scoring.answer(&Question::of(key)?));
         }
         Ok(change)
     }
@@ -71,7 +71,7 @@ impl BackendServer {
             return response;
         }
         if target.path() == "/healthz" {
-            return whole(StatusCode::OK, TEXT, Bytes::from_static(b"alive\n"));
+            return uncached(StatusCode::OK, TEXT, Bytes::from_static(b"alive\n"));
         }
         self.document(target, headers).unwrap_or_else(|refusal| refused(&refusal))
     }
@@ -83,8 +83,8 @@ impl BackendServer {
         let key = DocumentKey::new(found.endpoint.route, id, query, Period::Latest);
         let question = Question::of(&key).ok_or(BackendRefusal::Path)?;
         let answer = self.scoring.answer(&question).ok_or(BackendRefusal::Model)?;
-        let sheet = self.sheets.of(key, &answer);
-        let mut response = if has_it_already(headers, &sheet) {
+        let sheet = self.responses.of(key, &answer);
+        let mut response = if is_not_modified(headers, &sheet) {
             empty(StatusCode::NOT_MODIFIED)
         } else {
             let mut response = Response::new(sheet.body());
@@ -94,13 +94,13 @@ impl BackendServer {
         let validators = response.headers_mut();
         validators.insert(ETAG, sheet.etag.clone());
         validators.insert(LAST_MODIFIED, sheet.last_modified.clone());
-        validators.insert(CACHE_CONTROL, life(answer.next_refresh, self.clock.now().wall));
+        validators.insert(CACHE_CONTROL, cache_control(answer.next_refresh, self.clock.now().wall));
         Ok(response)
     }
 }
 
 /// Whether the caller's copy is current. A date counts only without a tag, as in RFC 9110.
-fn has_it_already(headers: &HeaderMap, sheet: &SnapshotResponse) -> bool {
+fn is_not_modified(headers: &HeaderMap, sheet: &SnapshotResponse) -> bool {
     if headers.contains_key(IF_NONE_MATCH) {
         return is_current(headers, &sheet.etag);
     }
@@ -109,20 +109,20 @@ fn has_it_already(headers: &HeaderMap, sheet: &SnapshotResponse) -> bool {
 }
 
 /// `max-age` until the next snapshot, rounded up so that clients do not return too early; zero once that is overdue.
-fn life(next_refresh: Wall, now: Wall) -> HeaderValue {
+fn cache_control(next_refresh: Wall, now: Wall) -> HeaderValue {
     if next_refresh <= now {
         return HeaderValue::from_static("no-cache");
     }
-    let left = next_refresh.since(now).min(LONGEST_LIFE).as_millis().div_ceil(1_000);
+    let left = next_refresh.since(now).min(MAX_AGE).as_millis().div_ceil(1_000);
     HeaderValue::try_from(format!("public, max-age={}", left.max(1))).expect("a number is visible ASCII")
 }
 
 fn refused(refusal: &BackendRefusal) -> Response<BodyParts> {
-    whole(refusal.row().status, JSON, refusal.body())
+    uncached(refusal.row().status, JSON, refusal.body())
 }
 
 /// A response about this moment, not to be stored.
-fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<BodyParts> {
+fn uncached(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<BodyParts> {
     let mut response = Response::new(BodyParts::one(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -152,7 +152,7 @@ mod tests {
             (Wall::from_seconds(9_999), "no-cache"),
             (Wall::from_seconds(0), "public, max-age=3600"),
         ] {
-            assert_eq!(life(due, now), told, "{now:?}");
+            assert_eq!(cache_control(due, now), told, "{now:?}");
         }
     }
 }

@@ -25,15 +25,15 @@ use super::answer::BackendServer;
 
 /// Timeout for a request head, from the last response or from the start of the connection: longer than a gateway's
 /// idle timeout, so that the gateway closes first.
-const SILENCE: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum connection age.
-const LONGEST_CONNECTION: Duration = Duration::from_mins(10);
+const MAX_CONNECTION_AGE: Duration = Duration::from_mins(10);
 /// How long a response in progress may take when its connection has to end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_RESPONSE: Duration = Duration::from_secs(2);
 /// Pause after a failure to accept: descriptors become free only with time.
-const BREATHE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// Minimum interval between log lines about failures to accept.
-const SAY_AGAIN: Duration = Duration::from_secs(5);
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
 /// Far more than a gateway sends.
 const LARGEST_HEAD: usize = 32_768;
 const MOST_HEADERS: usize = 64;
@@ -48,7 +48,7 @@ pub async fn serve(
 ) {
     let tasks = TaskTracker::new();
     let keeping = Arc::clone(&backend);
-    let look: UpdateSnapshot = Arc::new(move |now| keeping.look(now));
+    let look: UpdateSnapshot = Arc::new(move |now| keeping.check(now));
     // Imports cannot notify this process, so it polls for them.
     let (keeper, _) = SnapshotUpdater::new(Arc::clone(backend.scoring()), look, backend.clock().clone());
     tasks.spawn(keep_current(keeper, stop.clone()));
@@ -81,18 +81,18 @@ async fn accept(
         let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes it");
         match listener.accept().await {
             Ok((stream, _)) => {
-                tasks.spawn(converse(stream, place, Arc::clone(backend), stop.clone()));
+                tasks.spawn(serve_connection(stream, place, Arc::clone(backend), stop.clone()));
             }
             Err(error) => {
-                say(&mut said, backend.clock().mono(), &error);
-                backend.clock().sleep(BREATHE).await;
+                log_failure(&mut said, backend.clock().mono(), &error);
+                backend.clock().sleep(ACCEPT_RETRY).await;
             }
         }
     }
 }
 
 /// Serves a connection until it ends. It holds its slot meanwhile.
-async fn converse(
+async fn serve_connection(
     stream: TcpStream,
     place: OwnedSemaphorePermit,
     backend: Arc<BackendServer>,
@@ -104,7 +104,7 @@ async fn converse(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(SILENCE)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(LARGEST_HEAD)
         .max_headers(MOST_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
@@ -112,13 +112,13 @@ async fn converse(
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         () = stop.cancelled() => None,
-        () = backend.clock().sleep(LONGEST_CONNECTION) => None,
+        () = backend.clock().sleep(MAX_CONNECTION_AGE) => None,
     };
     let ended = if let Some(ended) = ended {
         Ok(ended)
     } else {
         connection.as_mut().graceful_shutdown();
-        backend.clock().within(LAST_WORDS, connection).await
+        backend.clock().within(LAST_RESPONSE, connection).await
     };
     match ended {
         Ok(Ok(())) => {}
@@ -128,8 +128,8 @@ async fn converse(
     drop(place);
 }
 
-fn say(said: &mut Option<Mono>, now: Mono, error: &io::Error) {
-    if said.is_none_or(|said| now.since(said) >= SAY_AGAIN) {
+fn log_failure(said: &mut Option<Mono>, now: Mono, error: &io::Error) {
+    if said.is_none_or(|said| now.since(said) >= LOG_INTERVAL) {
         tracing::error!(%error, "cannot accept connections");
         *said = Some(now);
     }

@@ -41,7 +41,7 @@ pub struct Validators {
 
 impl Validators {
     /// Whether a conditional request is possible.
-    pub fn can_be_asked_about(&self) -> bool {
+    pub fn allows_conditional_requests(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 }
@@ -110,7 +110,7 @@ impl Document {
     }
 
     /// Rebuilds a document whose forms had these dates: the full one and the Free one.
-    pub fn again(
+    pub fn restore(
         content: DocumentContent,
         label: &EnvelopeFields<'_>,
         [full_at, free_at]: [Wall; 2],
@@ -164,7 +164,7 @@ impl Document {
     }
 
     /// Whether it has the same data as another, in both forms.
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub fn has_same_data(&self, other: &Self) -> bool {
         self.full.data == other.full.data && self.free.data == other.free.data
     }
 

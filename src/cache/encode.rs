@@ -15,7 +15,7 @@ const BROTLI_QUALITY: i32 = 5;
 const GZIP_LEVEL: u32 = 6;
 
 /// Maximum number of encodings read. Browsers send five; parsing a thousand would cost more than the response.
-const MOST_WISHES: usize = 32;
+const MAX_ELEMENTS: usize = 32;
 
 /// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -142,7 +142,7 @@ pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCo
     let mut wishes = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));
     for (number, item) in items.enumerate() {
-        if number == MOST_WISHES {
+        if number == MAX_ELEMENTS {
             return ContentCoding::Identity;
         }
         wishes.hear(item);
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn whoever_wishes_for_too_much_gets_it_plain() {
         let wishes = |count: usize| HeaderValue::from_str(&vec!["br"; count].join(",")).unwrap();
-        assert_eq!(negotiate([wishes(MOST_WISHES)].iter()), ContentCoding::Brotli);
-        assert_eq!(negotiate([wishes(MOST_WISHES + 1)].iter()), ContentCoding::Identity);
-        assert_eq!(negotiate([wishes(MOST_WISHES), wishes(1)].iter()), ContentCoding::Identity);
+        assert_eq!(negotiate([wishes(MAX_ELEMENTS)].iter()), ContentCoding::Brotli);
+        assert_eq!(negotiate([wishes(MAX_ELEMENTS + 1)].iter()), ContentCoding::Identity);
+        assert_eq!(negotiate([wishes(MAX_ELEMENTS), wishes(1)].iter()), ContentCoding::Identity);
     }
 
     #[test]

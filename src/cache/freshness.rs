@@ -11,9 +11,9 @@ use crate::clock::{Mono, Wall};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleWindows {
     /// How long it is served while it is refreshed in the background.
-    pub while_refreshed: Duration,
+    pub while_revalidate: Duration,
     /// How long it is served if the backend fails.
-    pub on_error: Duration,
+    pub if_error: Duration,
 }
 
 /// How a stored document may be used.
@@ -22,11 +22,11 @@ pub enum Freshness {
     /// Serve it.
     Fresh,
     /// Serve it, marked stale, and refresh it in the background.
-    UsableWhileRefreshed,
+    StaleWhileRevalidate,
     /// Fetch first; serve it, marked stale, if that fails.
-    UsableOnError,
+    StaleIfError,
     /// Too old to be served.
-    Gone,
+    Expired,
 }
 
 /// The verdict on a document whose refresh is due at `due`.
@@ -34,17 +34,17 @@ pub fn verdict(due: Mono, windows: &StaleWindows, now: Mono) -> Freshness {
     let overdue = now.since(due);
     if now < due {
         Freshness::Fresh
-    } else if overdue <= windows.while_refreshed {
-        Freshness::UsableWhileRefreshed
-    } else if overdue <= windows.on_error {
-        Freshness::UsableOnError
+    } else if overdue <= windows.while_revalidate {
+        Freshness::StaleWhileRevalidate
+    } else if overdue <= windows.if_error {
+        Freshness::StaleIfError
     } else {
-        Freshness::Gone
+        Freshness::Expired
     }
 }
 
 /// Interval between requests for a document whose refresh is overdue.
-const ASK_AGAIN: Duration = Duration::from_mins(1);
+const OVERDUE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The dates of a document that was just confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct FreshnessDates {
     /// Its next expected refresh; until then it is fresh.
     pub due: Wall,
     /// When the backend may be asked about it again.
-    pub ask_again: Wall,
+    pub revalidate_at: Wall,
 }
 
 /// What is known about the next refresh when a document is confirmed.
@@ -73,8 +73,8 @@ pub fn dates(known: KnownRefresh, generated_at: Wall, cadence: Duration, now: Wa
     let sensible = (by_cadence <= now.plus(cadence)).then_some(by_cadence);
     let due = [known.stated, sensible, known.of_the_backend].into_iter().flatten().find(|due| *due > now);
     match due {
-        Some(due) => FreshnessDates { due, ask_again: due },
-        None => FreshnessDates { due: now, ask_again: now.plus(ASK_AGAIN.min(cadence)) },
+        Some(due) => FreshnessDates { due, revalidate_at: due },
+        None => FreshnessDates { due: now, revalidate_at: now.plus(OVERDUE_INTERVAL.min(cadence)) },
     }
 }
 
@@ -107,8 +107,8 @@ mod tests {
 
     const HOUR: u64 = 3_600;
     const WINDOWS: StaleWindows = StaleWindows {
-        while_refreshed: Duration::from_secs(24 * HOUR),
-        on_error: Duration::from_secs(7 * 24 * HOUR),
+        while_revalidate: Duration::from_secs(24 * HOUR),
+        if_error: Duration::from_secs(7 * 24 * HOUR),
     };
 
     fn at(seconds: u64) -> Mono {
@@ -120,11 +120,11 @@ mod tests {
         let table = [
             (0, Freshness::Fresh),
             (HOUR - 1, Freshness::Fresh),
-            (HOUR, Freshness::UsableWhileRefreshed),
-            (25 * HOUR, Freshness::UsableWhileRefreshed),
-            (25 * HOUR + 1, Freshness::UsableOnError),
-            (HOUR + 7 * 24 * HOUR, Freshness::UsableOnError),
-            (HOUR + 7 * 24 * HOUR + 1, Freshness::Gone),
+            (HOUR, Freshness::StaleWhileRevalidate),
+            (25 * HOUR, Freshness::StaleWhileRevalidate),
+            (25 * HOUR + 1, Freshness::StaleIfError),
+            (HOUR + 7 * 24 * HOUR, Freshness::StaleIfError),
+            (HOUR + 7 * 24 * HOUR + 1, Freshness::Expired),
         ];
         for (now, expected) in table {
             assert_eq!(verdict(at(HOUR), &WINDOWS, at(now)), expected, "at {now}");
@@ -145,7 +145,7 @@ mod tests {
             (None, None, 99 * HOUR, 10 * HOUR, 10 * HOUR + 60),
         ] {
             let known = KnownRefresh { stated: stated.map(at), of_the_backend: of_the_backend.map(at) };
-            let wanted = FreshnessDates { due: at(due), ask_again: at(ask_again) };
+            let wanted = FreshnessDates { due: at(due), revalidate_at: at(ask_again) };
             assert_eq!(dates(known, at(generated), hour, now), wanted);
         }
     }

@@ -97,7 +97,7 @@ impl Cache {
     }
 
     /// Removes all documents for which `is_gone` is true, and returns their keys. Visits every document.
-    pub fn drop_what_is(&self, is_gone: impl Fn(&DocumentKey, &StoredDocument) -> bool) -> Vec<DocumentKey> {
+    pub fn remove_all_if(&self, is_gone: impl Fn(&DocumentKey, &StoredDocument) -> bool) -> Vec<DocumentKey> {
         let mut gone: Vec<DocumentKey> =
             self.all().into_iter().filter(|(key, stored)| is_gone(key, stored)).map(|(key, _)| key).collect();
         gone.retain(|key| self.remove_if(key, |stored| is_gone(key, stored)));
@@ -114,7 +114,7 @@ impl Cache {
 
     /// Evicts documents above the capacity, and returns the number of stored documents and the bytes of their bodies.
     /// Called every few seconds.
-    pub fn keep_house(&self) -> (u64, u64) {
+    pub fn evict_excess(&self) -> (u64, u64) {
         self.documents.run_pending_tasks();
         (self.documents.entry_count(), self.documents.weighted_size())
     }
@@ -161,15 +161,15 @@ mod tests {
                         let key = key((draw >> 33) % 8);
                         match (draw >> 50) % 16 {
                             0 => cache.remove(&key),
-                            1 => drop(cache.drop_what_is(|gone, _| *gone == key)),
-                            2..8 => drop(cache.keep_house()),
+                            1 => drop(cache.remove_if(|gone, _| *gone == key)),
+                            2..8 => drop(cache.evict_excess()),
                             _ => cache.put(key.clone(), stored(&key)),
                         }
                     }
                 });
             }
         });
-        let (documents, bytes) = cache.keep_house();
+        let (documents, bytes) = cache.evict_excess();
         assert!(documents > 0 && bytes <= most, "{documents} of {bytes} bytes in {most}");
     }
 
@@ -182,7 +182,7 @@ mod tests {
         for number in 1_001..1_500 {
             cache.get(&wanted).unwrap_or_else(|| panic!("it was evicted for {number}")).used();
             cache.put(key(number), stored(&key(number)));
-            cache.keep_house();
+            cache.evict_excess();
         }
         assert!(cache.all().len() <= 20);
     }

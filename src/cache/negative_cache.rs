@@ -7,7 +7,7 @@ use crate::clock::Mono;
 use crate::routes::DocumentKey;
 
 /// Maximum number of entries. A flood evicts the least used ones.
-const MOST: u64 = 10_000;
+const MAX_ENTRIES: u64 = 10_000;
 
 /// Documents that cannot be fetched, each with a reason and an expiry.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct NegativeCache<W: Clone + Send + Sync + 'static> {
 
 impl<W: Clone + Send + Sync + 'static> Default for NegativeCache<W> {
     fn default() -> Self {
-        Self { known: Moka::new(MOST) }
+        Self { known: Moka::new(MAX_ENTRIES) }
     }
 }
 
@@ -29,12 +29,12 @@ impl<W: Clone + Send + Sync + 'static> NegativeCache<W> {
     }
 
     /// Records that a document cannot be fetched.
-    pub fn remember(&self, key: DocumentKey, why: W, until: Mono) {
+    pub fn insert(&self, key: DocumentKey, why: W, until: Mono) {
         self.known.insert(key, (until, why));
     }
 
     /// Removes the entries of these documents.
-    pub fn forget(&self, fits: impl Fn(&DocumentKey) -> bool) {
+    pub fn remove(&self, fits: impl Fn(&DocumentKey) -> bool) {
         for (key, _) in &self.known {
             if fits(&key) {
                 self.known.invalidate(key.as_ref());

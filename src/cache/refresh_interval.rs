@@ -24,14 +24,14 @@ pub struct RefreshInterval {
     cadence: Duration,
     expected: Mono,
     /// Requests since then that found nothing new.
-    in_vain: usize,
+    fruitless: usize,
     next: Mono,
 }
 
 impl RefreshInterval {
     /// A backend that refreshes at `expected`, and about every `cadence` after that.
     pub fn new(cadence: Duration, expected: Mono, now: Mono) -> Self {
-        Self { cadence, expected, in_vain: 0, next: expected }.in_between(now)
+        Self { cadence, expected, fruitless: 0, next: expected }.in_between(now)
     }
 
     /// When the next refresh is expected.
@@ -50,12 +50,12 @@ impl RefreshInterval {
     }
 
     /// After a request at `now` that failed or found nothing new.
-    pub fn in_vain(self, now: Mono) -> Self {
+    pub fn fruitless(self, now: Mono) -> Self {
         if now < self.expected {
             return self.in_between(now);
         }
-        let wait = OVERDUE.get(self.in_vain).copied().unwrap_or(LONG_OVERDUE);
-        Self { in_vain: self.in_vain + 1, next: now.plus(wait), ..self }
+        let wait = OVERDUE.get(self.fruitless).copied().unwrap_or(LONG_OVERDUE);
+        Self { fruitless: self.fruitless + 1, next: now.plus(wait), ..self }
     }
 
     fn in_between(self, now: Mono) -> Self {
@@ -84,7 +84,7 @@ mod tests {
 
     /// The times of requests that find nothing new.
     fn asked_in_vain(rhythm: RefreshInterval, questions: usize) -> Vec<Mono> {
-        let rhythms = std::iter::successors(Some(rhythm), |rhythm| Some(rhythm.in_vain(rhythm.next())));
+        let rhythms = std::iter::successors(Some(rhythm), |rhythm| Some(rhythm.fruitless(rhythm.next())));
         rhythms.take(questions).map(|rhythm| rhythm.next()).collect()
     }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_refresh_begins_the_rhythm_anew() {
-        let late = RefreshInterval::new(HOUR, at(0), at(0)).in_vain(at(0)).in_vain(at(5));
+        let late = RefreshInterval::new(HOUR, at(0), at(0)).fruitless(at(0)).fruitless(at(5));
         let rhythm = late.refreshed(at(3_615), at(15));
         assert_eq!(rhythm, RefreshInterval::new(HOUR, at(3_615), at(15)));
         assert_eq!(rhythm.next(), at(315));

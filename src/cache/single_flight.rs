@@ -60,7 +60,7 @@ impl<T, N> Default for SingleFlight<T, N> {
 
 impl<T: Clone, N: Clone> SingleFlight<T, N> {
     /// Joins the flight of a document, or starts one with this note.
-    pub fn board(&self, key: &DocumentKey, note: N) -> FlightRole<T, N> {
+    pub fn join(&self, key: &DocumentKey, note: N) -> FlightRole<T, N> {
         match self.table.entry(key.clone()) {
             Entry::Occupied(flight) => {
                 let (end, note) = flight.get();
@@ -78,7 +78,7 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
 
     /// Invalidates the flights of these documents: their results are not current, and callers that join from now on
     /// start new ones.
-    pub fn forget(&self, fits: impl Fn(&DocumentKey) -> bool) {
+    pub fn invalidate(&self, fits: impl Fn(&DocumentKey) -> bool) {
         self.table.retain(|key, _| !fits(key));
     }
 
@@ -118,7 +118,7 @@ impl<T, N> FlightLeader<T, N> {
     }
 
     /// Completes the flight. It is removed first, so that waiters that wake up can start a new one.
-    pub fn land(self, result: T) {
+    pub fn complete(self, result: T) {
         self.end_with(Some(result));
     }
 
@@ -168,11 +168,11 @@ mod tests {
     #[tokio::test]
     async fn all_who_board_one_flight_get_its_one_result() {
         let flights = SingleFlight::<u32, &str>::default();
-        let FlightRole::First(ticket, first) = flights.board(&key(), "first") else {
+        let FlightRole::First(ticket, first) = flights.join(&key(), "first") else {
             panic!("nobody was fetching")
         };
-        let others: Vec<_> = (0..100).map(|_| flights.board(&key(), "later")).collect();
-        ticket.land(7);
+        let others: Vec<_> = (0..100).map(|_| flights.join(&key(), "later")).collect();
+        ticket.complete(7);
         assert!(flights.is_empty());
         assert_eq!(first.result().await, Some(7));
         for seat in others {
@@ -184,27 +184,27 @@ mod tests {
     #[tokio::test]
     async fn a_flight_that_was_forgotten_lands_for_those_aboard_and_is_current_no_more() {
         let flights = SingleFlight::<u32, ()>::default();
-        let FlightRole::First(old, aboard) = flights.board(&key(), ()) else { panic!("nobody was fetching") };
+        let FlightRole::First(old, aboard) = flights.join(&key(), ()) else { panic!("nobody was fetching") };
         assert_eq!(old.while_current(|| 1), Some(1));
-        flights.forget(|_| true);
-        let FlightRole::First(new, later) = flights.board(&key(), ()) else {
+        flights.invalidate(|_| true);
+        let FlightRole::First(new, later) = flights.join(&key(), ()) else {
             panic!("the old one was boarded")
         };
         assert_eq!((old.while_current(|| 1), new.while_current(|| 1)), (None, Some(1)));
-        old.land(7);
+        old.complete(7);
         assert_eq!((aboard.result().await, flights.len()), (Some(7), 1));
-        new.land(8);
+        new.complete(8);
         assert_eq!((later.result().await, flights.len()), (Some(8), 0));
     }
 
     #[tokio::test]
     async fn a_fetch_that_dies_wakes_its_passengers_and_leaves_the_table_empty() {
         let flights = SingleFlight::<u32, ()>::default();
-        let FlightRole::First(ticket, landed) = flights.board(&key(), ()) else {
+        let FlightRole::First(ticket, landed) = flights.join(&key(), ()) else {
             panic!("nobody was fetching")
         };
         drop(ticket);
         assert_eq!(landed.result().await, None);
-        assert!(flights.is_empty() && matches!(flights.board(&key(), ()), FlightRole::First(..)));
+        assert!(flights.is_empty() && matches!(flights.join(&key(), ()), FlightRole::First(..)));
     }
 }

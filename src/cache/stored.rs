@@ -14,13 +14,13 @@ pub struct StoredDocument {
     /// The next expected refresh in monotonic time, as known when it was stored.
     pub due: Mono,
     /// When the backend may be asked about it again.
-    pub ask_again: Mono,
+    pub revalidate_at: Mono,
     /// When the last confirming request was sent: the document is at least as new as that.
     pub confirmed: Mono,
     /// Whether the cache had room for it.
-    pub kept: bool,
+    pub is_kept: bool,
     /// Whether the backend has since sent an empty list once.
-    pub doubted: bool,
+    pub is_suspect: bool,
     /// Recent use count.
     uses: AtomicU32,
 }
@@ -34,13 +34,13 @@ impl StoredDocument {
         before: Option<&Self>,
     ) -> Self {
         let uses = AtomicU32::new(before.map_or(1, Self::uses));
-        Self { document, due, ask_again, confirmed: asked, kept: true, doubted: false, uses }
+        Self { document, due, revalidate_at: ask_again, confirmed: asked, is_kept: true, is_suspect: false, uses }
     }
 
     /// A document stored with these dates, possibly by an earlier process.
-    pub fn again(document: Document, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
+    pub fn restored(document: Document, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
         let uses = AtomicU32::new(uses);
-        Self { document, due, ask_again, confirmed, kept: true, doubted: false, uses }
+        Self { document, due, revalidate_at: ask_again, confirmed, is_kept: true, is_suspect: false, uses }
     }
 
     /// Counts a use.
@@ -55,39 +55,39 @@ impl StoredDocument {
 
     /// Halves the use count, so that documents nobody requests any more are no longer refreshed. Called at each
     /// refresh.
-    pub fn fade(&self) {
+    pub fn decay_uses(&self) {
         // A concurrent use may be lost, which is harmless.
         self.uses.store(self.uses() / 2, Ordering::Relaxed);
     }
 
     /// Whether the new content is suspect: an empty list where there were items. The second one in a row is accepted.
-    pub fn is_doubtfully_followed_by(&self, content: &DocumentContent) -> bool {
-        content.count == 0 && self.document.items() > 0 && !self.doubted
+    pub fn makes_suspect(&self, content: &DocumentContent) -> bool {
+        content.count == 0 && self.document.items() > 0 && !self.is_suspect
     }
 
     /// The same document, with its refresh due by `now` at the latest.
     #[must_use]
     pub fn overdue(&self, now: Mono) -> Self {
-        Self { due: self.due.min(now), ask_again: self.ask_again.min(now), ..self.clone() }
+        Self { due: self.due.min(now), revalidate_at: self.revalidate_at.min(now), ..self.clone() }
     }
 
     /// The same document, current at `now`, with its next refresh at `due`.
     #[must_use]
     pub fn current(&self, now: Mono, due: Mono) -> Self {
-        Self { confirmed: now, due, ask_again: due, ..self.clone() }
+        Self { confirmed: now, due, revalidate_at: due, ..self.clone() }
     }
 
     /// The same document, after suspect content.
     #[must_use]
-    pub fn doubted(&self) -> Self {
-        Self { doubted: true, ..self.clone() }
+    pub fn suspected(&self) -> Self {
+        Self { is_suspect: true, ..self.clone() }
     }
 }
 
 impl Clone for StoredDocument {
     fn clone(&self) -> Self {
         let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
-        let Self { due, ask_again, confirmed, kept, doubted, .. } = *self;
-        Self { document, due, ask_again, confirmed, kept, doubted, uses }
+        let Self { due, revalidate_at: ask_again, confirmed, is_kept: kept, is_suspect: doubted, .. } = *self;
+        Self { document, due, revalidate_at: ask_again, confirmed, is_kept: kept, is_suspect: doubted, uses }
     }
 }

@@ -56,7 +56,7 @@ async fn serve(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
     let exit = match summary(&running, &data_dir).await {
         Ok(text) => tokio::select! {
             exit = print(text) => {
-                if exit.is_ok() && log::say("serving; stop with Ctrl-C") {
+                if exit.is_ok() && log::write_line("serving; stop with Ctrl-C") {
                     signals.wait().await;
                 }
                 exit

@@ -54,7 +54,7 @@ pub(super) fn fault(error: &anyhow::Error) -> Exit {
 pub(super) fn finish_serving(outcome: anyhow::Result<Exit>) -> Exit {
     let exit = outcome.unwrap_or_else(|error| {
         let reason = reason(&error);
-        if !log::say(&reason) {
+        if !log::write_line(&reason) {
             message(&reason);
         }
         Exit::Fault

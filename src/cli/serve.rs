@@ -26,7 +26,7 @@ pub(super) fn run(path: Option<&Path>, location: &LocationArgs) -> Exit {
     if let Err(error) = start_log(&config.log) {
         return printer::fault(&error);
     }
-    access_log_writer::hear();
+    access_log_writer::enable();
     let read_settings = || settings(path, location);
     let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_settings)));
     // The runtime is gone, so the store is closed: only now may the lock on the data directory be released.
@@ -98,7 +98,7 @@ impl ServerArgs {
         if let Some(directory) = &self.data_dir {
             written.set("data_dir", directory.to_string_lossy().into_owned());
         }
-        if !written.says("upstream") {
+        if !written.is_set("upstream") {
             written.set("upstream", "built-in");
         }
         resolve(&written)

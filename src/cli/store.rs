@@ -14,7 +14,7 @@ use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
 use crate::store::maintenance::{
     self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, MaintenanceError,
-    back_up, begin_anew, check, close_command, close_future_days, export, file_in, import, record_backup,
+    back_up, create_new, check, close_command, close_future_days, export, file_in, import, record_backup,
 };
 
 use super::control::operator;
@@ -140,7 +140,7 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
             Ok(print_closed(&close_future_days(directory, &operator(), *today, now)?, *today))
         }),
         StoreCommand::Init => while_stopped(&directory, |directory| {
-            begin_anew(directory, now)?;
+            create_new(directory, now)?;
             printer::message(&format!("created an empty store in {}", directory.display()));
             Ok(Exit::Done)
         }),

@@ -8,7 +8,7 @@ use super::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
 /// Maximum number of names: each request is compared with all.
-const MOST_HOSTS: usize = 64;
+const MAX_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
 impl ConfigReader<'_> {
@@ -22,8 +22,8 @@ impl ConfigReader<'_> {
 
     pub(super) fn admin_hosts(&mut self) -> Vec<String> {
         let hosts = self.texts(PATH);
-        if hosts.len() > MOST_HOSTS {
-            self.problem(PATH, None, format!("there are {}; {MOST_HOSTS} are the most", hosts.len()));
+        if hosts.len() > MAX_HOSTS {
+            self.problem(PATH, None, format!("there are {}; {MAX_HOSTS} are the most", hosts.len()));
         }
         for host in &hosts {
             if !is_name(host) {

@@ -10,7 +10,7 @@ use super::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
 /// Maximum number of origins: each request with an origin is compared with all.
-const MOST_ORIGINS: usize = 64;
+const MAX_ORIGINS: usize = 64;
 
 impl ConfigReader<'_> {
     /// `None` without origins.
@@ -24,8 +24,8 @@ impl ConfigReader<'_> {
             }
             return Some(CorsPolicy::any(max_age));
         }
-        if written.len() > MOST_ORIGINS {
-            self.problem(PATH, None, format!("there are {}; {MOST_ORIGINS} are the most", written.len()));
+        if written.len() > MAX_ORIGINS {
+            self.problem(PATH, None, format!("there are {}; {MAX_ORIGINS} are the most", written.len()));
         }
         let mut origins: Vec<HeaderValue> = Vec::with_capacity(written.len());
         for text in written {

@@ -67,7 +67,7 @@ impl ConfigValues {
     }
 
     /// Whether a value is set at this path or below it.
-    pub fn says(&self, path: &str) -> bool {
+    pub fn is_set(&self, path: &str) -> bool {
         let below = format!("{path}.");
         self.values.keys().any(|key| key == path || key.starts_with(&below))
     }
@@ -77,7 +77,7 @@ impl ConfigValues {
         // `upstream` in the environment replaces the table of that name in the file, and vice versa.
         if other.values.contains_key("upstream") {
             self.values.retain(|key, _| !key.starts_with("upstream."));
-        } else if other.says("upstream") {
+        } else if other.is_set("upstream") {
             self.values.remove("upstream");
         }
         // So do a secret and the file that contains it.

@@ -13,13 +13,13 @@ use super::words::duration;
 impl ConfigReader<'_> {
     pub(super) fn retention(&mut self) -> Retention {
         let windows = StaleWindows {
-            while_refreshed: self.duration("freshness.stale_while_revalidate"),
-            on_error: self.duration("freshness.stale_if_error"),
+            while_revalidate: self.duration("freshness.stale_while_revalidate"),
+            if_error: self.duration("freshness.stale_if_error"),
         };
         self.windows_in_order("freshness", windows);
         let lifetime = Lifetime { windows, ttl: None };
         let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
-        let own = stored.filter(|endpoint| self.written.says(&table_of(endpoint)));
+        let own = stored.filter(|endpoint| self.written.is_set(&table_of(endpoint)));
         Retention {
             lifetime,
             by_endpoint: own.map(|endpoint| (endpoint.route, self.lifetime_of(endpoint, lifetime))).collect(),
@@ -35,8 +35,8 @@ impl ConfigReader<'_> {
         let table = table_of(endpoint);
         let mut said = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
         let windows = StaleWindows {
-            while_refreshed: said("stale_while_revalidate").unwrap_or(of_all.windows.while_refreshed),
-            on_error: said("stale_if_error").unwrap_or(of_all.windows.on_error),
+            while_revalidate: said("stale_while_revalidate").unwrap_or(of_all.windows.while_revalidate),
+            if_error: said("stale_if_error").unwrap_or(of_all.windows.if_error),
         };
         let ttl = said("ttl");
         self.windows_in_order(&table, windows);
@@ -44,7 +44,7 @@ impl ConfigReader<'_> {
     }
 
     fn windows_in_order(&mut self, table: &str, windows: StaleWindows) {
-        if windows.on_error < windows.while_refreshed {
+        if windows.if_error < windows.while_revalidate {
             let path = format!("{table}.stale_if_error");
             let value = self.maybe(&path);
             self.problem(&path, value, format!("it has to be at least {table}.stale_while_revalidate"));
@@ -84,10 +84,10 @@ mod tests {
         .unwrap();
         let (all, alerts) = (retention.lifetime(Route::Models), retention.lifetime(Route::Alerts));
         let day = Duration::from_hours(24);
-        assert_eq!((all.ttl, all.windows.while_refreshed, all.windows.on_error), (None, day, 2 * day));
+        assert_eq!((all.ttl, all.windows.while_revalidate, all.windows.if_error), (None, day, 2 * day));
         assert_eq!(alerts.ttl, Some(Duration::from_mins(5)));
         assert_eq!(
-            (alerts.windows.while_refreshed, alerts.windows.on_error),
+            (alerts.windows.while_revalidate, alerts.windows.if_error),
             (Duration::from_hours(1), 2 * day)
         );
     }

@@ -76,7 +76,7 @@ impl<'w> MappingTable<'_, 'w> {
             mapped.data = Some(data);
         }
         if let Some(instant) = self.pointer("timestamp") {
-            mapped.instant = instant;
+            mapped.timestamp = instant;
         }
         mapped.shape = self.shape();
         if let Some(ways) = self.not_found(&mapped.shape) {
@@ -143,8 +143,8 @@ impl<'w> MappingTable<'_, 'w> {
             self.problem("not_found", "this endpoint names no model: take it out");
             return None;
         }
-        let all = NotFound::ALL.map(NotFound::word);
-        let understood = |word: &str| NotFound::ALL.into_iter().find(|way| way.word() == word);
+        let all = NotFound::ALL.map(NotFound::as_str);
+        let understood = |word: &str| NotFound::ALL.into_iter().find(|way| way.as_str() == word);
         let ways = self.words("not_found", &all, understood)?;
         if *shape == DataShape::Object && ways.contains(&NotFound::Empty) {
             self.problem("not_found", "what is an object is never an empty list: take \"empty\" out");
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(models.template, template.unwrap());
         assert_eq!(models.data, JsonPointer::parse("/a~1b").ok());
         assert_eq!(
-            (&models.instant, &models.shape),
+            (&models.timestamp, &models.shape),
             (&JsonPointer::parse("/meta/at").unwrap(), &DataShape::Map { key_as: "id".into() })
         );
         let history = of(Route::History);

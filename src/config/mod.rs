@@ -90,7 +90,7 @@ pub struct Config {
     /// Capacity of the cache.
     pub cache_bytes: u64,
     /// Capacity of the disk mirror.
-    pub shelf_bytes: u64,
+    pub mirror_bytes: u64,
     /// Trusted proxies.
     pub proxies: Proxies,
     /// Settings of the public port.
@@ -100,9 +100,9 @@ pub struct Config {
     /// Number of worker threads.
     pub workers: Option<usize>,
     /// Concurrency limits.
-    pub capacity: ConcurrencyConfig,
+    pub concurrency: ConcurrencyConfig,
     /// Whether the access log is enabled.
-    pub tells_requests: bool,
+    pub access_log: bool,
     /// Sampling of the access log.
     pub sampling: LogSampling,
     /// The event log.

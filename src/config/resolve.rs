@@ -40,16 +40,16 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         protection: reading.protection(),
         retention: reading.retention(),
         cache_bytes: reading.size("cache.max_bytes"),
-        shelf_bytes: reading.size("cache.disk_max_bytes"),
+        mirror_bytes: reading.size("cache.disk_max_bytes"),
         server: reading.server(&proxies.trusted),
         proxies,
         certificates: reading.certificates(),
         workers: reading
             .maybe("server.workers")
             .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
-        capacity: reading.capacity(),
+        concurrency: reading.capacity(),
         log: reading.log(),
-        tells_requests: reading.flag("log.access"),
+        access_log: reading.flag("log.access"),
         sampling: LogSampling {
             slow: reading.duration("log.slow_threshold"),
             one_in: reading.number("log.sample_one_in"),
@@ -87,7 +87,7 @@ impl ConfigReader<'_> {
 
     fn protection(&mut self) -> ProtectionConfig {
         let at_once = usize::try_from(self.number("upstream.max_concurrent_requests")).unwrap_or(usize::MAX);
-        ProtectionConfig { at_once, patience: self.duration("freshness.max_wait") }
+        ProtectionConfig { max_concurrent: at_once, queue_timeout: self.duration("freshness.max_wait") }
     }
 
     fn log(&mut self) -> LogConfig {
@@ -121,7 +121,7 @@ impl ConfigReader<'_> {
             connect: self.duration("upstream.connect_timeout"),
             first_byte: self.duration("upstream.first_byte_timeout"),
             total: self.duration("upstream.timeout"),
-            most_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
+            max_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
             idle: self.duration("upstream.idle_timeout"),
             mapping,
         };

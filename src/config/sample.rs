@@ -108,7 +108,7 @@ mod tests {
             let value = setting.default.unwrap();
             let text = format!("{}\n{header}{name} = {value}\n", sample());
             let written = read_text(&text).unwrap_or_else(|problems| panic!("{}: {problems}", setting.path));
-            assert!(written.says(setting.path), "{}", setting.path);
+            assert!(written.is_set(setting.path), "{}", setting.path);
         }
     }
 }

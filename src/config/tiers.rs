@@ -7,7 +7,7 @@ use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use super::config_reader::ConfigReader;
 
 /// Maximum number of tiers: each is a label value in the metrics.
-const MOST_TIERS: usize = 8;
+const MAX_TIERS: usize = 8;
 
 impl ConfigReader<'_> {
     /// The tiers; the standard ones if none is configured.
@@ -17,11 +17,11 @@ impl ConfigReader<'_> {
         if names.is_empty() {
             return standard_tiers();
         }
-        if names.len() > MOST_TIERS {
+        if names.len() > MAX_TIERS {
             self.problem(
                 "tiers",
                 None,
-                format!("there are {} tiers; {MOST_TIERS} are the most", names.len()),
+                format!("there are {} tiers; {MAX_TIERS} are the most", names.len()),
             );
         }
         names.into_iter().map(|name| self.tier(name)).collect()

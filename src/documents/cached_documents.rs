@@ -37,8 +37,8 @@ impl FoundDocument {
     /// Whether a request can be answered from it without waiting for the backend.
     pub(crate) fn is_servable(&self) -> bool {
         match self.verdict {
-            Freshness::Fresh | Freshness::UsableWhileRefreshed => true,
-            Freshness::UsableOnError | Freshness::Gone => false,
+            Freshness::Fresh | Freshness::StaleWhileRevalidate => true,
+            Freshness::StaleIfError | Freshness::Expired => false,
         }
     }
 }
@@ -117,7 +117,7 @@ impl Documents {
         let stored = self.cache.get(key)?;
         let retention = self.retention.load();
         let lifetime = retention.lifetime(key.route);
-        let due = lifetime.due(&stored, self.schedule.seen_at());
+        let due = lifetime.due(&stored, self.schedule.last_detected());
         Some(FoundDocument { stored, due, verdict: verdict(due, &lifetime.windows, now) })
     }
 
@@ -128,13 +128,13 @@ impl Documents {
 
     /// When the refresh of a document is due, or was.
     pub(super) fn due(&self, key: &DocumentKey, stored: &StoredDocument) -> Mono {
-        self.retention.load().lifetime(key.route).due(stored, self.schedule.seen_at())
+        self.retention.load().lifetime(key.route).due(stored, self.schedule.last_detected())
     }
 
     /// Whether to ask the backend about a document: not if it answered a moment ago and nothing has changed since.
     pub(super) fn may_revalidate(&self, key: &DocumentKey, stored: &StoredDocument, now: Mono) -> bool {
-        now >= stored.ask_again
-            || self.retention.load().lifetime(key.route).is_outdated(stored, self.schedule.seen_at())
+        now >= stored.revalidate_at
+            || self.retention.load().lifetime(key.route).is_outdated(stored, self.schedule.last_detected())
     }
 
     /// The backend's next expected refresh, by its newest response.
@@ -168,14 +168,14 @@ impl Documents {
             of_the_backend: self.schedule.expected_after(now),
         };
         let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
-        let [due, ask_again] = [dates.due, dates.ask_again].map(|at| now.mono_at(at));
+        let [due, ask_again] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
         if follows_the_backend {
             self.schedule.state(dates.due);
             self.schedule.begin(RefreshInterval::new(retention.cadence, due, now.mono));
         }
         let kept = self.cache.has_room_for(&document);
         let mut stored = StoredDocument::confirmed(document, [due, ask_again], confirmation.asked, before);
-        stored.kept = kept;
+        stored.is_kept = kept;
         let stored = Arc::new(stored);
         let document = &stored.document;
         if kept {
@@ -184,12 +184,12 @@ impl Documents {
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "document too large to be cached");
         }
-        let was_current = |before: &&StoredDocument| before.confirmed >= self.schedule.seen_at();
+        let was_current = |before: &&StoredDocument| before.confirmed >= self.schedule.last_detected();
         let has_changed =
-            before.filter(was_current).is_some_and(|before| !document.is_like(&before.document));
+            before.filter(was_current).is_some_and(|before| !document.has_same_data(&before.document));
         if has_changed && follows_the_backend {
             let (document, stored) = (key.clone(), Arc::clone(&stored));
-            self.schedule.seen_by_a_fetch(RefreshSeen { document, stored, at: now.mono });
+            self.schedule.record_changed_document(RefreshSeen { document, stored, at: now.mono });
         }
         stored
     }
@@ -228,7 +228,7 @@ impl Documents {
 
     /// Halves every document's use count.
     pub(super) fn decay_uses(&self) {
-        self.cache.all().iter().for_each(|(_, stored)| stored.fade());
+        self.cache.all().iter().for_each(|(_, stored)| stored.decay_uses());
     }
 
     /// Marks documents as overdue, or removes them with `hard`. Returns how many there were.
@@ -270,16 +270,16 @@ impl Documents {
         if now.since(removed_at) >= REMOVE_EXPIRED_EVERY {
             self.remove_expired(now);
         }
-        self.cache.keep_house()
+        self.cache.evict_excess()
     }
 
     fn remove_expired(&self, now: Mono) {
         self.expired_removed_at.store(now.nanos(), Ordering::Relaxed);
         let retention = self.retention.load();
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
-            verdict(stored.due, &retention.lifetime(key.route).windows, now) == Freshness::Gone
+            verdict(stored.due, &retention.lifetime(key.route).windows, now) == Freshness::Expired
         };
-        for key in self.cache.drop_what_is(is_expired) {
+        for key in self.cache.remove_if(is_expired) {
             self.changed.note(&key);
         }
     }
@@ -287,6 +287,6 @@ impl Documents {
     /// Number of documents that are stored and not expired. For tests.
     pub fn count(&self) -> u64 {
         self.remove_expired(self.clock.mono());
-        self.cache.keep_house().0
+        self.cache.evict_excess().0
     }
 }

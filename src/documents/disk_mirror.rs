@@ -77,7 +77,7 @@ impl DiskMirror {
         let mut failed = None;
         for key in self.changed.take() {
             if let Err(error) = self.write(disk, &key) {
-                self.instruments.shelf_failed();
+                self.instruments.mirror_failed();
                 failed = Some(error);
             }
         }
@@ -87,13 +87,13 @@ impl DiskMirror {
             tracing::warn!(%error, "document could not be written to the disk mirror");
         }
         let (_, bytes) = disk.shelf.size();
-        self.instruments.shelf(bytes);
+        self.instruments.mirror_size(bytes);
     }
 
     fn write(&self, disk: &MirrorWorker, key: &DocumentKey) -> Result<(), MirrorError> {
         match self.documents.get(key) {
             Some(stored) => {
-                let (now, seen_at) = (self.clock.now(), self.documents.schedule().seen_at());
+                let (now, seen_at) = (self.clock.now(), self.documents.schedule().last_detected());
                 disk.shelf.put(&mirror_record::write(key, &stored, seen_at, &disk.backend, now))
             }
             None => disk.shelf.remove(&key.address()),
@@ -142,7 +142,7 @@ impl DiskMirror {
             |restored: &&RestoredDocument| retention.lifetime(restored.key.route).follows_the_backend();
         let newest = restored.iter().rfind(follows);
         if let Some(refreshed_at) = restored.iter().map(|restored| restored.refreshed_at).max() {
-            schedule.saw_one(refreshed_at);
+            schedule.record_refresh(refreshed_at);
         }
         if let Some(newest) = newest {
             schedule.state(now.wall_at(newest.stored.due));

@@ -11,7 +11,7 @@ use crate::upstream::{CurrentPriority, PriorityClass};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FetchPriority {
     /// Its place in the queue.
-    pub(super) urgency: PriorityClass,
+    pub(super) class: PriorityClass,
     /// The trace of the request.
     pub(super) trace: Option<TraceContext>,
     /// The application of the request.
@@ -21,27 +21,27 @@ pub(crate) struct FetchPriority {
 /// The current priority of a fetch, and the trace of the request that started it.
 #[derive(Clone, Debug)]
 pub(super) struct FetchContext {
-    pub(super) urgent: CurrentPriority,
+    pub(super) priority: CurrentPriority,
     pub(super) trace: Option<TraceContext>,
 }
 
 impl FetchPriority {
     /// For a background refresh.
-    pub(crate) const BACKGROUND: Self = Self { urgency: PriorityClass::Refresh, trace: None, caller: None };
+    pub(crate) const BACKGROUND: Self = Self { class: PriorityClass::Refresh, trace: None, caller: None };
 
     /// For a caller's request.
     pub(crate) fn caller(application: ApplicationId, is_paid: bool, trace: Option<TraceContext>) -> Self {
         let urgency = if is_paid { PriorityClass::Paid } else { PriorityClass::Free };
-        Self { urgency, trace, caller: Some(application) }
+        Self { class: urgency, trace, caller: Some(application) }
     }
 
     /// For a refresh that a request triggers and does not wait for.
     pub(super) fn without_waiting(self) -> Self {
-        Self { urgency: PriorityClass::Refresh, ..self }
+        Self { class: PriorityClass::Refresh, ..self }
     }
 
     /// The context of a fetch that this starts.
     pub(super) fn context(self) -> FetchContext {
-        FetchContext { urgent: CurrentPriority::new(self.urgency), trace: self.trace }
+        FetchContext { priority: CurrentPriority::new(self.class), trace: self.trace }
     }
 }

@@ -90,7 +90,7 @@ impl FetchWorker {
             tracing::error!(document = %key, "a fetch panicked");
             let (failure, now) = (UpstreamFailure::Invalid("reading it panicked".into()), self.clock.now());
             self.last.failed(&key, &failure, now.wall);
-            self.negative.remember(key, FetchError::Backend(failure), now.mono.plus(FAILURE_TTL));
+            self.negative.insert(key, FetchError::Backend(failure), now.mono.plus(FAILURE_TTL));
         }
     }
 
@@ -98,7 +98,7 @@ impl FetchWorker {
         let before = self.documents.get(ticket.key());
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
-        let FetchContext { urgent, trace } = ticket.note();
+        let FetchContext { priority: urgent, trace } = ticket.note();
         let question = UpstreamRequest { key: ticket.key(), known, trace: trace.as_ref() };
         let fetched = self.upstream.fetch(question, urgent).await;
         let now = self.clock.now();
@@ -114,7 +114,7 @@ impl FetchWorker {
             Ok(_) => self.last.succeeded(now.wall),
             Err(error) => self.remember(&ticket, error, now),
         }
-        ticket.land(result);
+        ticket.complete(result);
     }
 
     /// Stores the response, or removes a document that the backend no longer has.
@@ -178,7 +178,7 @@ impl FetchWorker {
             }
         };
         let until = now.mono.plus(ttl);
-        ticket.while_current(|| self.negative.remember(key.clone(), error.clone(), until));
+        ticket.while_current(|| self.negative.insert(key.clone(), error.clone(), until));
     }
 
     /// Builds a document from a response and stores it. Compression takes time, so it runs on a blocking thread,
@@ -190,8 +190,8 @@ impl FetchWorker {
         confirmation: Confirmation,
     ) -> FetchResult {
         let before = confirmation.before.clone();
-        if let Some(before) = before.as_ref().filter(|before| before.is_doubtfully_followed_by(&content)) {
-            let doubted = || self.documents.put(ticket.key().clone(), Arc::new(before.doubted()));
+        if let Some(before) = before.as_ref().filter(|before| before.makes_suspect(&content)) {
+            let doubted = || self.documents.put(ticket.key().clone(), Arc::new(before.suspected()));
             ticket.while_current(doubted);
             return Err(invalid("it is empty, and the previous response was not; a second one is accepted"));
         }

@@ -82,7 +82,7 @@ impl Fetcher {
         priority: FetchPriority,
         now: Mono,
     ) {
-        if self.documents.may_revalidate(key, stored, now) && !self.worker.upstream().rests() {
+        if self.documents.may_revalidate(key, stored, now) && !self.worker.upstream().is_open() {
             drop(self.join_or_start(key, priority.without_waiting(), Need::Current));
         }
     }
@@ -130,9 +130,9 @@ impl Fetcher {
         priority: FetchPriority,
         need: Need,
     ) -> JoinedFetch {
-        let (ticket, result) = match self.flights.board(key, priority.context()) {
+        let (ticket, result) = match self.flights.join(key, priority.context()) {
             FlightRole::Shared(result, context) => {
-                context.urgent.raise(priority.urgency);
+                context.priority.raise(priority.class);
                 return JoinedFetch { result, outcome: CacheOutcome::Shared };
             }
             FlightRole::First(ticket, result) => (ticket, result),
@@ -148,7 +148,7 @@ impl Fetcher {
             None => self.refuse_unlisted(key, priority.caller, now).map(Err),
         });
         if let Some(known) = known {
-            ticket.land(known);
+            ticket.complete(known);
             return JoinedFetch { result, outcome: CacheOutcome::Shared };
         }
         let fetcher = Arc::clone(self);
@@ -179,16 +179,16 @@ impl Fetcher {
 
     /// Marks documents as overdue, or removes them with `hard`. Results of fetches in flight are not stored.
     pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
-        self.flights.forget(|key| selection.fits(key));
-        self.worker.negative().forget(|key| selection.fits(key));
+        self.flights.invalidate(|key| selection.fits(key));
+        self.worker.negative().remove(|key| selection.fits(key));
         self.documents.purge(selection, hard)
     }
 
     /// After a refresh of the backend: documents confirmed before are outdated, and failures may no longer apply.
     pub(super) fn outdate(&self, at: Mono) {
-        self.documents.schedule().saw_one(at);
+        self.documents.schedule().record_refresh(at);
         self.instruments.refreshed();
-        self.worker.negative().forget(|_| true);
+        self.worker.negative().remove(|_| true);
     }
 
     /// The backend's status.
@@ -197,8 +197,8 @@ impl Fetcher {
         let (last_success, last_failure) = self.worker.last().both();
         let next_refresh = self.documents.expected_refresh(now);
         BackendStatus {
-            address: self.worker.upstream().place(),
-            condition: self.worker.upstream().condition(),
+            address: self.worker.upstream().address(),
+            condition: self.worker.upstream().status(),
             last_failure,
             last_success,
             next_refresh,
@@ -211,8 +211,8 @@ impl Fetcher {
         let now = self.clock.now();
         self.worker.negative().sweep(now.mono);
         let (documents, bytes) = self.documents.sweep(now.mono);
-        self.instruments.larder(documents, bytes, self.flights.len());
-        self.instruments.upstream(self.worker.upstream().condition());
+        self.instruments.cache_size(documents, bytes, self.flights.len());
+        self.instruments.upstream(self.worker.upstream().status());
         let expected = self.documents.expected_refresh(now).unwrap_or(now.wall);
         self.instruments.next_refresh(now.wall.since(expected), expected.since(now.wall));
     }

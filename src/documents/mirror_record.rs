@@ -103,7 +103,7 @@ pub(super) fn read(
         source: Validators { etag: value(writing.etag), last_modified: value(writing.last_modified) },
     };
     let label = EnvelopeFields { key: &key, license };
-    let document = Document::again(content, &label, writing.forms.map(Wall::from_millis))?;
+    let document = Document::restore(content, &label, writing.forms.map(Wall::from_millis))?;
     let [due, confirmed, refreshed] =
         [writing.due, writing.confirmed, writing.refreshed].map(Wall::from_millis);
     // If the clock was set back since, the document must not be fresh for longer than it ever was.
@@ -111,7 +111,7 @@ pub(super) fn read(
     let confirmed = confirmed.min(now.wall);
     let [due, confirmed, refreshed_at] =
         [due, confirmed, refreshed.min(now.wall)].map(|wall| now.mono_at(wall));
-    let stored = StoredDocument::again(document, [due, due, confirmed], writing.uses);
+    let stored = StoredDocument::restored(document, [due, due, confirmed], writing.uses);
     Ok(RestoredDocument { key, stored, refreshed_at })
 }
 
@@ -135,9 +135,9 @@ mod tests {
         let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
         let content = DocumentContent { data, count: 1, generated_at: now.wall, source };
         let dates = [now.wall, Wall::from_seconds(NOON - 60)];
-        let document = Document::again(content, &EnvelopeFields { key, license: "Cite us." }, dates).unwrap();
+        let document = Document::restore(content, &EnvelopeFields { key, license: "Cite us." }, dates).unwrap();
         let due = now.mono.plus(HOUR);
-        StoredDocument::again(document, [due, due, now.mono], 7)
+        StoredDocument::restored(document, [due, due, now.mono], 7)
     }
 
     fn key() -> DocumentKey {

@@ -15,7 +15,7 @@ use crate::routes::DocumentKey;
 #[derive(Debug, Default)]
 pub(super) struct RefreshSchedule {
     /// When one was last detected, in nanoseconds of monotonic time. Documents confirmed earlier are outdated.
-    seen_at: AtomicU64,
+    last_detected: AtomicU64,
     /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
     stated: AtomicU64,
     /// `None` until a document is stored.
@@ -39,18 +39,18 @@ pub(super) struct RefreshSeen {
 
 impl RefreshSchedule {
     /// When a refresh was last detected.
-    pub(super) fn seen_at(&self) -> Mono {
-        Mono::from_nanos(self.seen_at.load(Ordering::Acquire))
+    pub(super) fn last_detected(&self) -> Mono {
+        Mono::from_nanos(self.last_detected.load(Ordering::Acquire))
     }
 
     /// Records a detected refresh.
-    pub(super) fn saw_one(&self, now: Mono) {
-        self.seen_at.fetch_max(now.nanos(), Ordering::AcqRel);
+    pub(super) fn record_refresh(&self, now: Mono) {
+        self.last_detected.fetch_max(now.nanos(), Ordering::AcqRel);
     }
 
     /// Records that a request's fetch returned a changed document. If the next refresh is overdue, this is it.
     /// Otherwise the change may concern that document alone and must not outdate others.
-    pub(super) fn seen_by_a_fetch(&self, seen: RefreshSeen) {
+    pub(super) fn record_changed_document(&self, seen: RefreshSeen) {
         if self.rhythm().is_some_and(|rhythm| rhythm.expected() <= seen.at) {
             *lock(&self.seen) = Some(seen);
             self.sees.notify_one();
@@ -58,10 +58,10 @@ impl RefreshSchedule {
     }
 
     /// Waits for a new refresh detected by a request's fetch.
-    pub(super) async fn next_seen(&self) -> RefreshSeen {
+    pub(super) async fn next_detected(&self) -> RefreshSeen {
         loop {
             let seen = lock(&self.seen).take();
-            match seen.filter(|seen| seen.at > self.seen_at()) {
+            match seen.filter(|seen| seen.at > self.last_detected()) {
                 Some(seen) => return seen,
                 None => self.sees.notified().await,
             }

@@ -47,7 +47,7 @@ impl Refresher {
                 let next = schedule.begun().await.next();
                 let seen = tokio::select! {
                     biased;
-                    seen = schedule.next_seen() => Some(seen),
+                    seen = schedule.next_detected() => Some(seen),
                     () = self.clock.sleep_until(next) => None,
                 };
                 let _active = self.activate();
@@ -80,18 +80,18 @@ impl Refresher {
         let Some((key, before)) = in_use.flatten() else {
             // No document is in use: the next request refreshes its document.
             let now = self.clock.now().mono;
-            return schedule.step(|rhythm| rhythm.in_vain(now));
+            return schedule.step(|rhythm| rhythm.fruitless(now));
         };
         let after = self.fetcher.revalidate(&key).await;
         let at = self.clock.now().mono;
         match after {
-            Some(stored) if !stored.document.is_like(&before.document) => {
+            Some(stored) if !stored.document.has_same_data(&before.document) => {
                 self.follow(RefreshSeen { document: key, stored, at }).await;
             }
             after => schedule.step(|rhythm| match after.as_ref().map(|after| after.due) {
                 // The backend states its next refresh.
                 Some(later) if later > rhythm.expected().max(at) => rhythm.refreshed(later, at),
-                Some(_) | None => rhythm.in_vain(at),
+                Some(_) | None => rhythm.fruitless(at),
             }),
         }
     }

@@ -49,7 +49,7 @@ impl Retention {
         now: Wall,
     ) -> FreshnessDates {
         match self.lifetime(route).ttl.map(|ttl| now.plus(ttl)) {
-            Some(due) => FreshnessDates { due, ask_again: due },
+            Some(due) => FreshnessDates { due, revalidate_at: due },
             None => dates(known, generated_at, self.cadence, now),
         }
     }

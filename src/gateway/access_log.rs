@@ -37,7 +37,7 @@ pub struct LogSampling {
 #[derive(Debug, Default)]
 pub struct AccessLog {
     /// The writer and the sampling; `None` disables the log.
-    heard: Option<(Arc<AccessLogWriter>, LogSampling)>,
+    output: Option<(Arc<AccessLogWriter>, LogSampling)>,
     /// Requests per thread, for sampling.
     count: Arc<PerThread<AtomicU64>>,
 }
@@ -62,7 +62,7 @@ pub(super) struct AccessRecord {
 
 impl LogSampling {
     /// Whether to log the request with this number.
-    fn tells(self, fault: Option<Responsibility>, took: Duration, number: u64) -> bool {
+    fn is_logged(self, fault: Option<Responsibility>, took: Duration, number: u64) -> bool {
         let is_ours = match fault {
             Some(Responsibility::Us | Responsibility::Upstream) => true,
             Some(Responsibility::Caller) | None => false,
@@ -74,35 +74,35 @@ impl LogSampling {
 impl AccessLog {
     /// Writes to `lines`.
     pub fn new(lines: Arc<AccessLogWriter>, sampling: LogSampling) -> Self {
-        Self { heard: Some((lines, sampling)), count: Arc::default() }
+        Self { output: Some((lines, sampling)), count: Arc::default() }
     }
 
     /// The same log with other sampling.
     pub fn resampled(&self, sampling: LogSampling) -> Self {
-        let heard = self.heard.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
-        Self { heard, count: Arc::clone(&self.count) }
+        let heard = self.output.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
+        Self { output: heard, count: Arc::clone(&self.count) }
     }
 
     /// Waits until all lines are written, for at most this long. Blocks.
     pub fn finish(&self, patience: Duration) {
-        if let Some((lines, _)) = &self.heard {
+        if let Some((lines, _)) = &self.output {
             lines.finish(patience);
         }
     }
 
     /// Logs a finished request if it is selected. The line is built only then.
-    pub(super) fn over(
+    pub(super) fn record(
         &self,
         fault: Option<Responsibility>,
         took: Duration,
         told: impl FnOnce() -> AccessRecord,
     ) {
-        let Some((lines, sampling)) = &self.heard else { return };
+        let Some((lines, sampling)) = &self.output else { return };
         // Numbers start with 1, so a sample of one in N does not include the first request.
         let number = self.count.mine().fetch_add(1, Ordering::Relaxed) + 1;
-        if sampling.tells(fault, took, number) {
+        if sampling.is_logged(fault, took, number) {
             let told = told();
-            lines.tell(move || told.fields());
+            lines.write(move || told.fields());
         }
     }
 }
@@ -116,7 +116,7 @@ impl AccessRecord {
             ("client_disconnected", json!(self.status.is_none().then_some(true))),
             ("endpoint", json!(self.endpoint)),
             ("document", json!(self.document.as_ref().map(DocumentKey::address))),
-            ("outcome", json!(self.outcome.map(CacheOutcome::word))),
+            ("outcome", json!(self.outcome.map(CacheOutcome::as_str))),
             ("code", json!(self.code.map(|code| code.row().word))),
             ("duration_us", json!(u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX))),
             ("age_ms", json!(self.age.map(milliseconds))),
@@ -137,14 +137,14 @@ mod tests {
         let sampling = LogSampling { slow: Duration::from_secs(1), one_in: 100 };
         let quick = Duration::from_millis(3);
         for fault in [Responsibility::Us, Responsibility::Upstream] {
-            assert!(sampling.tells(Some(fault), quick, 7));
+            assert!(sampling.is_logged(Some(fault), quick, 7));
         }
-        assert!(sampling.tells(None, Duration::from_secs(1), 7));
+        assert!(sampling.is_logged(None, Duration::from_secs(1), 7));
         for fault in [None, Some(Responsibility::Caller)] {
-            let told = (1..=1_000).filter(|number| sampling.tells(fault, quick, *number)).count();
+            let told = (1..=1_000).filter(|number| sampling.is_logged(fault, quick, *number)).count();
             assert_eq!(told, 10);
         }
         let none = LogSampling { one_in: 0, ..sampling };
-        assert!((1..=1_000).all(|number| !none.tells(None, quick, number)));
+        assert!((1..=1_000).all(|number| !none.is_logged(None, quick, number)));
     }
 }

@@ -20,7 +20,7 @@ pub(super) enum Admission<'a> {
     /// A unit of the day is held: the request may fetch.
     ToFetch(HeldUnit<'a>),
     /// The day is used up: the request may only revalidate the caller's copy.
-    ToLook(TakenToken<'a>),
+    ToRevalidate(TakenToken<'a>),
 }
 
 #[derive(Debug)]
@@ -43,14 +43,14 @@ impl HeldUnit<'_> {
     }
 
     pub(super) fn give_token_back(&self) {
-        let mut books = self.account.books();
+        let mut books = self.account.state();
         books.balance = books.balance.give_back_token();
     }
 }
 
 impl Drop for HeldUnit<'_> {
     fn drop(&mut self) {
-        let mut books = self.account.books();
+        let mut books = self.account.state();
         books.balance.day = books.balance.day.settle(self.day, self.kept);
     }
 }
@@ -58,7 +58,7 @@ impl Drop for HeldUnit<'_> {
 impl TakenToken<'_> {
     /// Returns unit and token: the request was not served.
     pub(super) fn give_back(self) {
-        let mut books = self.account.books();
+        let mut books = self.account.state();
         books.balance = books.balance.give_back_token();
     }
 }
@@ -71,7 +71,7 @@ pub(super) async fn admit<'a>(
     now: Now,
 ) -> Result<Admission<'a>, Refusal> {
     let hold = |day| Ok(Admission::ToFetch(HeldUnit { account: &caller.account, day, kept: false }));
-    let mut ledger = LeaseAvailability::Near;
+    let mut ledger = LeaseAvailability::Reachable;
     loop {
         match decide(caller, conditional, now, ledger) {
             AdmissionVerdict::Admitted { day, runs_low } => {
@@ -84,15 +84,15 @@ pub(super) async fn admit<'a>(
                 leases.owes(&caller.account);
                 return hold(day);
             }
-            AdmissionVerdict::MayLook => {
-                return Ok(Admission::ToLook(TakenToken { account: &caller.account }));
+            AdmissionVerdict::RevalidateOnly => {
+                return Ok(Admission::ToRevalidate(TakenToken { account: &caller.account }));
             }
             AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
             // Every round trip leaves the ledger with fewer units or shows that it has none, and the next iteration
             // uses the terms of that moment. So the loop ends.
             AdmissionVerdict::LeaseFirst => {
                 let answered = leases.lease(&caller.account).await.is_ok();
-                ledger = if answered { LeaseAvailability::Near } else { LeaseAvailability::Away };
+                ledger = if answered { LeaseAvailability::Reachable } else { LeaseAvailability::Unreachable };
             }
             AdmissionVerdict::NoUnits => {
                 leases.refused();
@@ -104,7 +104,7 @@ pub(super) async fn admit<'a>(
 
 fn decide(caller: &Caller, conditional: bool, now: Now, ledger: LeaseAvailability) -> AdmissionVerdict {
     let limits = caller.account.terms().limits;
-    let mut books = caller.account.books();
+    let mut books = caller.account.state();
     let (balance, verdict) = books.balance.admit(&limits, now, conditional, ledger);
     books.balance = balance;
     verdict
@@ -112,10 +112,10 @@ fn decide(caller: &Caller, conditional: bool, now: Now, ledger: LeaseAvailabilit
 
 /// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns
 /// `false` if none is left.
-pub(super) fn ask_guard(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
+pub(super) fn take_guard_token(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
     let Some(caller) = caller else { return guard.take(peer.address, now) };
     let limits = caller.account.terms().limits;
-    let mut books = caller.account.books();
+    let mut books = caller.account.state();
     let taken = books.balance.take_guard(&limits, now);
     if let Some(balance) = taken {
         books.balance = balance;

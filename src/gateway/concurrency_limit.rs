@@ -16,19 +16,19 @@ use crate::instruments::{Instruments, PoolLabel};
 use super::refusal::Refusal;
 
 /// Minimum interval between log lines about refused requests; metrics count each.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Sizes of the pools and their queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcurrencyConfig {
     /// Slots for requests whose document is cached.
-    pub at_hand: usize,
+    pub cached: usize,
     /// Slots for requests that wait for the backend.
     pub waiting: usize,
     /// Queue length of each pool.
     pub queue: usize,
     /// Maximum time in a queue.
-    pub patience: Duration,
+    pub queue_timeout: Duration,
 }
 
 /// Two pools of slots.
@@ -38,7 +38,7 @@ pub struct ConcurrencyLimit {
     patience: Duration,
     instruments: Arc<Instruments>,
     /// Monotonic time of the last log line in nanoseconds; 0 for none.
-    told: AtomicU64,
+    logged_at: AtomicU64,
 }
 
 /// The slots of a pool and of its queue. Queued requests are served in order, before new ones.
@@ -58,14 +58,14 @@ pub(super) struct ConcurrencySlot<'c> {
 impl ConcurrencyLimit {
     /// Creates empty pools.
     pub fn new(config: ConcurrencyConfig, instruments: Arc<Instruments>) -> Self {
-        instruments.places_limit(PoolLabel::AtHand, config.at_hand);
-        instruments.places_limit(PoolLabel::Waiting, config.waiting);
+        instruments.slots(PoolLabel::Cached, config.cached);
+        instruments.slots(PoolLabel::Waiting, config.waiting);
         Self {
-            at_hand: SlotPool::new(config.at_hand, config.queue),
+            at_hand: SlotPool::new(config.cached, config.queue),
             waiting: SlotPool::new(config.waiting, config.queue),
-            patience: config.patience,
+            patience: config.queue_timeout,
             instruments,
-            told: AtomicU64::new(0),
+            logged_at: AtomicU64::new(0),
         }
     }
 
@@ -73,7 +73,7 @@ impl ConcurrencyLimit {
     /// queue is full, refuses at once.
     pub(super) async fn enter(&self, at_hand: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
         let (room, space) =
-            if at_hand { (PoolLabel::AtHand, &self.at_hand) } else { (PoolLabel::Waiting, &self.waiting) };
+            if at_hand { (PoolLabel::Cached, &self.at_hand) } else { (PoolLabel::Waiting, &self.waiting) };
         if let Ok(permit) = space.places.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }
@@ -98,16 +98,16 @@ impl ConcurrencyLimit {
 
     /// Updates the gauges of slots in use. Called every few seconds: updating them per request would cost as much as
     /// taking the slot.
-    pub(super) fn show(&self) {
-        self.instruments.places(PoolLabel::AtHand, self.at_hand.taken());
-        self.instruments.places(PoolLabel::Waiting, self.waiting.taken());
+    pub(super) fn update_gauges(&self) {
+        self.instruments.slots_in_use(PoolLabel::Cached, self.at_hand.taken());
+        self.instruments.slots_in_use(PoolLabel::Waiting, self.waiting.taken());
     }
 
     fn tell(&self, room: PoolLabel, now: Mono) {
-        let told = self.told.load(Ordering::Relaxed);
-        let is_due = told == 0 || now.since(Mono::from_nanos(told)) >= TELL_EVERY;
+        let told = self.logged_at.load(Ordering::Relaxed);
+        let is_due = told == 0 || now.since(Mono::from_nanos(told)) >= LOG_INTERVAL;
         // One of several concurrent requests writes the line.
-        let mine = || self.told.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
+        let mine = || self.logged_at.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
         if is_due && mine().is_ok() {
             let (room, places) = (room.word(), self.space(room).size);
             tracing::warn!(room, places, "concurrency limit reached; requests are refused");
@@ -116,7 +116,7 @@ impl ConcurrencyLimit {
 
     fn space(&self, room: PoolLabel) -> &SlotPool {
         match room {
-            PoolLabel::AtHand => &self.at_hand,
+            PoolLabel::Cached => &self.at_hand,
             PoolLabel::Waiting => &self.waiting,
         }
     }
@@ -153,18 +153,18 @@ mod tests {
         fn of(at_hand: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
             let instruments = Arc::new(Instruments::new(&registry, &[]));
-            let config = ConcurrencyConfig { at_hand, waiting, queue, patience: PATIENCE };
+            let config = ConcurrencyConfig { cached: at_hand, waiting, queue, queue_timeout: PATIENCE };
             let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
             Self { capacity: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
         }
 
         /// The immediate result; `None` if the request has to queue.
-        fn tries(&self, at_hand: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
+        fn try_enter(&self, at_hand: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
             self.capacity.enter(at_hand, &self.clock).now_or_never()
         }
 
         fn shows(&self, series: &str) {
-            self.capacity.show();
+            self.capacity.update_gauges();
             let text = self.registry.scrape().render();
             assert!(text.lines().any(|line| line == series), "{series} in {text}");
         }
@@ -173,11 +173,11 @@ mod tests {
     #[test]
     fn a_place_is_free_again_when_it_is_left() {
         let scene = Scene::of(2, 1, 0);
-        let (one, two) = (scene.tries(true).unwrap().unwrap(), scene.tries(true).unwrap().unwrap());
+        let (one, two) = (scene.try_enter(true).unwrap().unwrap(), scene.try_enter(true).unwrap().unwrap());
         scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 2");
-        assert_eq!(scene.tries(true).unwrap().unwrap_err(), Refusal::Overloaded);
+        assert_eq!(scene.try_enter(true).unwrap().unwrap_err(), Refusal::Overloaded);
         drop(one);
-        let three = scene.tries(true).unwrap().unwrap();
+        let three = scene.try_enter(true).unwrap().unwrap();
         drop((two, three));
         scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 0");
         scene.shows("scoregate_overload_refused_total{pool=\"cached\"} 1");
@@ -187,22 +187,22 @@ mod tests {
     fn a_full_room_refuses_nobody_in_the_other() {
         for full in [true, false] {
             let scene = Scene::of(1, 1, 0);
-            let _place = scene.tries(full).unwrap().unwrap();
-            assert_eq!(scene.tries(full).unwrap().unwrap_err(), Refusal::Overloaded);
-            assert!(scene.tries(!full).unwrap().is_ok());
+            let _place = scene.try_enter(full).unwrap().unwrap();
+            assert_eq!(scene.try_enter(full).unwrap().unwrap_err(), Refusal::Overloaded);
+            assert!(scene.try_enter(!full).unwrap().is_ok());
         }
     }
 
     #[test]
     fn who_queues_is_served_in_order_and_before_anybody_new() {
         let scene = Scene::of(1, 1, 2);
-        let place = scene.tries(false).unwrap().unwrap();
+        let place = scene.try_enter(false).unwrap().unwrap();
         let mut first = Box::pin(scene.capacity.enter(false, &scene.clock));
         let mut second = Box::pin(scene.capacity.enter(false, &scene.clock));
         assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
-        assert_eq!(scene.tries(false).unwrap().unwrap_err(), Refusal::Overloaded, "the queue is full");
+        assert_eq!(scene.try_enter(false).unwrap().unwrap_err(), Refusal::Overloaded, "the queue is full");
         drop(place);
-        assert!(scene.tries(false).is_none_or(|new| new.is_err()), "somebody was before");
+        assert!(scene.try_enter(false).is_none_or(|new| new.is_err()), "somebody was before");
         assert!(second.as_mut().now_or_never().is_none());
         let place = first.as_mut().now_or_never().unwrap().unwrap();
         drop(place);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn who_queues_is_refused_when_patience_ends_and_not_before() {
         let scene = Scene::of(1, 1, 1);
-        let place = scene.tries(false).unwrap().unwrap();
+        let place = scene.try_enter(false).unwrap().unwrap();
         let mut queued = Box::pin(scene.capacity.enter(false, &scene.clock));
         assert!(queued.as_mut().now_or_never().is_none());
         scene.hand.advance(Duration::from_nanos(9_999_999));
@@ -221,13 +221,13 @@ mod tests {
         scene.hand.advance(Duration::from_nanos(1));
         assert_eq!(queued.as_mut().now_or_never().unwrap().unwrap_err(), Refusal::Overloaded);
         drop(place);
-        assert!(scene.tries(false).unwrap().is_ok(), "what was refused holds nothing");
+        assert!(scene.try_enter(false).unwrap().is_ok(), "what was refused holds nothing");
     }
 
     #[test]
     fn who_leaves_the_queue_leaves_no_place_behind() {
         let scene = Scene::of(1, 1, 1);
-        let place = scene.tries(false).unwrap().unwrap();
+        let place = scene.try_enter(false).unwrap().unwrap();
         let mut gone = Box::pin(scene.capacity.enter(false, &scene.clock));
         assert!(gone.as_mut().now_or_never().is_none());
         drop(gone);
@@ -236,21 +236,21 @@ mod tests {
         drop(place);
         // Got its slot and leaves before it was polled.
         drop(unaware);
-        assert!(scene.tries(false).unwrap().is_ok());
+        assert!(scene.try_enter(false).unwrap().is_ok());
         scene.shows("scoregate_concurrency_in_use{pool=\"waiting\"} 0");
     }
 
     #[test]
     fn the_log_is_told_once_in_ten_seconds() {
         let scene = Scene::of(0, 0, 0);
-        let told = |scene: &Scene| scene.capacity.told.load(Ordering::Relaxed);
-        assert!(scene.tries(true).unwrap().is_err());
+        let told = |scene: &Scene| scene.capacity.logged_at.load(Ordering::Relaxed);
+        assert!(scene.try_enter(true).unwrap().is_err());
         let first = told(&scene);
         scene.hand.advance(Duration::from_secs(9));
-        assert!(scene.tries(false).unwrap().is_err());
+        assert!(scene.try_enter(false).unwrap().is_err());
         assert_eq!(told(&scene), first);
         scene.hand.advance(Duration::from_secs(1));
-        assert!(scene.tries(false).unwrap().is_err());
+        assert!(scene.try_enter(false).unwrap().is_err());
         assert_ne!(told(&scene), first);
     }
 }

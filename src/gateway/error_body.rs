@@ -11,13 +11,13 @@ use crate::routes::ErrorBody;
 use super::refusal::{Refusal, whole_seconds};
 
 /// Initial capacity; enough for a usual body.
-const ROOM: usize = 768;
+const CAPACITY: usize = 768;
 
 /// Renders the body.
 pub(super) fn render(refusal: &Refusal, told: &LimitStatus, request_id: &str, as_problem: bool) -> Bytes {
     let row = refusal.code().row();
     let message = refusal.message(told);
-    let mut body = Vec::with_capacity(ROOM);
+    let mut body = Vec::with_capacity(CAPACITY);
     body.push(b'{');
     ErrorBody::new(row, &message, refusal.param()).write(&mut body);
     if refusal.rule().is_some() {

@@ -96,7 +96,7 @@ impl<'g> Exchange<'g> {
         headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
     ) -> Self {
-        gateway.instruments.begun();
+        gateway.instruments.request_started();
         // An imported key may have the form of a trace id, which is logged and sent to the backend.
         let trace = headers.may_have(&TRACEPARENT).then(|| TraceContext::of(headers.map())).flatten();
         let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), &gateway.form));
@@ -124,7 +124,7 @@ impl<'g> Exchange<'g> {
             trace: self.trace,
             client: self.peer.address,
             application: self.caller.as_ref().map(|caller| caller.account.id),
-            endpoint: self.subject.word(),
+            endpoint: self.subject.as_str(),
             document: self.target.as_ref().and_then(ResolvedTarget::named).cloned(),
             status: self.status,
             code: self.refusal.as_ref().map(Refusal::code),
@@ -136,7 +136,7 @@ impl<'g> Exchange<'g> {
 
     /// Counts the request for usage statistics.
     fn count_use(&self, ended: Now) {
-        let refused = self.refusal.as_ref().map(|refusal| (refusal.fault(), refusal.rule()));
+        let refused = self.refusal.as_ref().map(|refusal| (refusal.responsibility(), refusal.rule()));
         let ending = RequestEnding::of(refused, self.outcome, self.status);
         match (&self.caller, refused) {
             (Some(caller), _) => self.gateway.usage.count(&caller.account, ending, ended),
@@ -166,8 +166,8 @@ impl Drop for Exchange<'_> {
             refused: self.refusal.as_ref().map(|refusal| (refusal.code(), refusal.rule())),
         });
         self.gateway.instruments.record(seen.as_ref());
-        let fault = self.refusal.as_ref().map(Refusal::fault);
-        self.gateway.request_log.over(fault, took, || self.told(took));
+        let fault = self.refusal.as_ref().map(Refusal::responsibility);
+        self.gateway.request_log.record(fault, took, || self.told(took));
         self.count_use(ended);
     }
 }

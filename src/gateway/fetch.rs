@@ -42,13 +42,13 @@ impl Served {
 }
 
 /// The stored document, whatever its age, without a fetch. For requests whose day is used up.
-pub(super) fn look(found: Option<FoundDocument>) -> Result<Served, Refusal> {
+pub(super) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     found.stored.used();
     let outcome = match found.verdict {
         Freshness::Fresh => CacheOutcome::Hit,
-        Freshness::UsableWhileRefreshed | Freshness::UsableOnError => CacheOutcome::Stale,
-        Freshness::Gone => return Err(Refusal::Limited(LimitRule::Day)),
+        Freshness::StaleWhileRevalidate | Freshness::StaleIfError => CacheOutcome::Stale,
+        Freshness::Expired => return Err(Refusal::Limited(LimitRule::Day)),
     };
     Ok(Served::found(found, outcome))
 }
@@ -69,7 +69,7 @@ pub(super) async fn fetch(
         Some(fresh) if fresh.verdict == Freshness::Fresh => Some(fresh),
         // It may have been stored while the request was admitted.
         Some(_) | None => {
-            engine.documents.find(key, now.mono).filter(|found| found.verdict != Freshness::Gone)
+            engine.documents.find(key, now.mono).filter(|found| found.verdict != Freshness::Expired)
         }
     };
     let Some(found) = found else {
@@ -81,11 +81,11 @@ pub(super) async fn fetch(
     found.stored.used();
     match found.verdict {
         Freshness::Fresh => Ok(Served::found(found, CacheOutcome::Hit)),
-        Freshness::UsableWhileRefreshed => {
+        Freshness::StaleWhileRevalidate => {
             engine.fetcher.refresh(key, &found.stored, priority, now.mono);
             Ok(Served::found(found, CacheOutcome::Stale))
         }
-        Freshness::UsableOnError | Freshness::Gone => match engine.fetcher.fetch(key, priority).await {
+        Freshness::StaleIfError | Freshness::Expired => match engine.fetcher.fetch(key, priority).await {
             Ok((stored, _)) => Ok(Served::fetched(stored, CacheOutcome::Refreshed)),
             Err(WaitError::Fetch(FetchError::NoSuchModel)) => Err(Refusal::ModelNotFound),
             Err(_) => Ok(Served::found(found, CacheOutcome::StaleOnError)),

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use http::HeaderValue;
 
 /// Initial capacity; enough for all values of a usual response.
-const ROOM: usize = 320;
+const CAPACITY: usize = 320;
 
 /// A buffer for header values.
 #[derive(Debug)]
@@ -14,18 +14,18 @@ pub(super) struct HeaderValueWriter(BytesMut);
 
 impl HeaderValueWriter {
     pub(crate) fn new() -> Self {
-        Self(BytesMut::with_capacity(ROOM))
+        Self(BytesMut::with_capacity(CAPACITY))
     }
 
     /// Appends text.
-    pub(super) fn words(&mut self, words: &str) -> &mut Self {
+    pub(super) fn text(&mut self, words: &str) -> &mut Self {
         self.0.extend_from_slice(words.as_bytes());
         self
     }
 
     /// Appends a number.
     pub(super) fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
-        self.words(itoa::Buffer::new().format(number))
+        self.text(itoa::Buffer::new().format(number))
     }
 
     /// The text appended since the last value.
@@ -42,12 +42,12 @@ mod tests {
     #[test]
     fn values_are_what_was_written_since_the_one_before_however_much_it_is() {
         let mut pen = HeaderValueWriter::new();
-        let one = pen.words("max-age=").number(60).value();
-        let long = pen.words(&"x".repeat(2 * ROOM)).value();
-        let other = pen.number(-7).words("").value();
+        let one = pen.text("max-age=").number(60).value();
+        let long = pen.text(&"x".repeat(2 * CAPACITY)).value();
+        let other = pen.number(-7).text("").value();
         assert_eq!(
             (one, long.len(), other),
-            ("max-age=60".parse().unwrap(), 2 * ROOM, "-7".parse().unwrap())
+            ("max-age=60".parse().unwrap(), 2 * CAPACITY, "-7".parse().unwrap())
         );
     }
 }

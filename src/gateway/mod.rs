@@ -53,7 +53,7 @@ use admit::{Admission, admit};
 use authenticate::{Caller, authenticate};
 use credentials::Credentials;
 use exchange::Exchange;
-use fetch::{Served, fetch, look};
+use fetch::{Served, fetch, stored_only};
 use parse::{MethodKind, ParsedRequest, ReceivedRequest, parse};
 use request_headers::RequestHeaders;
 use resolve::{ResolvedTarget, resolve};
@@ -141,7 +141,7 @@ impl Gateway {
         });
         let answered = answered.map_err(|refusal| self.guarded(refusal, &exchange));
         if let Err(refusal) = &answered {
-            tell(refusal, &exchange);
+            log_refusal(refusal, &exchange);
             exchange.refusal = Some(refusal.clone());
         }
         let now = self.clock.later_than(started);
@@ -155,7 +155,7 @@ impl Gateway {
         self.engine.sweep();
         self.roster.sweep(self.clock.now());
         self.instruments.keys(self.roster.len());
-        self.capacity.show();
+        self.capacity.update_gauges();
     }
 
     /// The stages in order.
@@ -187,7 +187,7 @@ impl Gateway {
                 let priority = FetchPriority::caller(caller.account.id, caller.rights.is_paid(), x.trace);
                 fetch(&self.engine, target, found, priority, x.started).await
             }
-            Admission::ToLook(_) => look(found),
+            Admission::ToRevalidate(_) => stored_only(found),
         };
         let now = self.clock.later_than(x.started);
         let delivery = served.and_then(|served| {
@@ -231,7 +231,7 @@ impl Gateway {
 
     /// Pages and redirects that need no key.
     fn without_a_key(&self, ask: &ParsedRequest<'_>) -> Option<(RequestSubject, Reply<'_>)> {
-        match ask.wants {
+        match ask.method {
             MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
             MethodKind::Answer if ask.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
             MethodKind::Answer => {
@@ -250,7 +250,7 @@ impl Gateway {
         peer: Peer,
         now: Now,
     ) -> Result<Reply<'_>, Refusal> {
-        if !admit::ask_guard(&self.guard, Some(caller), peer, now) {
+        if !admit::take_guard_token(&self.guard, Some(caller), peer, now) {
             return Err(Refusal::TooManyRefusals);
         }
         let known = me::MeContext {
@@ -265,7 +265,7 @@ impl Gateway {
     /// Replaces a refusal by a 429 if the caller has had too many refusals.
     fn guarded(&self, refusal: Refusal, exchange: &Exchange<'_>) -> Refusal {
         let Exchange { caller, peer, started, .. } = exchange;
-        if refusal.asks_the_guard() && !admit::ask_guard(&self.guard, caller.as_ref(), *peer, *started) {
+        if refusal.costs_guard_token() && !admit::take_guard_token(&self.guard, caller.as_ref(), *peer, *started) {
             return Refusal::TooManyRefusals;
         }
         refusal
@@ -273,9 +273,9 @@ impl Gateway {
 }
 
 /// Logs refusals that are not the caller's fault.
-fn tell(refusal: &Refusal, exchange: &Exchange<'_>) {
+fn log_refusal(refusal: &Refusal, exchange: &Exchange<'_>) {
     let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
-    match refusal.fault() {
+    match refusal.responsibility() {
         Responsibility::Caller => {}
         Responsibility::Upstream => {
             tracing::debug!(request, code, "backend failure without a stored document");

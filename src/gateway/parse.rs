@@ -13,11 +13,11 @@ use super::refusal::{HttpViolation, Refusal};
 use super::request_headers::RequestHeaders;
 
 /// Maximum length of a request target, path and query together.
-pub(super) const LONGEST_TARGET: usize = 2_048;
+pub(super) const MAX_TARGET: usize = 2_048;
 /// Maximum size of a request head, from the method to the empty line.
-pub(super) const LARGEST_HEAD: usize = 16_384;
+pub(super) const MAX_HEAD: usize = 16_384;
 /// Maximum number of header fields.
-pub(super) const MOST_HEADERS: usize = 64;
+pub(super) const MAX_HEADERS: usize = 64;
 
 /// A request as received.
 pub(super) struct ReceivedRequest<'r> {
@@ -36,7 +36,7 @@ pub(super) struct ParsedRequest<'r> {
     pub(super) query: Option<&'r str>,
     pub(super) headers: RequestHeaders<'r>,
     pub(super) credentials: Credentials<'r>,
-    pub(super) wants: MethodKind,
+    pub(super) method: MethodKind,
 }
 
 /// What the client requests with a method.
@@ -52,10 +52,10 @@ pub(super) enum MethodKind {
 pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
     let ReceivedRequest { head, headers, has_body, credentials } = request;
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
-    if target.len() > LONGEST_TARGET {
+    if target.len() > MAX_TARGET {
         return Err(Refusal::UriTooLong);
     }
-    if headers.map().len() > MOST_HEADERS || head_size(head, headers, target) > LARGEST_HEAD {
+    if headers.map().len() > MAX_HEADERS || head_size(head, headers, target) > MAX_HEAD {
         return Err(Refusal::HeadersTooLarge);
     }
     framing(headers, has_body)?;
@@ -70,7 +70,7 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
         Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    Ok(ParsedRequest { path: head.uri.path(), query: head.uri.query(), headers, credentials, wants })
+    Ok(ParsedRequest { path: head.uri.path(), query: head.uri.query(), headers, credentials, method: wants })
 }
 
 /// Size of the head as HTTP/1.1 text.
@@ -146,10 +146,10 @@ mod tests {
     use super::*;
     use http::Request;
 
-    fn wanted(head: &Parts) -> Result<MethodKind, Refusal> {
+    fn method_kind(head: &Parts) -> Result<MethodKind, Refusal> {
         let headers = RequestHeaders::of(&head.headers);
         parse(ReceivedRequest { head, headers, has_body: false, credentials: Credentials::of(headers) })
-            .map(|ask| ask.wants)
+            .map(|ask| ask.method)
     }
 
     fn parsed(
@@ -157,7 +157,7 @@ mod tests {
     ) -> Result<MethodKind, Refusal> {
         let builder = build(Request::builder().uri("/x").header("host", "localhost:8080"));
         let (head, ()) = builder.body(()).unwrap().into_parts();
-        wanted(&head)
+        method_kind(&head)
     }
 
     #[test]
@@ -190,23 +190,23 @@ mod tests {
         ]);
         for bad in bad {
             let (head, ()) = Request::builder().uri("/x").header("host", bad).body(()).unwrap().into_parts();
-            assert_eq!(wanted(&head), host, "{bad}");
+            assert_eq!(method_kind(&head), host, "{bad}");
         }
         for good in ["a", "a:", "a:65535", "A.b_c.", "127.0.0.1:80", "[::1]", "[::1]:", "[2001:db8::1]:8080"]
         {
             let (head, ()) = Request::builder().uri("/x").header("host", good).body(()).unwrap().into_parts();
-            assert_eq!(wanted(&head), Ok(MethodKind::Answer), "{good}");
+            assert_eq!(method_kind(&head), Ok(MethodKind::Answer), "{good}");
         }
     }
 
     #[test]
     fn the_size_is_checked_before_the_syntax_and_the_syntax_before_the_method() {
-        let long = format!("/{}", "x".repeat(LONGEST_TARGET));
+        let long = format!("/{}", "x".repeat(MAX_TARGET));
         assert_eq!(
             parsed(|request| request.uri(long).header("content-length", "5").method("PUT")),
             Err(Refusal::UriTooLong)
         );
-        let fat = "x".repeat(LARGEST_HEAD);
+        let fat = "x".repeat(MAX_HEAD);
         assert_eq!(
             parsed(|request| request.header("cookie", fat).method("PUT")),
             Err(Refusal::HeadersTooLarge)

@@ -96,13 +96,13 @@ pub enum Responsibility {
 }
 
 /// Suggested wait for a backend without `Retry-After`.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+const UPSTREAM_RETRY: Duration = Duration::from_secs(5);
 
 /// Suggested wait when a concurrency limit is reached: most slots are free again much sooner.
-const ROOM_AGAIN: Duration = Duration::from_secs(1);
+const OVERLOAD_RETRY: Duration = Duration::from_secs(1);
 
 /// How to send a key.
-const BELONGS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
+const SEND_KEY_AS: &str = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
 
 /// The properties of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ struct RefusalTraits {
     code: ErrorCode,
     fault: Responsibility,
     /// Whether it costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
-    asks_the_guard: bool,
+    costs_guard_token: bool,
     /// Whether it closes the connection.
     closes: bool,
 }
@@ -118,8 +118,8 @@ struct RefusalTraits {
 impl Refusal {
     /// THE table of refusals: the only place that decides about a new reason.
     #[rustfmt::skip]
-    fn nature(&self) -> RefusalTraits {
-        let nature = |code, fault, asks_the_guard, closes| RefusalTraits { code, fault, asks_the_guard, closes };
+    fn traits(&self) -> RefusalTraits {
+        let nature = |code, fault, asks_the_guard, closes| RefusalTraits { code, fault, costs_guard_token: asks_the_guard, closes };
         // code                    responsible      guard  closes
         match self {
             Self::BadRequest(_)              => nature(ErrorCode::BadRequest,          Responsibility::Caller,   true,  true),
@@ -149,23 +149,23 @@ impl Refusal {
 
     /// The error code, which fixes status and title.
     pub fn code(&self) -> ErrorCode {
-        self.nature().code
+        self.traits().code
     }
 
     /// Who has to act.
-    pub fn fault(&self) -> Responsibility {
-        self.nature().fault
+    pub fn responsibility(&self) -> Responsibility {
+        self.traits().fault
     }
 
     /// Whether it costs a guard token, and becomes [`Refusal::TooManyRefusals`] if there is none.
-    pub fn asks_the_guard(&self) -> bool {
-        self.nature().asks_the_guard
+    pub fn costs_guard_token(&self) -> bool {
+        self.traits().costs_guard_token
     }
 
     /// Whether it closes the connection: when the end of the request is uncertain, and for clients that keep sending
     /// refused requests.
     pub fn closes(&self) -> bool {
-        self.nature().closes
+        self.traits().closes
     }
 
     /// The exhausted rule of a 429.
@@ -189,15 +189,15 @@ impl Refusal {
     /// token, since one was spent. For an unlisted model, the time until the backend may be asked again.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
         if let Self::UpstreamUnavailable { retry_after } = self {
-            return Some(retry_after.unwrap_or(TRY_AGAIN).max(next_token));
+            return Some(retry_after.unwrap_or(UPSTREAM_RETRY).max(next_token));
         }
         if *self == Self::Overloaded {
-            return Some(ROOM_AGAIN);
+            return Some(OVERLOAD_RETRY);
         }
         if let Self::ModelUnlisted { retry_after } = self {
             return Some(*retry_after);
         }
-        (*self == Self::LedgerUnavailable).then_some(TRY_AGAIN)
+        (*self == Self::LedgerUnavailable).then_some(UPSTREAM_RETRY)
     }
 
     /// The refused parameter, and the values this caller may use.
@@ -256,10 +256,10 @@ impl MisplacedKey {
         match self {
             Self::Nowhere => format!("{} {}", row.condition, row.remedy),
             Self::Query => format!(
-                "A key in the query string is never read. {BELONGS} Rotate a key that was sent in a URL: URLs are logged \
+                "A key in the query string is never read. {SEND_KEY_AS} Rotate a key that was sent in a URL: URLs are logged \
                  on the way."
             ),
-            Self::Scheme => format!("The Authorization header does not use the Bearer scheme. {BELONGS}"),
+            Self::Scheme => format!("The Authorization header does not use the Bearer scheme. {SEND_KEY_AS}"),
         }
     }
 }

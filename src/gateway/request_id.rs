@@ -54,7 +54,7 @@ impl RequestId {
     pub(super) fn value(&self, pen: &mut HeaderValueWriter) -> HeaderValue {
         match self {
             Self::Given(id) => id.clone(),
-            Self::Fresh(_) => pen.words(self.as_str()).value(),
+            Self::Fresh(_) => pen.text(self.as_str()).value(),
         }
     }
 }

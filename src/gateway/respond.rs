@@ -80,14 +80,14 @@ impl DocumentReply {
             max_age: freshness::max_age(served.due, caller.spread, now.mono),
             ttl: freshness::ttl(served.due, now.mono),
             outcome: served.outcome,
-            kept: served.stored.kept,
+            kept: served.stored.is_kept,
             representation,
         }
     }
 
     fn cache_status(&self, pen: &mut HeaderValueWriter) -> HeaderValue {
         match self.outcome {
-            CacheOutcome::Hit => pen.words("scoregate; hit; ttl=").number(self.ttl).value(),
+            CacheOutcome::Hit => pen.text("scoregate; hit; ttl=").number(self.ttl).value(),
             CacheOutcome::Miss if !self.kept => HeaderValue::from_static("scoregate; fwd=miss; detail=miss"),
             CacheOutcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
             CacheOutcome::Shared => HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared"),
@@ -96,7 +96,7 @@ impl DocumentReply {
             }
             // Clients see both as stale; metrics distinguish them.
             CacheOutcome::Stale | CacheOutcome::StaleOnError => {
-                pen.words("scoregate; hit; ttl=").number(self.ttl).words("; detail=stale").value()
+                pen.text("scoregate; hit; ttl=").number(self.ttl).text("; detail=stale").value()
             }
         }
     }
@@ -167,7 +167,7 @@ fn document(
     let DocumentReply { representation, not_modified, max_age, .. } = delivery;
     head.put(HeaderField::Etag, representation.etag);
     head.put(HeaderField::LastModified, representation.last_modified);
-    head.put(HeaderField::CacheControl, pen.words("private, max-age=").number(max_age).value());
+    head.put(HeaderField::CacheControl, pen.text("private, max-age=").number(max_age).value());
     if not_modified {
         return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
@@ -235,7 +235,7 @@ fn error(
     pen: &mut HeaderValueWriter,
 ) -> (StatusCode, Bytes) {
     let as_problem = prefers_problem(at.headers);
-    let body = super::error_body::render(refusal, &limits.told, exchange.id.as_str(), as_problem);
+    let body = super::error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
     head.put(HeaderField::ContentType, if as_problem { PROBLEM } else { JSON });
     head.put(HeaderField::ContentLength, pen.number(body.len()).value());
     head.put(HeaderField::CacheControl, NO_STORE);
@@ -243,12 +243,12 @@ fn error(
     match status {
         StatusCode::METHOD_NOT_ALLOWED => head.put(HeaderField::Allow, METHODS),
         StatusCode::UNAUTHORIZED => {
-            let realm = pen.words("Bearer realm=\"").words(at.realm).words("\"").value();
+            let realm = pen.text("Bearer realm=\"").text(at.realm).text("\"").value();
             head.put(HeaderField::WwwAuthenticate, realm);
         }
         _ => {}
     }
-    let limited = refusal.rule().map(|_| limits.told.wait);
+    let limited = refusal.rule().map(|_| limits.reported.wait);
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
         head.put(HeaderField::RetryAfter, pen.number(whole_seconds(wait)).value());
     }
@@ -272,7 +272,7 @@ fn prefers_problem(headers: &HeaderMap) -> bool {
 /// The limit headers of a response.
 struct LimitHeaders {
     /// The rule named in `X-RateLimit-Resource`.
-    told: LimitStatus,
+    reported: LimitStatus,
     /// Time until the next minute token of the caller.
     next_token: std::time::Duration,
     scope: LimitScope,
@@ -293,35 +293,35 @@ impl LimitHeaders {
         let Some(caller) = &exchange.caller else {
             let standing = at.guard.standing(exchange.peer.address, at.now);
             let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
-            return Self { told, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
+            return Self { reported: told, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
         };
         let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
         let [minute, day, standing] = caller.account.standings(rule, &terms.limits, at.now);
         let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
         Self {
-            told,
+            reported: told,
             next_token: minute.wait,
             scope: LimitScope::Application([minute, day], terms.policy.clone()),
         }
     }
 
     fn write(self, head: &mut ResponseHead, pen: &mut HeaderValueWriter) {
-        head.put(HeaderField::Limit, pen.number(self.told.limit).value());
-        head.put(HeaderField::Remaining, pen.number(self.told.remaining).value());
-        head.put(HeaderField::Reset, pen.number(self.told.reset.seconds()).value());
-        head.put(HeaderField::Resource, HeaderValue::from_static(self.told.rule.name()));
+        head.put(HeaderField::Limit, pen.number(self.reported.limit).value());
+        head.put(HeaderField::Remaining, pen.number(self.reported.remaining).value());
+        head.put(HeaderField::Reset, pen.number(self.reported.reset.seconds()).value());
+        head.put(HeaderField::Resource, HeaderValue::from_static(self.reported.rule.name()));
         let policy = match self.scope {
             LimitScope::Application([minute, day], policy) => {
                 part(pen, &minute);
-                part(pen.words(", "), &day);
+                part(pen.text(", "), &day);
                 head.put(HeaderField::Standing, pen.value());
                 policy
             }
             LimitScope::Address => {
-                part(pen, &self.told);
+                part(pen, &self.reported);
                 head.put(HeaderField::Standing, pen.value());
-                pen.words("\"guard\";q=").number(self.told.limit).words(";w=60").value()
+                pen.text("\"guard\";q=").number(self.reported.limit).text(";w=60").value()
             }
         };
         head.put(HeaderField::Policy, policy);
@@ -330,9 +330,9 @@ impl LimitHeaders {
 
 /// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
 fn part(pen: &mut HeaderValueWriter, standing: &LimitStatus) {
-    let seconds = standing.whole_in.as_secs() + u64::from(standing.whole_in.subsec_nanos() > 0);
-    pen.words("\"").words(standing.rule.name()).words("\";r=").number(standing.remaining);
-    pen.words(";t=").number(seconds);
+    let seconds = standing.full_in.as_secs() + u64::from(standing.full_in.subsec_nanos() > 0);
+    pen.text("\"").text(standing.rule.name()).text("\";r=").number(standing.remaining);
+    pen.text(";t=").number(seconds);
 }
 
 #[cfg(test)]

@@ -72,11 +72,11 @@ const NAMES: [HeaderName; FIELDS] = [
 ];
 
 /// Maximum number of sets kept per thread. About twenty occur.
-const MOST_KEPT: usize = 64;
+const MAX_TEMPLATES: usize = 64;
 
 thread_local! {
     /// Maps of the sets used so far, with empty values. One list per thread avoids locks.
-    static KEPT: RefCell<Vec<(HeaderFieldSet, HeaderMap)>> = const { RefCell::new(Vec::new()) };
+    static TEMPLATES: RefCell<Vec<(HeaderFieldSet, HeaderMap)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A set of fields, one bit each.
@@ -103,12 +103,12 @@ impl ResponseHead {
     /// Takes the fields as they are sent and leaves this empty: it is large and must not be moved.
     pub(super) fn take_map(&mut self) -> HeaderMap {
         let set = std::mem::take(&mut self.set);
-        KEPT.with_borrow_mut(|kept| {
+        TEMPLATES.with_borrow_mut(|kept| {
             if let Some((_, names)) = kept.iter().find(|(known, _)| *known == set) {
                 return self.filled(names.clone());
             }
             let made = self.made();
-            if made.keys().eq(set.names()) && kept.len() < MOST_KEPT {
+            if made.keys().eq(set.names()) && kept.len() < MAX_TEMPLATES {
                 let mut names = made.clone();
                 names.values_mut().for_each(|value| *value = HeaderValue::from_static(""));
                 kept.push((set, names));
@@ -173,7 +173,7 @@ mod tests {
                 }
             }
         }
-        let known = KEPT.with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
+        let known = TEMPLATES.with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
         assert_eq!(known, 3, "what is copied has to have been kept");
     }
 

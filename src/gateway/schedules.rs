@@ -83,7 +83,7 @@ impl Store for SingleLedger {
         Box::pin(self.answer(ask))
     }
 
-    fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
+    fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
         let mut granted = self.granted.lock().unwrap();
         for back in units {
             *granted.get_mut(&back.day).unwrap() -= u64::from(back.units);
@@ -111,7 +111,7 @@ impl Store for SingleLedger {
         Box::pin(async { Err(away()) })
     }
 
-    fn used(&self, _: Vec<KeyUse>) -> StoreFuture<'_, ()> {
+    fn record_uses(&self, _: Vec<KeyUse>) -> StoreFuture<'_, ()> {
         Box::pin(async { Err(away()) })
     }
 
@@ -174,7 +174,7 @@ impl ScheduleState {
                     hold.keep();
                 }
             }
-            Ok(Admission::ToLook(_)) => panic!("nobody asked to look"),
+            Ok(Admission::ToRevalidate(_)) => panic!("nobody asked to look"),
             Err(Refusal::Limited(_) | Refusal::LedgerUnavailable) => {}
             Err(other) => panic!("{other:?}"),
         }
@@ -193,7 +193,7 @@ impl ScheduleState {
                 let Some(call) = self.calls.lock().unwrap().pop() else { break };
                 call.await.unwrap();
             }
-            self.leases.collect();
+            self.leases.charge_owed();
         }
         self.leases.drain(&self.roster).await;
     }

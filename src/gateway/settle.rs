@@ -27,8 +27,8 @@ pub(super) fn settle(
             }
             Err(refusal)
         }
-        (Admission::ToLook(_), Ok(delivery)) if delivery.not_modified => Ok(delivery),
-        (Admission::ToLook(token), _) => {
+        (Admission::ToRevalidate(_), Ok(delivery)) if delivery.not_modified => Ok(delivery),
+        (Admission::ToRevalidate(token), _) => {
             token.give_back();
             Err(Refusal::Limited(LimitRule::Day))
         }

@@ -43,7 +43,7 @@ pub(super) enum RequestEnding {
     /// Refused by a limit.
     Limited,
     /// Refused by another fault of the caller.
-    Mistaken,
+    ClientError,
     /// The gateway or the backend failed.
     Failed,
 }
@@ -62,7 +62,7 @@ pub struct RequestCounts {
     /// Refused by a limit.
     pub limited: u64,
     /// Refused by another fault of the caller.
-    pub mistaken: u64,
+    pub client_errors: u64,
     /// The gateway or the backend failed.
     pub failed: u64,
 }
@@ -121,7 +121,7 @@ impl RequestEnding {
     ) -> Self {
         match (refused, outcome) {
             (Some((_, Some(_))), _) => Self::Limited,
-            (Some((Responsibility::Caller, None)), _) => Self::Mistaken,
+            (Some((Responsibility::Caller, None)), _) => Self::ClientError,
             (Some((Responsibility::Us | Responsibility::Upstream, None)), _) => Self::Failed,
             (None, Some(outcome)) if status == Some(StatusCode::OK) => Self::Delivered(outcome),
             (None, Some(_)) if status.is_some() => Self::Unchanged,
@@ -143,7 +143,7 @@ impl RequestCounts {
             RequestEnding::Unchanged => self.unchanged += 1,
             RequestEnding::Other => {}
             RequestEnding::Limited => self.limited += 1,
-            RequestEnding::Mistaken => self.mistaken += 1,
+            RequestEnding::ClientError => self.client_errors += 1,
             RequestEnding::Failed => self.failed += 1,
         }
     }

@@ -55,7 +55,7 @@ impl FetchEnd {
     ];
 
     /// Whether a request reached the backend.
-    pub(super) fn was_asked(self) -> bool {
+    pub(super) fn was_sent(self) -> bool {
         !matches!(self, Self::CircuitOpen | Self::QueueFull)
     }
 

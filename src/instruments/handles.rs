@@ -80,7 +80,7 @@ impl Instruments {
         let classes = ["2xx", "3xx", "4xx", "5xx"].map(String::from);
         let codes: Vec<String> = CODES.iter().map(|row| row.word.to_owned()).collect();
         let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
-        let outcomes = CacheOutcome::ALL.map(|outcome| outcome.word().to_owned());
+        let outcomes = CacheOutcome::ALL.map(|outcome| outcome.as_str().to_owned());
         let rules = LimitRule::ALL.map(|rule| rule.name().to_owned());
         let rooms = PoolLabel::ALL.map(|room| room.word().to_owned());
         let ends = FetchEnd::WORDS.map(String::from);
@@ -131,7 +131,7 @@ impl Instruments {
     }
 
     /// Counts a request in flight.
-    pub(crate) fn begun(&self) {
+    pub(crate) fn request_started(&self) {
         self.in_progress.up();
     }
 
@@ -169,14 +169,14 @@ impl Instruments {
     }
 
     /// Sets the slots in use of a pool.
-    pub(crate) fn places(&self, room: PoolLabel, taken: usize) {
+    pub(crate) fn slots_in_use(&self, room: PoolLabel, taken: usize) {
         if let Some(gauge) = self.places.of(room) {
             gauge.set(f64::from(u32::try_from(taken).unwrap_or(u32::MAX)));
         }
     }
 
     /// Sets the number of slots of a pool.
-    pub(crate) fn places_limit(&self, room: PoolLabel, most: usize) {
+    pub(crate) fn slots(&self, room: PoolLabel, most: usize) {
         if let Some(gauge) = self.places_limit.of(room) {
             gauge.set(f64::from(u32::try_from(most).unwrap_or(u32::MAX)));
         }
@@ -200,7 +200,7 @@ impl Instruments {
     /// Records an upstream request and the number of requests that waited for it.
     pub(crate) fn fetched(&self, end: FetchEnd, took: Duration, passengers: usize) {
         self.upstream_calls.count(end);
-        if end.was_asked() {
+        if end.was_sent() {
             self.upstream_durations.record(took.as_secs_f64());
         }
         self.passengers.record(u32::try_from(passengers).unwrap_or(u32::MAX));
@@ -209,8 +209,8 @@ impl Instruments {
     /// Sets the state of circuit breaker and queue.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
     pub(crate) fn upstream(&self, condition: ProtectionStatus) {
-        self.upstream_retries.absolute(condition.asked_again);
-        self.upstream_waiting.set(condition.waiting as f64);
+        self.upstream_retries.absolute(condition.retries);
+        self.upstream_waiting.set(condition.queued as f64);
         self.upstream_health.set(match condition.breaker {
             BreakerState::Closed => 0.0,
             BreakerState::HalfOpen => 1.0,
@@ -231,18 +231,18 @@ impl Instruments {
 
     /// Sets the size of the disk mirror.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
-    pub(crate) fn shelf(&self, bytes: u64) {
+    pub(crate) fn mirror_size(&self, bytes: u64) {
         self.shelf_bytes.set(bytes as f64);
     }
 
     /// Counts a document that could not be written to or removed from the disk mirror.
-    pub(crate) fn shelf_failed(&self) {
+    pub(crate) fn mirror_failed(&self) {
         self.shelf_failures.increment(1);
     }
 
     /// Sets the size of the cache.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
-    pub(crate) fn larder(&self, documents: u64, bytes: u64, flights: usize) {
+    pub(crate) fn cache_size(&self, documents: u64, bytes: u64, flights: usize) {
         self.documents.set(documents as f64);
         self.bytes.set(bytes as f64);
         self.flights.set(flights as f64);
@@ -268,12 +268,12 @@ impl Instruments {
     }
 
     /// Sets whether the ledger is unreachable.
-    pub(crate) fn ledger_is_away(&self, away: bool) {
+    pub(crate) fn ledger_unreachable(&self, away: bool) {
         self.ledger_away.set(f64::from(u8::from(away)));
     }
 
     /// Counts a decision made while the ledger is unreachable.
-    pub(crate) fn while_away(&self, decided: UnreachableDecision) {
+    pub(crate) fn decided_while_unreachable(&self, decided: UnreachableDecision) {
         self.while_away.count(decided);
     }
 
@@ -283,7 +283,7 @@ impl Instruments {
     }
 
     /// Records the duration of a store operation, successful or not.
-    pub(crate) fn store_took(&self, work: StoreWork, time: Duration) {
+    pub(crate) fn store_operation(&self, work: StoreWork, time: Duration) {
         if let Some(durations) = self.store_durations.of(work) {
             durations.record(time.as_secs_f64());
         }

@@ -37,7 +37,7 @@ pub(super) struct TierLabel(pub(super) Option<TierIndex>);
 /// A pool of concurrency slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolLabel {
-    AtHand,
+    Cached,
     Waiting,
 }
 
@@ -57,11 +57,11 @@ impl RequestSubject {
     pub(super) fn words() -> Vec<String> {
         let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
         let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
-        all.map(|subject| subject.word().to_owned()).collect()
+        all.map(|subject| subject.as_str().to_owned()).collect()
     }
 
     /// The label value, also used in logs.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Endpoint(route) => route.name(),
             Self::Page => "page",
@@ -118,12 +118,12 @@ impl MetricLabel for LimitRule {
 
 impl PoolLabel {
     /// Both, in the order of the variants.
-    pub(super) const ALL: [Self; 2] = [Self::AtHand, Self::Waiting];
+    pub(super) const ALL: [Self; 2] = [Self::Cached, Self::Waiting];
 
     /// The label value, also used in logs.
     pub(crate) const fn word(self) -> &'static str {
         match self {
-            Self::AtHand => "cached",
+            Self::Cached => "cached",
             Self::Waiting => "waiting",
         }
     }

@@ -28,7 +28,7 @@ pub enum AdmissionVerdict {
         runs_low: bool,
     },
     /// A token is taken and no unit is left: the request may only revalidate the caller's copy.
-    MayLook,
+    RevalidateOnly,
     /// Nothing is taken: this rule is exhausted.
     Refused(LimitRule),
     /// Nothing is taken: units must be leased first.
@@ -46,9 +46,9 @@ pub enum AdmissionVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAvailability {
     /// Yes, as far as known.
-    Near,
+    Reachable,
     /// No: the ledger is unreachable or cannot write.
-    Away,
+    Unreachable,
 }
 
 impl AccountBalance {
@@ -92,7 +92,7 @@ impl AccountBalance {
         };
         if day_is_spent {
             return if conditional {
-                (Self { minute, ..before }, AdmissionVerdict::MayLook)
+                (Self { minute, ..before }, AdmissionVerdict::RevalidateOnly)
             } else {
                 (untouched, AdmissionVerdict::Refused(LimitRule::Day))
             };
@@ -102,8 +102,8 @@ impl AccountBalance {
             return (Self { minute, day, ..before }, AdmissionVerdict::Admitted { day: day.day(), runs_low });
         }
         match ledger {
-            LeaseAvailability::Near => (untouched, AdmissionVerdict::LeaseFirst),
-            LeaseAvailability::Away => match before.day.hold_on_grace(limits.day) {
+            LeaseAvailability::Reachable => (untouched, AdmissionVerdict::LeaseFirst),
+            LeaseAvailability::Unreachable => match before.day.hold_on_grace(limits.day) {
                 Some(day) => (Self { minute, day, ..before }, AdmissionVerdict::OnGrace { day: day.day() }),
                 None => (untouched, AdmissionVerdict::NoUnits),
             },
@@ -135,7 +135,7 @@ impl AccountBalance {
                     limit: limits.day,
                     remaining,
                     reset,
-                    whole_in: reset.since(now.wall),
+                    full_in: reset.since(now.wall),
                     wait,
                 }
             }
@@ -143,10 +143,10 @@ impl AccountBalance {
     }
 
     /// Whether it equals a new balance, so that dropping it loses nothing.
-    pub fn is_at_rest(self, now: Now) -> bool {
+    pub fn can_be_dropped(self, now: Now) -> bool {
         self.minute.is_full(now.mono)
             && self.guard.is_full(now.mono)
-            && self.day.on(now.wall.day()).is_at_rest()
+            && self.day.on(now.wall.day()).can_be_dropped()
     }
 }
 
@@ -155,7 +155,7 @@ pub(super) fn bucket_standing(rule: LimitRule, bucket: TokenBucket, limit: u32, 
     let level = bucket.level(limit, now.mono);
     // Reported in whole seconds, so rounded up: never too early.
     let reset = now.wall.plus(level.full_in).rounded_up();
-    LimitStatus { rule, limit, remaining: level.tokens, reset, whole_in: level.full_in, wait: level.token_in }
+    LimitStatus { rule, limit, remaining: level.tokens, reset, full_in: level.full_in, wait: level.token_in }
 }
 
 impl LimitStatus {
@@ -171,7 +171,7 @@ impl LimitStatus {
         let day_is_over = self.rule == LimitRule::Day && now.wall >= decided.wall.day().end();
         let reset = if day_is_over { soon } else { self.reset.max(soon) };
         let wait = if self.rule == LimitRule::Day { reset.since(now.wall) } else { self.wait };
-        Self { remaining: 0, reset, whole_in: reset.since(now.wall), wait, ..self }
+        Self { remaining: 0, reset, full_in: reset.since(now.wall), wait, ..self }
     }
 }
 
@@ -203,16 +203,16 @@ mod tests {
     #[test]
     fn admission_takes_a_token_and_holds_a_unit_or_takes_nothing() {
         let empty = opened(&FREE, 0);
-        let (same, verdict) = empty.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        let (same, verdict) = empty.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!((same, verdict), (empty, AdmissionVerdict::LeaseFirst));
 
         let leased = AccountBalance { day: empty.day.grant(noon().wall.day(), 1, 0, 1), ..empty };
-        let (held, verdict) = leased.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        let (held, verdict) = leased.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!(verdict, AdmissionVerdict::Admitted { day: noon().wall.day(), runs_low: false });
         assert_eq!(held.standing(LimitRule::Minute, &FREE, noon()).remaining, 0);
         assert_eq!(held.standing(LimitRule::Day, &FREE, noon()).remaining, 9);
         assert_eq!(
-            held.admit(&FREE, noon(), false, LeaseAvailability::Near).1,
+            held.admit(&FREE, noon(), false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::Refused(LimitRule::Minute)
         );
     }
@@ -221,18 +221,18 @@ mod tests {
     fn if_both_rules_are_empty_the_day_is_named() {
         let spent = opened(&FREE, 10);
         assert_eq!(
-            spent.admit(&FREE, noon(), false, LeaseAvailability::Near).1,
+            spent.admit(&FREE, noon(), false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::Refused(LimitRule::Day)
         );
-        let (looking, verdict) = spent.admit(&FREE, noon(), true, LeaseAvailability::Near);
-        assert_eq!(verdict, AdmissionVerdict::MayLook);
+        let (looking, verdict) = spent.admit(&FREE, noon(), true, LeaseAvailability::Reachable);
+        assert_eq!(verdict, AdmissionVerdict::RevalidateOnly);
         assert_eq!(
-            looking.admit(&FREE, noon(), true, LeaseAvailability::Near).1,
+            looking.admit(&FREE, noon(), true, LeaseAvailability::Reachable).1,
             AdmissionVerdict::Refused(LimitRule::Day)
         );
         assert_eq!(
-            looking.give_back_token().admit(&FREE, noon(), true, LeaseAvailability::Near).1,
-            AdmissionVerdict::MayLook
+            looking.give_back_token().admit(&FREE, noon(), true, LeaseAvailability::Reachable).1,
+            AdmissionVerdict::RevalidateOnly
         );
     }
 
@@ -242,7 +242,7 @@ mod tests {
         let tomorrow = after(noon(), 12 * 3600);
         assert_eq!(spent.standing(LimitRule::Day, &FREE, tomorrow).remaining, 10);
         assert_eq!(
-            spent.admit(&FREE, tomorrow, false, LeaseAvailability::Near).1,
+            spent.admit(&FREE, tomorrow, false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::LeaseFirst
         );
         assert_eq!(spent.standing(LimitRule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
@@ -255,7 +255,7 @@ mod tests {
             day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 0, 10),
             ..opened(&FREE, 0)
         };
-        let (used, _) = used.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        let (used, _) = used.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!(used.standing(LimitRule::Minute, &PRO, noon()).remaining, 59);
         assert_eq!(used.standing(LimitRule::Day, &PRO, noon()).remaining, 9_999);
     }
@@ -265,9 +265,9 @@ mod tests {
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(noon().wall.day(), 100, 0, 100);
         for _ in 0..41 {
-            balance = balance.admit(&PRO, noon(), false, LeaseAvailability::Near).0;
+            balance = balance.admit(&PRO, noon(), false, LeaseAvailability::Reachable).0;
         }
-        let (detour, verdict) = balance.admit(&FREE, noon(), false, LeaseAvailability::Near);
+        let (detour, verdict) = balance.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!(verdict, AdmissionVerdict::Refused(LimitRule::Day));
         assert_eq!(detour.standing(LimitRule::Minute, &PRO, noon()).remaining, 19);
     }
@@ -290,7 +290,7 @@ mod tests {
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(today, 1, 1, 1);
         let told = [(); 3].map(|()| {
-            let (next, verdict) = balance.admit(&PRO, noon(), false, LeaseAvailability::Away);
+            let (next, verdict) = balance.admit(&PRO, noon(), false, LeaseAvailability::Unreachable);
             balance = next;
             verdict
         });
@@ -302,15 +302,15 @@ mod tests {
         assert_eq!(told, expected);
         assert_eq!(balance.standing(LimitRule::Minute, &PRO, noon()).remaining, 58);
         assert_eq!(
-            balance.admit(&PRO, noon(), false, LeaseAvailability::Near).1,
+            balance.admit(&PRO, noon(), false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::LeaseFirst
         );
         assert_eq!(
-            opened(&FREE, 0).admit(&FREE, noon(), false, LeaseAvailability::Away).1,
+            opened(&FREE, 0).admit(&FREE, noon(), false, LeaseAvailability::Unreachable).1,
             AdmissionVerdict::NoUnits
         );
         assert_eq!(
-            opened(&FREE, 10).admit(&FREE, noon(), false, LeaseAvailability::Away).1,
+            opened(&FREE, 10).admit(&FREE, noon(), false, LeaseAvailability::Unreachable).1,
             AdmissionVerdict::Refused(LimitRule::Day)
         );
     }
@@ -325,6 +325,6 @@ mod tests {
         let standing = balance.standing(LimitRule::Guard, &PRO, noon());
         assert_eq!((standing.remaining, standing.wait), (0, Duration::from_secs(1)));
         assert!(standing.reset > noon().wall);
-        assert!(!balance.is_at_rest(noon()) && balance.is_at_rest(after(noon(), 60)));
+        assert!(!balance.can_be_dropped(noon()) && balance.can_be_dropped(after(noon(), 60)));
     }
 }

@@ -71,7 +71,7 @@ impl DayBalance {
 
     /// Number of units to lease next: owed units, plus what fills the balance up to one lease, requests in flight
     /// included. With more requests in flight than that, one unit.
-    pub fn wish(self, quota: u32) -> u32 {
+    pub fn units_to_lease(self, quota: u32) -> u32 {
         let grown = self.in_use().saturating_add(self.one_lease(quota));
         let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
         let enough_for_one_more = self.in_use().saturating_add(u32::from(self.idle() == 0));
@@ -79,15 +79,15 @@ impl DayBalance {
     }
 
     /// How much grace to request: the missing part of the application's.
-    pub fn wish_for_grace(self, grace: u32) -> u32 {
+    pub fn grace_to_request(self, grace: u32) -> u32 {
         grace.saturating_sub(self.grace)
     }
 
     /// Whether to lease ahead: at half a lease, so that requests need not wait. Small quotas, whose lease is a single
     /// unit all day, lease on demand.
     pub fn runs_low(self, quota: u32) -> bool {
-        let is_low = self.idle() == 0 || self.in_hand() <= self.one_lease(quota) / 2;
-        largest_lease(quota) > 1 && is_low && self.wish(quota) > 0
+        let is_low = self.idle() == 0 || self.unspent() <= self.one_lease(quota) / 2;
+        largest_lease(quota) > 1 && is_low && self.units_to_lease(quota) > 0
     }
 
     /// Holds a unit. `None` if none is available.
@@ -135,7 +135,7 @@ impl DayBalance {
     }
 
     /// Whether dropping it loses nothing: no unit is held, leased and unspent, or owed.
-    pub const fn is_at_rest(self) -> bool {
+    pub const fn can_be_dropped(self) -> bool {
         self.held == 0 && self.leased == self.spent
     }
 
@@ -144,7 +144,7 @@ impl DayBalance {
     }
 
     /// Leased and unspent: what a crash would lose.
-    fn in_hand(self) -> u32 {
+    fn unspent(self) -> u32 {
         self.leased.saturating_sub(self.spent)
     }
 
@@ -200,7 +200,7 @@ mod tests {
         let wish = |quota: u32, elsewhere: u64, used: u32| {
             let total = elsewhere + u64::from(used);
             let balance = DayBalance::opened(TODAY, elsewhere).grant(TODAY, used, 0, total);
-            spent(balance, quota, used).wish(quota)
+            spent(balance, quota, used).units_to_lease(quota)
         };
         assert_eq!([0, 1, 5].map(|used| wish(10, 0, used)), [1, 1, 1]);
         let doubled = [0, 1, 2, 4, 8, 16, 32, 64, 100, 5_000].map(|used| wish(10_000, 0, used));
@@ -216,7 +216,7 @@ mod tests {
             for _ in 0..100 {
                 let mut balance = DayBalance::opened(TODAY, granted);
                 let mut lease = |balance: DayBalance| {
-                    let units = balance.wish(quota);
+                    let units = balance.units_to_lease(quota);
                     granted += u64::from(units);
                     balance.grant(TODAY, units, 0, granted)
                 };
@@ -238,7 +238,7 @@ mod tests {
             let (mut balance, mut granted, mut calls) = (DayBalance::opened(TODAY, 0), 0u64, 0);
             for _ in 0..at_once {
                 while balance.available(10_000) == 0 {
-                    let units = balance.wish(10_000);
+                    let units = balance.units_to_lease(10_000);
                     (granted, calls) = (granted + u64::from(units), calls + 1);
                     balance = balance.grant(TODAY, units, 0, granted);
                 }
@@ -254,9 +254,9 @@ mod tests {
         assert!(!balance.runs_low(10_000));
         let balance = spent(balance, 10_000, 1);
         assert!(balance.runs_low(10_000));
-        assert_eq!(balance.wish(10_000), 50);
+        assert_eq!(balance.units_to_lease(10_000), 50);
         let running = (0..30).fold(balance, |balance, _| balance.hold(10_000).unwrap());
-        assert_eq!(running.wish(10_000), 50);
+        assert_eq!(running.units_to_lease(10_000), 50);
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
         assert!(!spent(leased(10, 1), 10, 1).runs_low(10));
         let nearly_over = DayBalance::opened(TODAY, 9_997).grant(TODAY, 1, 0, 9_998).hold(10_000).unwrap();
         assert!(nearly_over.runs_low(10_000));
-        assert_eq!(nearly_over.wish(10_000), 1);
+        assert_eq!(nearly_over.units_to_lease(10_000), 1);
         assert!(
             !nearly_over
                 .grant(TODAY, 2, 0, 10_000)
@@ -282,7 +282,7 @@ mod tests {
             let mut balance = DayBalance::opened(TODAY, 0);
             let (mut total, mut calls, mut waits) = (0u64, 0u32, 0u32);
             let mut lease = |balance: DayBalance| {
-                let units = balance.wish(quota);
+                let units = balance.units_to_lease(quota);
                 (calls, total) = (calls + 1, total + u64::from(units));
                 balance.grant(TODAY, units, 0, total)
             };
@@ -325,7 +325,7 @@ mod tests {
         let busy = balance.hold(100).unwrap().hold(100).unwrap().settle(TODAY, true);
         let (rest, returned) = busy.drain();
         assert_eq!(returned, DrainedUnits { units: 8, grace: 3 });
-        assert!(!rest.is_at_rest() && rest.settle(TODAY, true).is_at_rest());
+        assert!(!rest.can_be_dropped() && rest.settle(TODAY, true).can_be_dropped());
         assert_eq!(rest.remaining(100), 100 - 7 - 2);
     }
 
@@ -337,7 +337,7 @@ mod tests {
         let two = one.hold_on_grace(200).unwrap().settle(TODAY, true);
         assert_eq!(two.hold_on_grace(200), None);
         assert_eq!((two.owed(), two.remaining(200), two.available(200)), (2, 198, 0));
-        assert_eq!(two.wish(200), 2 + 2);
+        assert_eq!(two.units_to_lease(200), 2 + 2);
         assert_eq!(two.drain().1, DrainedUnits::default());
         let back = two.grant(TODAY, 4, 0, 4);
         assert_eq!((back.owed(), back.remaining(200), back.available(200)), (0, 198, 2));

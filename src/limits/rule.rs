@@ -40,7 +40,7 @@ pub struct LimitStatus {
     /// When the allowance is full again. In the future whenever nothing is left.
     pub reset: Wall,
     /// Time until then in nanoseconds; `reset` has whole seconds.
-    pub whole_in: Duration,
+    pub full_in: Duration,
     /// Time until one more request is possible; zero if one is possible now.
     pub wait: Duration,
 }

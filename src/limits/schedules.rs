@@ -184,7 +184,7 @@ impl ScheduleWorld {
     fn begin_lease(&mut self) -> Option<(Day, ModelLease)> {
         let (day, quota) = (self.day(), self.limits.day);
         let (want, grace) =
-            (self.balance.day.wish(quota), self.balance.day.wish_for_grace(self.limits.grace));
+            (self.balance.day.units_to_lease(quota), self.balance.day.grace_to_request(self.limits.grace));
         (!self.is_away).then(|| (day, self.ledger.lease(day, want, grace, quota)))
     }
 
@@ -200,7 +200,7 @@ impl ScheduleWorld {
     }
 
     fn ask(&mut self) {
-        let mut state = LeaseAvailability::Near;
+        let mut state = LeaseAvailability::Reachable;
         for _ in 0..4 {
             let (balance, verdict) = self.balance.admit(&self.limits, self.now, false, state);
             self.balance = balance;
@@ -213,9 +213,9 @@ impl ScheduleWorld {
                 // A call in flight is shared, so its reply comes first.
                 AdmissionVerdict::LeaseFirst => match self.pending.take().or_else(|| self.begin_lease()) {
                     Some(answer) => self.end_lease(answer),
-                    None => state = LeaseAvailability::Away,
+                    None => state = LeaseAvailability::Unreachable,
                 },
-                AdmissionVerdict::MayLook | AdmissionVerdict::Refused(_) | AdmissionVerdict::NoUnits => {
+                AdmissionVerdict::RevalidateOnly | AdmissionVerdict::Refused(_) | AdmissionVerdict::NoUnits => {
                     return;
                 }
             }
@@ -280,7 +280,7 @@ impl ScheduleWorld {
         }
         self.drain();
         assert!(
-            self.balance.day.is_at_rest() || self.balance.day.owed() > 0,
+            self.balance.day.can_be_dropped() || self.balance.day.owed() > 0,
             "a hold was lost: {:?}",
             self.balance
         );

@@ -139,7 +139,7 @@ impl Scoring {
 
     /// Like [`Scoring::refresh`], and makes a new snapshot after an import too. Checks the archive, which is cheap if
     /// there is nothing new.
-    pub fn look(&self, now: Wall) -> Result<Change, ArchiveError> {
+    pub fn check(&self, now: Wall) -> Result<Change, ArchiveError> {
         if self.refresh(now)? {
             return Ok(Change::ByTheHour);
         }

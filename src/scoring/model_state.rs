@@ -79,7 +79,7 @@ pub(super) struct ScorePoint {
 
 impl ModelState {
     /// Computes the state of a model at the beginning of `hour`.
-    pub(super) fn draw(model: Arc<TestedModel>, series: &ScoreSeries, hour: Hour) -> Self {
+    pub(super) fn compute(model: Arc<TestedModel>, series: &ScoreSeries, hour: Hour) -> Self {
         let current = hour.last(method::CURRENT_HOURS);
         let baseline = series.over(current.from.last(method::BASELINE_HOURS));
         let since_baseline = hour.last(method::CURRENT_HOURS + method::BASELINE_HOURS);

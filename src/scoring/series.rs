@@ -68,7 +68,7 @@ impl ScoreSeries {
     }
 
     /// Records the time of a run.
-    pub(super) fn saw(&mut self, at: Wall) {
+    pub(super) fn record_time(&mut self, at: Wall) {
         self.first_seen = Some(self.first_seen.map_or(at, |first| first.min(at)));
     }
 
@@ -80,7 +80,7 @@ impl ScoreSeries {
 
     /// Counts a run. Outside the window only its time is recorded.
     pub(super) fn add(&mut self, run: &Run) {
-        self.saw(run.at());
+        self.record_time(run.at());
         let mut count = RunCounts::default();
         count.add(run);
         let latencies: Vec<f64> = match run.outcome() {

@@ -110,7 +110,7 @@ fn archived(
 ) -> Result<(Vec<ModelState>, NewestRuns), ArchiveError> {
     let mut portraits = Vec::new();
     let newest = archive.each_series(window, &mut |model, series, window| {
-        portraits.push(ModelState::draw(model, series, window.to));
+        portraits.push(ModelState::compute(model, series, window.to));
     })?;
     Ok((portraits, newest))
 }
@@ -120,7 +120,7 @@ fn simulated(seed: u64, window: Stretch) -> Vec<ModelState> {
     let draw = |simulated: simulate::Simulated| {
         let mut series = ScoreSeries::new(window);
         simulated.runs(window).for_each(|run| series.add(&run));
-        ModelState::draw(Arc::clone(simulated.model()), &series, window.to)
+        ModelState::compute(Arc::clone(simulated.model()), &series, window.to)
     };
     simulate::models(seed).into_iter().map(draw).collect()
 }
@@ -137,7 +137,7 @@ fn measured(runs: &[Run], window: Stretch) -> Vec<ModelState> {
         }
         // Names and prices change; the newest run is authoritative.
         let model: &Arc<TestedModel> = runs.last().filter(|run| window.holds(run.at()))?.model();
-        Some(ModelState::draw(Arc::clone(model), &series, window.to))
+        Some(ModelState::compute(Arc::clone(model), &series, window.to))
     };
     by_model.into_values().filter_map(draw).collect()
 }

@@ -30,21 +30,21 @@ pub struct SnapshotUpdater {
     clock: Clock,
     asked: mpsc::Receiver<UpdateRequest>,
     /// Whether the last refresh failed.
-    in_vain: bool,
+    has_failed: bool,
 }
 
 impl SnapshotUpdater {
     /// Keeps the snapshot of `scoring` current by `look`; also returns the channel for requests.
     pub fn new(scoring: Arc<Scoring>, look: UpdateSnapshot, clock: Clock) -> (Self, UpdateRequests) {
         let (looks, asked) = mpsc::channel(1);
-        (Self { scoring, look, clock, asked, in_vain: false }, looks)
+        (Self { scoring, look, clock, asked, has_failed: false }, looks)
     }
 
     /// Waits for a new snapshot, or for the end of a requested check, which the caller must answer.
     pub async fn next(&mut self) -> (Change, Option<(UpdateRequest, Result<bool, String>)>) {
         loop {
             let (due, now) = (self.scoring.next_refresh(), self.clock.now().wall);
-            let asked = if now < due || self.in_vain {
+            let asked = if now < due || self.has_failed {
                 let pause = if now < due { due.since(now).min(SLICE) } else { SLICE };
                 tokio::select! {
                     biased;
@@ -54,7 +54,7 @@ impl SnapshotUpdater {
             } else {
                 None
             };
-            let looked = self.look().await;
+            let looked = self.check().await;
             let change = *looked.as_ref().unwrap_or(&Change::Nothing);
             if change != Change::Nothing || asked.is_some() {
                 let outcome = looked.map(|change| change != Change::Nothing);
@@ -64,7 +64,7 @@ impl SnapshotUpdater {
     }
 
     /// Checks once.
-    async fn look(&mut self) -> Result<Change, String> {
+    async fn check(&mut self) -> Result<Change, String> {
         let begun = self.clock.now();
         let look = Arc::clone(&self.look);
         // Computes for a while, so it must not run on a serving thread.
@@ -72,7 +72,7 @@ impl SnapshotUpdater {
         let took = self.clock.mono().since(begun.mono);
         // A query may have caused the hour's snapshot a moment before.
         let next = self.scoring.next_refresh();
-        self.in_vain = next <= begun.wall;
+        self.has_failed = next <= begun.wall;
         match looked {
             Ok(Ok(change)) => {
                 if change != Change::Nothing {

@@ -73,15 +73,15 @@ pub(super) async fn serve(
         speaks_for_many = client.is_none_or(|client| config.many.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
-    if !speaks_for_many && !place.is_of(peer.address) {
+    if !speaks_for_many && !place.count_for(peer.address) {
         return ConnectionEnd::Refused;
     }
     let stream = PrefixedIo::new(heard, stream);
-    let Some(tls) = &config.tls else { return speak(stream, peer, pulse, host, &mut watch).await };
+    let Some(tls) = &config.tls else { return serve_protocol(stream, peer, pulse, host, &mut watch).await };
     match watch.over(Box::pin(tls.open(stream))).await {
         Ok(Ok(stream)) => {
             peer.is_encrypted = true;
-            speak(stream, peer, pulse, host, &mut watch).await
+            serve_protocol(stream, peer, pulse, host, &mut watch).await
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
@@ -101,7 +101,7 @@ fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
 }
 
 /// Serves the detected protocol. Each has a future of its own size, so a connection holds only the one it needs.
-async fn speak<S>(
+async fn serve_protocol<S>(
     mut stream: S,
     peer: Peer,
     pulse: &Arc<ConnectionActivity>,
@@ -111,7 +111,7 @@ async fn speak<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (spoken, heard) = match watch.over(find_out(&mut stream)).await {
+    let (spoken, heard) = match watch.over(detect_protocol(&mut stream)).await {
         Ok(Ok(found)) => found,
         Ok(Err(_)) => return ConnectionEnd::Failed,
         Err(told) => return ConnectionEnd::from(told),
@@ -120,14 +120,14 @@ where
     match spoken {
         WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, pulse, host, watch)).await,
         WireProtocol::Http2 => {
-            pulse.speaks_http2();
+            pulse.switch_to_http2();
             Box::pin(http2::serve(stream, peer, pulse, host, watch)).await
         }
     }
 }
 
 /// Reads until the protocol is known. The bytes read belong to the protocol.
-async fn find_out(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(WireProtocol, Bytes)> {
+async fn detect_protocol(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(WireProtocol, Bytes)> {
     let mut heard = BytesMut::with_capacity(1_024);
     loop {
         if heard.starts_with(PREFACE) {

@@ -23,12 +23,12 @@ use super::displacement::DisplacementRank;
 pub(super) struct ConnectionSlots {
     most: AtomicUsize,
     most_per_address: AtomicUsize,
-    crowd: Mutex<SlotHolders>,
+    holders: Mutex<SlotHolders>,
     freed: Notify,
 }
 
 /// How long a computed ranking is valid.
-const AGAIN: Duration = Duration::from_millis(250);
+const RANKING_TTL: Duration = Duration::from_millis(250);
 
 /// The result of a search for a slot.
 enum SlotOccupancy {
@@ -60,7 +60,7 @@ impl ConnectionSlots {
     pub(super) fn new(most: usize, most_per_address: usize) -> Arc<Self> {
         let (crowd, freed) = (Mutex::default(), Notify::new());
         let (most, most_per_address) = (AtomicUsize::new(most), AtomicUsize::new(most_per_address));
-        Arc::new(Self { most, most_per_address, crowd, freed })
+        Arc::new(Self { most, most_per_address, holders: crowd, freed })
     }
 
     /// Changes the limits. Open connections stay.
@@ -70,14 +70,14 @@ impl ConnectionSlots {
         self.freed.notify_one();
     }
 
-    fn crowd(&self) -> MutexGuard<'_, SlotHolders> {
+    fn holders(&self) -> MutexGuard<'_, SlotHolders> {
         // Nothing panics while holding the lock.
-        self.crowd.lock()
+        self.holders.lock()
     }
 
     /// Waits for a slot for a new connection. If none is free, displaces the connection with the lowest rank; while
     /// none can be displaced, new connections wait.
-    pub(super) async fn room(&self, clock: &Clock) {
+    pub(super) async fn wait_for_slot(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
             match self.standing(clock.mono()) {
@@ -94,7 +94,7 @@ impl ConnectionSlots {
     }
 
     fn standing(&self, now: Mono) -> SlotOccupancy {
-        let crowd = self.crowd();
+        let crowd = self.holders();
         if crowd.open.len() < self.most.load(Ordering::Relaxed) {
             return SlotOccupancy::Room;
         }
@@ -110,7 +110,7 @@ impl ConnectionSlots {
             }
         }
         // Ranks change without notice.
-        let again = now.plus(AGAIN);
+        let again = now.plus(RANKING_TTL);
         lowest.map_or_else(
             || SlotOccupancy::Soon(soonest.map_or(again, |from| from.min(again))),
             |(_, pulse)| SlotOccupancy::Full(Arc::clone(pulse)),
@@ -119,14 +119,14 @@ impl ConnectionSlots {
 
     /// Ends all connections in order, and those that come later.
     pub(super) fn end(&self) {
-        let mut crowd = self.crowd();
+        let mut crowd = self.holders();
         crowd.is_over = true;
         crowd.open.values().for_each(|pulse| pulse.retire());
     }
 
     /// Takes a slot. Call it after waiting for [`Self::room`].
     pub(super) fn take(self: &Arc<Self>, pulse: &Arc<ConnectionActivity>) -> ConnectionSlot {
-        let mut crowd = self.crowd();
+        let mut crowd = self.holders();
         let number = crowd.next;
         crowd.next += 1;
         crowd.open.insert(number, Arc::clone(pulse));
@@ -139,9 +139,9 @@ impl ConnectionSlots {
 
 impl ConnectionSlot {
     /// Counts it for this address. Returns `false` if the address has too many.
-    pub(super) fn is_of(&mut self, address: IpAddr) -> bool {
+    pub(super) fn count_for(&mut self, address: IpAddr) -> bool {
         let address = network(address);
-        let mut crowd = self.places.crowd();
+        let mut crowd = self.places.holders();
         let count = crowd.by_address.entry(address).or_default();
         if *count >= self.places.most_per_address.load(Ordering::Relaxed) {
             return false;
@@ -154,7 +154,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut crowd = self.places.crowd();
+        let mut crowd = self.places.holders();
         crowd.open.remove(&self.number);
         if let Some(address) = self.address
             && let Some(count) = crowd.by_address.get_mut(&address)
@@ -183,7 +183,7 @@ mod tests {
             (ConnectionSlots::new(10, 2), Arc::new(ConnectionActivity::new(clock, Arc::default())));
         let take = |address: &str| {
             let mut place = places.take(&pulse);
-            place.is_of(address.parse().unwrap()).then_some(place)
+            place.count_for(address.parse().unwrap()).then_some(place)
         };
         let held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
         assert!(take("2001:db8::3").is_none());
@@ -193,7 +193,7 @@ mod tests {
         drop(held);
         assert!(take("2001:db8::3").is_some());
         drop(others);
-        assert!(places.crowd().by_address.is_empty() && places.crowd().open.is_empty());
+        assert!(places.holders().by_address.is_empty() && places.holders().open.is_empty());
     }
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -211,13 +211,13 @@ mod tests {
         first.1.begun();
         let pulses = [&first, &second, &third].map(|one| Arc::clone(&one.1));
         let are_cut = || [0, 1, 2].map(|one: usize| pulses[one].is_cut());
-        assert!(places.room(&clock).now_or_never().is_none());
+        assert!(places.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false; 3], "they have only just come");
         hand.advance(SECOND);
-        assert!(places.room(&clock).now_or_never().is_none());
+        assert!(places.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false, true, false]);
         drop(second);
-        assert!(places.room(&clock).now_or_never().is_some());
+        assert!(places.wait_for_slot(&clock).now_or_never().is_some());
         drop((first, third));
     }
 
@@ -230,7 +230,7 @@ mod tests {
         pulse.begun();
         pulse.authenticated().set();
         hand.advance(60 * SECOND);
-        let mut room = Box::pin(places.room(&clock));
+        let mut room = Box::pin(places.wait_for_slot(&clock));
         assert!(room.as_mut().now_or_never().is_none() && !pulse.is_cut());
         drop(place);
         assert!(room.now_or_never().is_some());

@@ -20,7 +20,7 @@ pub(super) struct DeadlineTimer {
     clock: Clock,
     alarm: Alarm,
     aged: Mono,
-    told_to_retire: bool,
+    has_signalled_retire: bool,
 }
 
 /// A signal for a connection.
@@ -37,7 +37,7 @@ pub(super) enum ConnectionSignal {
 impl DeadlineTimer {
     pub(super) fn new(pulse: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
         let (alarm, aged) = (clock.alarm(), clock.mono().plus(deadlines.age));
-        Self { pulse, deadlines, clock: clock.clone(), alarm, aged, told_to_retire: false }
+        Self { pulse, deadlines, clock: clock.clone(), alarm, aged, has_signalled_retire: false }
     }
 
     /// Waits for `work`, or for a signal that ends it. With [`ConnectionSignal::Retire`] the work continues.
@@ -47,17 +47,17 @@ impl DeadlineTimer {
             tokio::select! {
                 biased;
                 done = work.as_mut() => return Ok(done),
-                told = self.told() => if told != ConnectionSignal::Retire { return Err(told) },
+                told = self.signal() => if told != ConnectionSignal::Retire { return Err(told) },
             }
         }
     }
 
     /// Waits for a signal. `Retire` is sent once.
-    pub(super) async fn told(&mut self) -> ConnectionSignal {
+    pub(super) async fn signal(&mut self) -> ConnectionSignal {
         let pulse = Arc::clone(&self.pulse);
         loop {
-            let mut nudged = pin!(pulse.nudged());
-            let told = poll_fn(|cx| match self.look(cx) {
+            let mut nudged = pin!(pulse.changed());
+            let told = poll_fn(|cx| match self.poll_signal(cx) {
                 Poll::Pending => nudged.as_mut().poll(cx).map(|()| None),
                 told @ Poll::Ready(_) => told,
             });
@@ -69,13 +69,13 @@ impl DeadlineTimer {
 
     /// Ready with a signal, or with `None` if the timer fired for something that has been done since. Called for
     /// every request, so the clock is read only after the timer fired.
-    fn look(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionSignal>> {
-        let seen = self.pulse.glance(&self.deadlines);
+    fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionSignal>> {
+        let seen = self.pulse.snapshot(&self.deadlines);
         if seen.is_cut {
             return Poll::Ready(Some(ConnectionSignal::Cut));
         }
-        if seen.is_retiring && !self.told_to_retire {
-            self.told_to_retire = true;
+        if seen.is_retiring && !self.has_signalled_retire {
+            self.has_signalled_retire = true;
             return Poll::Ready(Some(ConnectionSignal::Retire));
         }
         let end = if seen.is_retiring { seen.end } else { seen.end.min(self.aged) };

@@ -8,7 +8,7 @@ use crate::clock::Mono;
 
 /// No connection is closed for being idle or slow earlier: a client that has just connected is about to send a
 /// request, and one that has just received a response may send another.
-const A_MOMENT: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// A client that has not taken a byte for this long is stalled. Short, because new callers wait.
 const STALLED: Duration = Duration::from_millis(250);
 /// A client that has not taken a byte for this long has stopped reading.
@@ -50,13 +50,13 @@ impl ConnectionConduct {
     pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
         let Self { is_authenticated, opened, idle, unread, .. } = self;
         let unread = unread.filter(|_| idle.is_none());
-        let idle = idle.map(|since| (since.plus(A_MOMENT), DisplacementRank::Idle(since)));
+        let idle = idle.map(|since| (since.plus(GRACE_PERIOD), DisplacementRank::Idle(since)));
         let stalled = unread.filter(|_| !is_authenticated);
         let stalled = stalled.map(|since| (since.plus(STALLED), DisplacementRank::Stalled(since)));
         let hung = if is_authenticated { DisplacementRank::HungWithKey } else { DisplacementRank::Hung };
         let hung = unread.map(|since| (since.plus(HUNG), hung(since)));
         let slow = (!is_authenticated)
-            .then(|| (opened.plus(A_MOMENT), DisplacementRank::WithoutKey(self.rate(now))));
+            .then(|| (opened.plus(GRACE_PERIOD), DisplacementRank::WithoutKey(self.rate(now))));
         [hung, idle, stalled, slow].into_iter().flatten()
     }
 

@@ -31,8 +31,8 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// How long and how much is read from a client that was refused while it was sending: closing at once would reset the
 /// connection and discard the response.
-const HEAR_OUT: Duration = Duration::from_secs(2);
-const HEAR_OUT_BYTES: u64 = 256 * 1_024;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+const DRAIN_BYTES: u64 = 256 * 1_024;
 
 /// Serves a stream until it ends.
 pub(super) async fn serve<S>(
@@ -74,11 +74,11 @@ where
     match ended {
         Ok(Ok(())) if !broke_off.load(Ordering::Relaxed) => ConnectionEnd::Done,
         Ok(ended) => {
-            hear_out(stream, host).await;
+            drain(stream, host).await;
             if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed }
         }
         Err(ConnectionSignal::Overdue(MissedDeadline::Idle)) => {
-            leave(stream, host).await;
+            shut_down(stream, host).await;
             ConnectionEnd::Idle
         }
         Err(told) => {
@@ -90,17 +90,17 @@ where
 
 /// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response
 /// before the client has read it.
-async fn hear_out(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &ConnectionContext) {
-    let heard = host.clock.within(HEAR_OUT, async {
+async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &ConnectionContext) {
+    let heard = host.clock.within(DRAIN_TIMEOUT, async {
         stream.shutdown().await?;
-        tokio::io::copy(&mut stream.take(HEAR_OUT_BYTES), &mut tokio::io::sink()).await
+        tokio::io::copy(&mut stream.take(DRAIN_BYTES), &mut tokio::io::sink()).await
     });
     let heard = heard.await;
     tracing::trace!(?heard, "a client was heard out");
 }
 
 /// Closes our side of an idle connection.
-async fn leave(mut stream: impl AsyncWrite + Unpin, host: &ConnectionContext) {
-    let left = host.clock.within(HEAR_OUT, stream.shutdown()).await;
+async fn shut_down(mut stream: impl AsyncWrite + Unpin, host: &ConnectionContext) {
+    let left = host.clock.within(DRAIN_TIMEOUT, stream.shutdown()).await;
     tracing::trace!(?left, "an idle connection was closed");
 }

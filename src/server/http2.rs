@@ -58,7 +58,7 @@ where
 {
     let stream = PacedIo::new(stream, PREFACE.len(), Arc::clone(pulse));
     let service = service_fn(|request: Request<Incoming>| {
-        let mut ticket = pulse.ticket();
+        let mut ticket = pulse.open_stream();
         let (gateway, pulse) = (host.gateway.load_full(), Arc::clone(pulse));
         async move {
             // Boxed, so that a response that waits for its client does not keep all of this in memory.
@@ -87,7 +87,7 @@ where
                 pulse.next_turn();
                 connection.as_mut().poll(cx)
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
-            told = watch.told() => told,
+            told = watch.signal() => told,
         };
         // An idle connection is told with GOAWAY: requests in transit are answered.
         if told == ConnectionSignal::Retire

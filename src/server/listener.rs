@@ -25,7 +25,7 @@ use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::unsent::UnsentResponses;
 
 /// Pause after a failure to accept: descriptors become free only with time.
-const BREATHE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// Size of a connection's send buffer in the kernel: several of the largest responses.
 const SEND_BUFFER: u32 = 256 * 1_024;
 /// The kernel accepts more bytes only below this number of unsent ones, so almost all progress of a client is
@@ -34,7 +34,7 @@ const UNSENT_BYTES: u32 = 4 * 1_024;
 /// Length of the kernel's queue of connections, for load peaks and for the handover between two processes.
 const BACKLOG: u32 = 4_096;
 /// Minimum interval between log lines about failures to accept.
-const SAY_AGAIN: Duration = Duration::from_secs(5);
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Settings of the public port.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl Server {
     }
 
     /// The settings, to be changed at run time.
-    pub fn manners(&self) -> Arc<LiveServerConfig> {
+    pub fn live_config(&self) -> Arc<LiveServerConfig> {
         Arc::clone(&self.shared.manners)
     }
 
@@ -153,15 +153,15 @@ impl Server {
                 Ok((stream, peer)) => {
                     // Others wait in the kernel's queue.
                     tokio::select! {
-                        () = shared.manners.places.room(&shared.host.clock) => {}
+                        () = shared.manners.places.wait_for_slot(&shared.host.clock) => {}
                         () = stop.cancelled() => {}
                     }
                     shared.open(stream, peer);
                 }
                 Err(error) => {
                     shared.failures.increment(1);
-                    shared.say(&mut said, &error);
-                    shared.host.clock.sleep(BREATHE).await;
+                    shared.log_failure(&mut said, &error);
+                    shared.host.clock.sleep(ACCEPT_RETRY).await;
                 }
             }
         }
@@ -206,9 +206,9 @@ impl ServerShared {
         self.open.decrement(1.0);
     }
 
-    fn say(&self, said: &mut Option<Mono>, error: &io::Error) {
+    fn log_failure(&self, said: &mut Option<Mono>, error: &io::Error) {
         let now = self.host.clock.mono();
-        if said.is_none_or(|said| now.since(said) >= SAY_AGAIN) {
+        if said.is_none_or(|said| now.since(said) >= LOG_INTERVAL) {
             tracing::error!(%error, "cannot accept connections");
             *said = Some(now);
         }

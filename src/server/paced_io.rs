@@ -22,7 +22,7 @@ const RST_STREAM: u8 = 3;
 
 /// Maximum number of resets by a client without a key. The codec counts only streams that were reset before it
 /// processed them; here each is processed first.
-const MOST_RESETS: usize = 100;
+const MAX_RESETS: usize = 100;
 
 pub(super) struct PacedIo<S> {
     stream: S,
@@ -110,7 +110,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
         if me.given.is_some() && !me.pulse.may_read_a_head() {
             return Poll::Pending; // the response wakes the connection to be sent; so does a first key
         }
-        if me.frames.resets > MOST_RESETS {
+        if me.frames.resets > MAX_RESETS {
             return Poll::Ready(Err(io::Error::other("too many requests were taken back")));
         }
         me.given = None;
@@ -217,13 +217,13 @@ mod tests {
         let mut read = [0; 500];
         assert_eq!(stream.read(&mut read).await.unwrap(), first);
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending(), "in the same turn");
-        let ticket = pulse.ticket();
+        let ticket = pulse.open_stream();
         pulse.next_turn();
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending());
         drop(ticket);
         pulse.next_turn();
         assert_eq!(stream.read(&mut read).await.unwrap(), second - first);
-        let _ticket = pulse.ticket();
+        let _ticket = pulse.open_stream();
         pulse.authenticated().set();
         pulse.next_turn();
         assert_eq!(stream.read(&mut read).await.unwrap(), bytes.len() - second);

@@ -24,7 +24,7 @@ impl TimedIo {
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
         match written {
             Poll::Pending => self.pulse.blocked(),
-            Poll::Ready(Ok(bytes)) if *bytes > 0 => self.pulse.took(*bytes),
+            Poll::Ready(Ok(bytes)) if *bytes > 0 => self.pulse.wrote(*bytes),
             Poll::Ready(_) => {}
         }
     }
@@ -49,7 +49,7 @@ impl AsyncRead for TimedIo {
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let heard = buffer.filled().len() - before;
         // Checked here and not by the timer: a client that never pauses would keep the timer from running.
-        if heard > 0 && !self.pulse.heard(heard) {
+        if heard > 0 && !self.pulse.received(heard) {
             return Poll::Ready(Err(io::Error::other("so much arrived, and nothing was asked for")));
         }
         read

@@ -10,10 +10,10 @@ use crate::clock::Mono;
 
 /// Bytes that a client must take within the write timeout: about 400 B/s with the default of 20 s, a tenth of a slow
 /// mobile link.
-pub(super) const LEAST: usize = 8 * 1_024;
+pub(super) const MIN_BYTES: usize = 8 * 1_024;
 
 /// Maximum number of unsent responses in the whole process before clients without a key get less time.
-const MOST_UNSENT: usize = 4_096;
+const MAX_UNSENT: usize = 4_096;
 
 /// Response bytes that wait for a client, on the socket or for an HTTP/2 window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,11 +41,11 @@ impl UnsentBytes {
     }
 
     /// The client took bytes. The clock is read only if bytes wait.
-    pub(super) fn took(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
+    pub(super) fn taken(&mut self, bytes: usize, now: impl FnOnce() -> Mono) {
         let Some(open) = &mut self.0 else { return };
         open.last = now();
         open.taken += bytes;
-        if open.taken >= LEAST {
+        if open.taken >= MIN_BYTES {
             (open.since, open.taken) = (open.last, 0);
         }
     }
@@ -78,7 +78,7 @@ impl UnsentResponses {
 
     /// Whether memory has to be freed.
     pub(super) fn are_too_many(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > MOST_UNSENT
+        self.0.load(Ordering::Relaxed) > MAX_UNSENT
     }
 }
 
@@ -98,13 +98,13 @@ mod tests {
     #[test]
     fn too_few_bytes_gain_no_time_and_enough_bytes_gain_all_of_it() {
         let mut waiting = UnsentBytes::default();
-        waiting.took(1, || unreachable!("nothing waits"));
+        waiting.taken(1, || unreachable!("nothing waits"));
         assert_eq!((waiting.since(), waiting.last_byte()), (None, None));
         waiting.begin(START);
         waiting.begin(LATER);
-        waiting.took(LEAST - 1, || LATER);
+        waiting.taken(MIN_BYTES - 1, || LATER);
         assert_eq!((waiting.since(), waiting.last_byte()), (Some(START), Some(LATER)));
-        waiting.took(1, || LATER);
+        waiting.taken(1, || LATER);
         assert_eq!(waiting.since(), Some(LATER));
         waiting.end();
         assert_eq!(waiting.since(), None);
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn the_limit_of_the_process_counts_what_waits_now() {
         let unsent = Arc::new(UnsentResponses::default());
-        let mut all: Vec<_> = (0..=MOST_UNSENT).map(|_| unsent.count()).collect();
+        let mut all: Vec<_> = (0..=MAX_UNSENT).map(|_| unsent.count()).collect();
         assert!(unsent.are_too_many());
         all.pop();
         assert!(!unsent.are_too_many());

@@ -175,7 +175,7 @@ pub struct AuditQuery {
     /// Only records older than this one.
     pub before: Option<u64>,
     /// Maximum number of records.
-    pub most: usize,
+    pub limit: usize,
 }
 
 /// A record of the audit trail.

@@ -102,7 +102,7 @@ pub trait Store: Send + Sync + 'static {
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication>;
 
     /// Records uses of keys. Unknown keys, and uses older than the recorded ones, are ignored.
-    fn used(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()>;
+    fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()>;
 
     /// Audit records, newest first.
     fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
@@ -124,5 +124,5 @@ pub trait Store: Send + Sync + 'static {
 
     /// Takes units back. Units of a closed day or an unknown application are ignored. Never repeat it after an error:
     /// it may have been done, and units returned twice could be granted twice; lost units cost their caller little.
-    fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()>;
+    fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()>;
 }

@@ -18,16 +18,16 @@ const QUEUE: usize = 4_096;
 /// The fields of a line, in order.
 pub type LineFields = Vec<(&'static str, Value)>;
 
-static HEARD: OnceLock<()> = OnceLock::new();
+static ENABLED: OnceLock<()> = OnceLock::new();
 
 /// Enables writing to standard output. Called once by the program; tests do not.
-pub fn hear() {
-    HEARD.get_or_init(|| ());
+pub fn enable() {
+    ENABLED.get_or_init(|| ());
 }
 
 /// Whether writing is enabled.
-pub fn is_heard() -> bool {
-    HEARD.get().is_some()
+pub fn is_enabled() -> bool {
+    ENABLED.get().is_some()
 }
 
 /// Writes the access log.
@@ -46,7 +46,7 @@ impl AccessLogWriter {
     }
 
     /// Queues a line if there is room. `fields` runs on the writer's thread.
-    pub fn tell(&self, fields: impl FnOnce() -> LineFields + Send + 'static) {
+    pub fn write(&self, fields: impl FnOnce() -> LineFields + Send + 'static) {
         let json = self.json;
         self.writer.send(Box::new(move |text| put(&fields(), json, text)));
     }
@@ -102,7 +102,7 @@ mod tests {
         let kept = Kept::default();
         let lines = AccessLogWriter::start(json, Counter::noop(), kept.clone()).unwrap();
         for word in ["plain", "two words", "a\nb\u{1b}[31m"] {
-            lines.tell(move || fields(word));
+            lines.write(move || fields(word));
         }
         lines.finish(Duration::from_mins(1));
         String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()

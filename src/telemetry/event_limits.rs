@@ -22,13 +22,13 @@ const BURST: u32 = 10;
 /// A window begins with the first event of a kind.
 const WINDOW: Duration = Duration::from_secs(10);
 /// How often windows are checked once something was dropped.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Fields that distinguish kinds, each with a closed set of values.
-const TELLING: [&str; 2] = ["endpoint", "code"];
+const KIND_FIELDS: [&str; 2] = ["endpoint", "code"];
 /// Maximum number of kinds in memory. Above it, a place in the code is one kind whatever its fields.
-const MOST_KINDS: usize = 512;
+const MAX_KINDS: usize = 512;
 /// Maximum number of characters of a message that a report repeats.
-const LONGEST_MESSAGE: usize = 200;
+const MAX_MESSAGE: usize = 200;
 /// The target of reports. They are not limited, and `log` enables them at every level: a report follows events that
 /// were enabled.
 pub(super) const REPORTS: &str = "scoregate::event_limits";
@@ -110,9 +110,9 @@ impl EventWindows {
 
     /// The kind, or the general one of its place in the code if there is no room for another.
     fn bounded(&mut self, kind: &EventKind, now: Duration) -> EventKind {
-        if self.0.len() >= MOST_KINDS && !self.0.contains_key(kind) {
+        if self.0.len() >= MAX_KINDS && !self.0.contains_key(kind) {
             self.0.retain(|_, window| window.dropped > 0 || !window.is_over(now));
-            if self.0.len() >= MOST_KINDS {
+            if self.0.len() >= MAX_KINDS {
                 return EventKind { callsite: kind.callsite.clone(), value: None };
             }
         }
@@ -161,7 +161,7 @@ impl EventLimits {
         let report = move || {
             while has_dropped.recv().is_ok() {
                 while limits.windows().has_dropped() {
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_INTERVAL);
                     limits.report();
                 }
             }
@@ -238,7 +238,7 @@ struct KindVisitor(Option<String>);
 
 impl Visit for KindVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if self.0.is_none() && TELLING.contains(&field.name()) {
+        if self.0.is_none() && KIND_FIELDS.contains(&field.name()) {
             self.0 = Some(format!("{}={value:?}", field.name()));
         }
     }
@@ -251,7 +251,7 @@ impl Visit for MessageVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
             let whole = format!("{value:?}");
-            self.0 = whole.lines().next().unwrap_or_default().chars().take(LONGEST_MESSAGE).collect();
+            self.0 = whole.lines().next().unwrap_or_default().chars().take(MAX_MESSAGE).collect();
         }
     }
 }
@@ -380,11 +380,11 @@ mod tests {
     #[test]
     fn memory_is_bounded_whatever_the_fields_say() {
         limited(|limits, seconds, written, _| {
-            for number in 0..10 * MOST_KINDS {
+            for number in 0..10 * MAX_KINDS {
                 fetch_fails(&number.to_string());
             }
-            assert_eq!(limits.windows().0.len(), MOST_KINDS + 1, "those, and the place in the code");
-            assert_eq!(written.lines().len(), MOST_KINDS + 10);
+            assert_eq!(limits.windows().0.len(), MAX_KINDS + 1, "those, and the place in the code");
+            assert_eq!(written.lines().len(), MAX_KINDS + 10);
             // Windows that are over make room.
             seconds.fetch_add(10, Ordering::SeqCst);
             fetch_fails("another");

@@ -77,7 +77,7 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     let lines =
         fmt::layer().with_writer(move || EventLines(to.clone())).with_ansi(false).log_internal_errors(false);
     let events =
-        tracing_subscriber::registry().with(filter).with(filter_fn(is_ours_to_tell)).with(limits.clone());
+        tracing_subscriber::registry().with(filter).with(filter_fn(may_be_logged)).with(limits.clone());
     let started = if config.json {
         events.with(lines.json()).try_init()
     } else {
@@ -121,7 +121,7 @@ impl Write for EventLines {
 }
 
 /// Writes a line to standard error as it is, in order with the events. Returns false if the log was not started.
-pub fn say(line: &str) -> bool {
+pub fn write_line(line: &str) -> bool {
     let Some(StartedLog { writer, .. }) = STARTED.get() else { return false };
     let line = format!("{line}\n");
     writer.send(Box::new(move |text| text.extend_from_slice(line.as_bytes())));
@@ -168,7 +168,7 @@ fn lock() -> MutexGuard<'static, String> {
 
 /// Below its warnings the HTTP codec quotes text from clients, such as a malformed head with a key in it: never
 /// logged, at any level.
-fn is_ours_to_tell(event: &Metadata<'_>) -> bool {
+fn may_be_logged(event: &Metadata<'_>) -> bool {
     let is_codec = event.target() == "h2" || event.target().starts_with("h2::");
     !is_codec || *event.level() <= Level::WARN
 }

@@ -27,7 +27,7 @@ pub(super) struct ProcessMetrics {
 impl ProcessMetrics {
     /// Updates them.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; sizes of memory are far below 2^53")]
-    pub(super) fn look(&self) {
+    pub(super) fn update(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name: &str| -> Option<u32> {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;

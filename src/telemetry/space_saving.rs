@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 /// Parts with a lock each, so that threads rarely contend.
 const SHARDS: usize = 16;
 /// Entries per part.
-const PLACES: usize = 64;
+const ENTRIES: usize = 64;
 
 /// The sketch: keys with the highest counts, and a tally for each.
 pub struct SpaceSaving<K, T> {
@@ -114,7 +114,7 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
     fn count(&mut self, who: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
         let place = match self.who.iter().position(|known| *known == who) {
             Some(place) => place,
-            None => self.give_place(who, new),
+            None => self.free_entry(who, new),
         };
         if let (Some(count), Some((_, tally))) = (self.counts.get_mut(place), self.remembered.get_mut(place))
         {
@@ -124,8 +124,8 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
     }
 
     /// A free entry, or that with the lowest count.
-    fn give_place(&mut self, who: K, new: impl FnOnce(u64) -> T) -> usize {
-        if self.who.len() < PLACES {
+    fn free_entry(&mut self, who: K, new: impl FnOnce(u64) -> T) -> usize {
+        if self.who.len() < ENTRIES {
             self.who.push(who);
             self.counts.push(0);
             self.remembered.push((0, new(0)));
@@ -180,7 +180,7 @@ mod tests {
             all.clone().for_each(|who| *exact.entry(who).or_default() += 1);
             let heaviest = counted(all);
             let listed = heaviest.list(1);
-            prop_assert!(listed.len() <= SHARDS * PLACES);
+            prop_assert!(listed.len() <= SHARDS * ENTRIES);
             prop_assert!(listed.is_sorted_by_key(|place| std::cmp::Reverse(place.count)));
             for place in &listed {
                 let truth = exact[&place.who];
@@ -192,7 +192,7 @@ mod tests {
             for (who, truth) in exact {
                 let came: u64 = heaviest.shard(who).unwrap().counts.iter().sum();
                 let is_there = heaviest.find(1, who).is_some();
-                prop_assert!(is_there || truth <= came / PLACES as u64, "{who} came {truth} of {came}");
+                prop_assert!(is_there || truth <= came / ENTRIES as u64, "{who} came {truth} of {came}");
             }
         }
     }

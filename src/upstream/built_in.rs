@@ -60,7 +60,7 @@ impl BuiltInUpstream {
 }
 
 impl Upstream for BuiltInUpstream {
-    fn place(&self) -> String {
+    fn address(&self) -> String {
         "built-in".into()
     }
 

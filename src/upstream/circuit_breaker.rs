@@ -60,7 +60,7 @@ pub enum BreakerState {
 
 impl CircuitBreaker {
     /// Whether a request may be sent at `now`. If so, report its result to [`CircuitBreaker::saw`].
-    pub(super) fn ask(self, now: Mono) -> (Self, BreakerPermission) {
+    pub(super) fn request(self, now: Mono) -> (Self, BreakerPermission) {
         match self.open_until {
             None => (self, BreakerPermission::Granted),
             Some(until) if now < until => (self, BreakerPermission::Refused(until.since(now))),
@@ -70,7 +70,7 @@ impl CircuitBreaker {
     }
 
     /// Records the result of a request that had this permission.
-    pub(super) fn saw(self, permission: BreakerPermission, sign: BreakerSignal, now: Mono) -> Self {
+    pub(super) fn record(self, permission: BreakerPermission, sign: BreakerSignal, now: Mono) -> Self {
         let is_half_open = self.is_half_open && permission != BreakerPermission::Trial;
         match sign {
             // A response to a request sent before the breaker opened does not close it.
@@ -81,7 +81,7 @@ impl CircuitBreaker {
             BreakerSignal::None => Self { is_half_open, ..self },
             BreakerSignal::Bad(asked) => {
                 let failures = self.failures.saturating_add(1);
-                let own = (failures >= FAILURES).then(|| rest_after(failures));
+                let own = (failures >= FAILURES).then(|| open_time_after(failures));
                 let until = own.max(asked).map(|rest| now.plus(rest));
                 Self { failures, open_until: self.open_until.max(until), is_half_open }
             }
@@ -89,7 +89,7 @@ impl CircuitBreaker {
     }
 
     /// Remaining open time.
-    pub(super) fn rest(self, now: Mono) -> Duration {
+    pub(super) fn open_time_left(self, now: Mono) -> Duration {
         self.open_until.map_or(Duration::ZERO, |until| until.since(now))
     }
 
@@ -111,7 +111,7 @@ impl CircuitBreaker {
 
 impl BreakerState {
     /// The name of the state.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
             Self::HalfOpen => "half_open",
@@ -121,7 +121,7 @@ impl BreakerState {
 }
 
 /// The open time after this many consecutive failures.
-fn rest_after(failures: u32) -> Duration {
+fn open_time_after(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(FAILURES).min(8);
     (FIRST_OPEN * 2u32.pow(doublings)).min(LONGEST_OPEN)
 }
@@ -139,9 +139,9 @@ mod tests {
     }
 
     fn failing(breaker: CircuitBreaker, now: Mono) -> CircuitBreaker {
-        let (breaker, permission) = breaker.ask(now);
+        let (breaker, permission) = breaker.request(now);
         assert!(!matches!(permission, BreakerPermission::Refused(_)), "{permission:?}");
-        breaker.saw(permission, BreakerSignal::Bad(None), now)
+        breaker.record(permission, BreakerSignal::Bad(None), now)
     }
 
     fn resting() -> CircuitBreaker {
@@ -152,23 +152,23 @@ mod tests {
     fn it_rests_after_failures_in_a_row_and_one_good_answer_between_them_counts_anew() {
         let four = (1..FAILURES).fold(CircuitBreaker::default(), |breaker, _| failing(breaker, at(0)));
         assert_eq!(four.state(at(0)), BreakerState::Closed);
-        let counted_anew = four.saw(BreakerPermission::Granted, BreakerSignal::Good, at(0));
+        let counted_anew = four.record(BreakerPermission::Granted, BreakerSignal::Good, at(0));
         assert_eq!(failing(counted_anew, at(0)).state(at(0)), BreakerState::Closed);
         let five = failing(four, at(0));
-        assert_eq!(five.ask(at(0)).1, BreakerPermission::Refused(seconds(1)));
+        assert_eq!(five.request(at(0)).1, BreakerPermission::Refused(seconds(1)));
         assert_eq!(five.state(at(0)), BreakerState::Open);
     }
 
     #[test]
     fn after_the_rest_one_question_goes_out_and_its_answer_decides() {
-        let (tried, permission) = resting().ask(at(1));
+        let (tried, permission) = resting().request(at(1));
         assert_eq!(permission, BreakerPermission::Trial);
-        assert_eq!(tried.ask(at(1)).1, BreakerPermission::Refused(TRIAL), "one alone");
-        assert_eq!(tried.saw(permission, BreakerSignal::Good, at(1)), CircuitBreaker::default());
-        let failed = tried.saw(permission, BreakerSignal::Bad(None), at(1));
-        assert_eq!(failed.ask(at(1)).1, BreakerPermission::Refused(seconds(2)), "it rests for longer");
-        let cut_off = tried.saw(permission, BreakerSignal::None, at(1));
-        assert_eq!(cut_off.ask(at(1)).1, BreakerPermission::Trial, "a trial that was cut off is made again");
+        assert_eq!(tried.request(at(1)).1, BreakerPermission::Refused(TRIAL), "one alone");
+        assert_eq!(tried.record(permission, BreakerSignal::Good, at(1)), CircuitBreaker::default());
+        let failed = tried.record(permission, BreakerSignal::Bad(None), at(1));
+        assert_eq!(failed.request(at(1)).1, BreakerPermission::Refused(seconds(2)), "it rests for longer");
+        let cut_off = tried.record(permission, BreakerSignal::None, at(1));
+        assert_eq!(cut_off.request(at(1)).1, BreakerPermission::Trial, "a trial that was cut off is made again");
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         let (mut breaker, mut now) = (resting(), 1);
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
-            let BreakerPermission::Refused(rest) = breaker.ask(at(now)).1 else { panic!("it does not rest") };
+            let BreakerPermission::Refused(rest) = breaker.request(at(now)).1 else { panic!("it does not rest") };
             assert!(rest <= LONGEST_OPEN);
             now += rest.as_secs();
         }
@@ -184,16 +184,16 @@ mod tests {
 
     #[test]
     fn a_rest_that_was_asked_for_begins_at_once_and_is_kept_whatever_was_under_way() {
-        let asked = CircuitBreaker::default().saw(
+        let asked = CircuitBreaker::default().record(
             BreakerPermission::Granted,
             BreakerSignal::Bad(Some(seconds(60))),
             at(0),
         );
-        assert_eq!(asked.ask(at(0)).1, BreakerPermission::Refused(seconds(60)));
-        let late = asked.saw(BreakerPermission::Granted, BreakerSignal::Good, at(1));
-        assert_eq!(late.ask(at(59)).1, BreakerPermission::Refused(seconds(1)), "that was asked before");
-        let shorter = asked.saw(BreakerPermission::Granted, BreakerSignal::Bad(Some(seconds(5))), at(1));
-        assert_eq!(shorter.ask(at(59)).1, BreakerPermission::Refused(seconds(1)));
-        assert_eq!(asked.ask(at(60)).1, BreakerPermission::Trial);
+        assert_eq!(asked.request(at(0)).1, BreakerPermission::Refused(seconds(60)));
+        let late = asked.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
+        assert_eq!(late.request(at(59)).1, BreakerPermission::Refused(seconds(1)), "that was asked before");
+        let shorter = asked.record(BreakerPermission::Granted, BreakerSignal::Bad(Some(seconds(5))), at(1));
+        assert_eq!(shorter.request(at(59)).1, BreakerPermission::Refused(seconds(1)));
+        assert_eq!(asked.request(at(60)).1, BreakerPermission::Trial);
     }
 }

@@ -21,7 +21,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// How many connections are remembered as having answered. More are never open at once. Forgetting one is harmless:
 /// its request is not retried.
-const MOST_KNOWN: usize = 1_024;
+const MAX_KNOWN: usize = 1_024;
 
 type Asking = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
@@ -56,7 +56,7 @@ impl Connections {
     }
 
     /// Sends a request and waits for the response head.
-    pub(super) async fn ask(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Error> {
+    pub(super) async fn send(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Error> {
         let once_more = request.clone();
         let answer = match self.kept.request(request).await {
             Err(error) if self.was_being_closed(&error) => {
@@ -72,7 +72,7 @@ impl Connections {
     }
 
     /// Number of retried requests.
-    pub(super) fn asked_again(&self) -> u64 {
+    pub(super) fn retries(&self) -> u64 {
         self.asked_again.load(Ordering::Relaxed)
     }
 
@@ -88,7 +88,7 @@ impl Connections {
     fn has_answered(&self, end: SocketAddr) {
         let mut answered = self.answered();
         if !answered.contains(&end) {
-            if answered.len() >= MOST_KNOWN {
+            if answered.len() >= MAX_KNOWN {
                 answered.pop_front();
             }
             answered.push_back(end);

@@ -39,7 +39,7 @@ pub struct HttpConfig {
     /// Timeout for the whole response.
     pub total: Duration,
     /// Maximum size of a body.
-    pub most_bytes: usize,
+    pub max_bytes: usize,
     /// How long an idle connection is pooled; below the backend's own limit.
     pub idle: Duration,
     /// Paths and shapes of documents.
@@ -98,22 +98,22 @@ impl HttpUpstream {
         let mut request = self.request(question, mapped)?;
         let connection = capture_connection(&mut request);
         let head =
-            self.clock.until(started.plus(self.config.first_byte), self.connections.ask(request)).await;
+            self.clock.until(started.plus(self.config.first_byte), self.connections.send(request)).await;
         let response =
             head.map_err(|_| UpstreamFailure::Timeout("begin to answer"))?.map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
-        let is_its_own = speaks_of_data(response.headers());
+        let is_its_own = is_json(response.headers());
         let refused = match response.status() {
             StatusCode::OK => None,
-            StatusCode::NOT_MODIFIED if known.is_some_and(Validators::can_be_asked_about) => {
+            StatusCode::NOT_MODIFIED if known.is_some_and(Validators::allows_conditional_requests) => {
                 return Ok(UpstreamResponse::Unchanged { next_refresh });
             }
-            StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Status) => {
+            StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Status) => {
                 return Ok(UpstreamResponse::NoSuchModel);
             }
             // The body may state what the status does not.
-            refused @ StatusCode::NOT_FOUND if is_its_own && mapped.takes(NotFound::Error) => {
+            refused @ StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Error) => {
                 Some(refusal(refused, response.headers()))
             }
             refused => return Err(refusal(refused, response.headers())),
@@ -127,9 +127,9 @@ impl HttpUpstream {
         // The end of an unreadable response is unknown, so its connection cannot be reused.
         let body = read
             .map_err(|_| UpstreamFailure::Timeout("finish its answer"))?
-            .inspect_err(|_| give_up(&connection))?;
+            .inspect_err(|_| poison(&connection))?;
         match refused {
-            Some(_) if mapped.finds_no_model_in(&body) => Ok(UpstreamResponse::NoSuchModel),
+            Some(_) if mapped.reports_missing_model(&body) => Ok(UpstreamResponse::NoSuchModel),
             Some(refused) => Err(refused),
             None => {
                 let head = ResponseInfo { source, dated, next_refresh, now };
@@ -178,7 +178,7 @@ impl HttpUpstream {
         if response.headers().contains_key(CONTENT_ENCODING) {
             return Err(UpstreamFailure::Invalid("it is encoded, though identity was asked for".into()));
         }
-        if !says_where_it_ends(response.headers()) {
+        if !has_unambiguous_length(response.headers()) {
             return Err(UpstreamFailure::Invalid(
                 "it does not say where it ends, or says it in two ways".into(),
             ));
@@ -186,15 +186,15 @@ impl HttpUpstream {
         let mut body = response.into_body();
         let told = http_body::Body::size_hint(&body).exact();
         let too_large =
-            || UpstreamFailure::Invalid(format!("it is larger than {} bytes", self.config.most_bytes));
-        if told.is_some_and(|bytes| bytes > self.config.most_bytes as u64) {
+            || UpstreamFailure::Invalid(format!("it is larger than {} bytes", self.config.max_bytes));
+        if told.is_some_and(|bytes| bytes > self.config.max_bytes as u64) {
             return Err(too_large());
         }
         let mut whole = BodyBlocks::default();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| UpstreamFailure::Invalid(format!("it broke off: {error}")))?;
             if let Ok(data) = frame.into_data() {
-                if whole.bytes + data.len() > self.config.most_bytes {
+                if whole.bytes + data.len() > self.config.max_bytes {
                     return Err(too_large());
                 }
                 whole.add(&data);
@@ -235,7 +235,7 @@ impl BodyBlocks {
 }
 
 impl Upstream for HttpUpstream {
-    fn place(&self) -> String {
+    fn address(&self) -> String {
         self.config.base.clone()
     }
 
@@ -247,8 +247,8 @@ impl Upstream for HttpUpstream {
         self.config.mapping.lists_all_models
     }
 
-    fn asked_again(&self) -> u64 {
-        self.connections.asked_again()
+    fn retries(&self) -> u64 {
+        self.connections.retries()
     }
 }
 
@@ -260,7 +260,7 @@ fn bearer(credential: &Secret) -> Result<HeaderValue, BadUpstreamUrl> {
 }
 
 /// Excludes a connection from reuse.
-fn give_up(connection: &CaptureConnection) {
+fn poison(connection: &CaptureConnection) {
     if let Some(connected) = connection.connection_metadata().as_ref() {
         Connected::poison(connected);
     }
@@ -286,7 +286,7 @@ fn broken(error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
 
 /// Whether a response is the backend's own: JSON, or without a type. An HTML page is sent by some proxy and says
 /// nothing about models.
-fn speaks_of_data(headers: &HeaderMap) -> bool {
+fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = media_type.split(';').next().unwrap_or("").trim();
     ["", "application/json", "application/problem+json"]
@@ -296,7 +296,7 @@ fn speaks_of_data(headers: &HeaderMap) -> bool {
 
 /// Whether all parsers agree on the end of the body: by length, or by chunks and nothing else. A body that ends with
 /// its connection cannot be told from a truncated one.
-fn says_where_it_ends(headers: &HeaderMap) -> bool {
+fn has_unambiguous_length(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (headers.contains_key(CONTENT_LENGTH), codings.next(), codings.next()) {
         (has_length, None, _) => has_length,

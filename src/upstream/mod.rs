@@ -103,7 +103,7 @@ pub struct UpstreamRequest<'a> {
 /// A backend.
 pub trait Upstream: Send + Sync + 'static {
     /// Its address for the operator, without credentials.
-    fn place(&self) -> String;
+    fn address(&self) -> String;
 
     /// Requests a document.
     fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a>;
@@ -112,7 +112,7 @@ pub trait Upstream: Send + Sync + 'static {
     fn lists_all_models(&self) -> bool;
 
     /// Number of requests retried because their connection was being closed.
-    fn asked_again(&self) -> u64 {
+    fn retries(&self) -> u64 {
         0
     }
 }

@@ -19,9 +19,9 @@ use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtectionConfig {
     /// Maximum number of concurrent requests.
-    pub at_once: usize,
+    pub max_concurrent: usize,
     /// Maximum time in the queue.
-    pub patience: Duration,
+    pub queue_timeout: Duration,
 }
 
 /// A backend with queue and circuit breaker.
@@ -39,17 +39,17 @@ pub struct ProtectionStatus {
     /// State of the circuit breaker.
     pub breaker: BreakerState,
     /// Remaining open time.
-    pub rest: Duration,
+    pub open_time_left: Duration,
     /// Consecutive failures.
     pub failures: u32,
     /// Maximum number of concurrent requests.
     pub at_once: usize,
     /// Requests in flight.
-    pub under_way: usize,
+    pub in_flight: usize,
     /// Requests in the queue.
-    pub waiting: usize,
+    pub queued: usize,
     /// Requests retried because their connection was being closed.
-    pub asked_again: u64,
+    pub retries: u64,
 }
 
 /// A request in flight. However it ends, the breaker gets its result.
@@ -62,7 +62,7 @@ struct RequestPermit<'p> {
 impl ProtectedUpstream {
     /// Protects `backend`.
     pub fn new(backend: Arc<dyn Upstream>, protection: ProtectionConfig, clock: Clock) -> Self {
-        let (line, breaker) = (FetchQueue::new(protection.at_once), Mutex::default());
+        let (line, breaker) = (FetchQueue::new(protection.max_concurrent), Mutex::default());
         Self { backend, protection, line, breaker, clock }
     }
 
@@ -74,26 +74,26 @@ impl ProtectedUpstream {
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         // Requests do not queue while the breaker is open.
         let now = self.clock.now().mono;
-        if let BreakerPermission::Refused(wait) = self.breaker().ask(now).1 {
+        if let BreakerPermission::Refused(wait) = self.breaker().request(now).1 {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
-        let turn = self.clock.within(self.protection.patience, self.line.turn(urgent.clone())).await;
+        let turn = self.clock.within(self.protection.queue_timeout, self.line.acquire(urgent.clone())).await;
         let _turn = turn.ok().and_then(Result::ok).ok_or(UpstreamFailure::QueueFull)?;
         let mut pass = self.pass()?;
         let fetched = self.backend.fetch(question).await;
-        pass.sign = sign(&fetched);
+        pass.sign = breaker_signal(&fetched);
         drop(pass);
         fetched
     }
 
     /// Whether the circuit breaker is open, so that a request would fail at once.
-    pub fn rests(&self) -> bool {
-        matches!(self.breaker().ask(self.clock.now().mono).1, BreakerPermission::Refused(_))
+    pub fn is_open(&self) -> bool {
+        matches!(self.breaker().request(self.clock.now().mono).1, BreakerPermission::Refused(_))
     }
 
     /// The address of the backend.
-    pub fn place(&self) -> String {
-        self.backend.place()
+    pub fn address(&self) -> String {
+        self.backend.address()
     }
 
     /// Whether its list of models is complete.
@@ -102,22 +102,22 @@ impl ProtectedUpstream {
     }
 
     /// The current state.
-    pub fn condition(&self) -> ProtectionStatus {
+    pub fn status(&self) -> ProtectionStatus {
         let (breaker, now) = (*self.breaker(), self.clock.now().mono);
         ProtectionStatus {
             breaker: breaker.state(now),
-            rest: breaker.rest(now),
+            open_time_left: breaker.open_time_left(now),
             failures: breaker.failures(),
-            at_once: self.line.at_once(),
-            under_way: self.line.under_way(),
-            waiting: self.line.waiting(),
-            asked_again: self.backend.asked_again(),
+            at_once: self.line.max_concurrent(),
+            in_flight: self.line.in_flight(),
+            queued: self.line.waiting(),
+            retries: self.backend.retries(),
         }
     }
 
     fn pass(&self) -> Result<RequestPermit<'_>, UpstreamFailure> {
         let mut breaker = self.breaker();
-        let (asked, permission) = breaker.ask(self.clock.now().mono);
+        let (asked, permission) = breaker.request(self.clock.now().mono);
         if let BreakerPermission::Refused(wait) = permission {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
@@ -136,7 +136,7 @@ impl Drop for RequestPermit<'_> {
         let now = self.protected.clock.now().mono;
         let mut breaker = self.protected.breaker();
         let before = *breaker;
-        *breaker = before.saw(self.permission, self.sign, now);
+        *breaker = before.record(self.permission, self.sign, now);
         let after = *breaker;
         drop(breaker);
         match (before.state(now), after.state(now)) {
@@ -150,7 +150,7 @@ impl Drop for RequestPermit<'_> {
 }
 
 /// What the result of a request means for the breaker. An invalid response concerns its document only.
-fn sign(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
+fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
         Ok(_) => BreakerSignal::Good,
         Err(UpstreamFailure::ErrorStatus { retry_after, .. }) => BreakerSignal::Bad(*retry_after),

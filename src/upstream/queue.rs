@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// Maximum queue length. Requests behind it could not be sent in time.
-const MOST_WAITING: usize = 1_024;
+const MAX_QUEUED: usize = 1_024;
 
 /// The priority of an upstream request; greater goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub(super) struct FetchQueue {
 #[derive(Debug)]
 pub(super) struct QueueSlot {
     /// `None` once it was passed on.
-    line: Option<Arc<Mutex<QueueState>>>,
+    queue: Option<Arc<Mutex<QueueState>>>,
 }
 
 /// The queue is full.
@@ -83,17 +83,17 @@ impl FetchQueue {
     }
 
     /// Waits for a slot.
-    pub(super) async fn turn(&self, urgent: CurrentPriority) -> Result<QueueSlot, QueueFull> {
+    pub(super) async fn acquire(&self, urgent: CurrentPriority) -> Result<QueueSlot, QueueFull> {
         let awaited = {
             let mut state = lock(&self.state);
             if state.free > 0 {
                 state.free -= 1;
-                return Ok(QueueSlot { line: Some(Arc::clone(&self.state)) });
+                return Ok(QueueSlot { queue: Some(Arc::clone(&self.state)) });
             }
-            if state.waiting.len() >= MOST_WAITING {
+            if state.waiting.len() >= MAX_QUEUED {
                 state.waiting.retain(|waiting| !waiting.wake.is_closed());
             }
-            if state.waiting.len() >= MOST_WAITING {
+            if state.waiting.len() >= MAX_QUEUED {
                 return Err(QueueFull);
             }
             let (wake, awaited) = oneshot::channel();
@@ -107,12 +107,12 @@ impl FetchQueue {
     }
 
     /// Maximum number of requests in flight.
-    pub(super) fn at_once(&self) -> usize {
+    pub(super) fn max_concurrent(&self) -> usize {
         self.at_once
     }
 
     /// Requests in flight.
-    pub(super) fn under_way(&self) -> usize {
+    pub(super) fn in_flight(&self) -> usize {
         self.at_once.saturating_sub(lock(&self.state).free)
     }
 
@@ -133,7 +133,7 @@ impl QueueState {
 
 impl Drop for QueueSlot {
     fn drop(&mut self) {
-        let Some(mut line) = self.line.take() else { return };
+        let Some(mut line) = self.queue.take() else { return };
         loop {
             let next = {
                 let mut state = lock(&line);
@@ -142,10 +142,10 @@ impl Drop for QueueSlot {
                 next
             };
             let Some(next) = next else { return };
-            match next.wake.send(Self { line: Some(line) }) {
+            match next.wake.send(Self { queue: Some(line) }) {
                 Ok(()) => return,
                 // It has left the queue. Its slot must not be dropped here, which would pass it on a second time.
-                Err(mut refused) => match refused.line.take() {
+                Err(mut refused) => match refused.queue.take() {
                     Some(back) => line = back,
                     None => return,
                 },
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn whoever_is_most_urgent_is_next_and_among_equals_whoever_came_first() {
         let line = FetchQueue::new(1);
-        let mut turn = line.turn(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let raised = CurrentPriority::new(PriorityClass::Refresh);
         let wishes = [
             CurrentPriority::new(PriorityClass::Free),
@@ -176,7 +176,7 @@ mod tests {
             CurrentPriority::new(PriorityClass::Free),
             raised.clone(),
         ];
-        let mut waiting: Vec<_> = wishes.into_iter().map(|wish| Some(Box::pin(line.turn(wish)))).collect();
+        let mut waiting: Vec<_> = wishes.into_iter().map(|wish| Some(Box::pin(line.acquire(wish)))).collect();
         for place in waiting.iter_mut().flatten() {
             assert!(place.as_mut().now_or_never().is_none());
         }
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn who_leaves_takes_no_place_along_before_or_after_the_turn_has_come() {
         let line = FetchQueue::new(1);
-        let turn = line.turn(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
-        let mut gone = Box::pin(line.turn(CurrentPriority::new(PriorityClass::Paid)));
-        let mut unaware = Box::pin(line.turn(CurrentPriority::new(PriorityClass::Free)));
-        let mut last = Box::pin(line.turn(CurrentPriority::new(PriorityClass::Refresh)));
+        let turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut gone = Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Paid)));
+        let mut unaware = Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Free)));
+        let mut last = Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Refresh)));
         for place in [&mut gone, &mut unaware, &mut last] {
             assert!(place.as_mut().now_or_never().is_none());
         }
@@ -219,18 +219,18 @@ mod tests {
     #[test]
     fn a_line_that_is_full_takes_nobody_until_somebody_leaves() {
         let line = FetchQueue::new(1);
-        let _turn = line.turn(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
-        let mut places: Vec<_> = (0..MOST_WAITING)
-            .map(|_| Box::pin(line.turn(CurrentPriority::new(PriorityClass::Free))))
+        let _turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut places: Vec<_> = (0..MAX_QUEUED)
+            .map(|_| Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Free))))
             .collect();
         for place in &mut places {
             assert!(place.as_mut().now_or_never().is_none());
         }
         assert_eq!(
-            line.turn(CurrentPriority::new(PriorityClass::Paid)).now_or_never().unwrap().unwrap_err(),
+            line.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().unwrap().unwrap_err(),
             QueueFull
         );
         places.truncate(1);
-        assert!(line.turn(CurrentPriority::new(PriorityClass::Paid)).now_or_never().is_none());
+        assert!(line.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().is_none());
     }
 }

@@ -40,7 +40,7 @@ pub async fn behind(
         pages: whole.pages.clone(),
         proxies: config.proxies.clone(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: Arc::new(ConcurrencyLimit::new(config.capacity, Arc::clone(&instruments))),
+        capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
         instruments,
         request_log: Arc::new(request_log),
         usage: Arc::clone(&whole.usage),

@@ -77,7 +77,7 @@ async fn every_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
     }
     assert_eq!(world.running.registrar.show(customer.id).await.unwrap(), before);
     let all =
-        world.running.registrar.audit(AuditQuery { most: 100, ..AuditQuery::default() }).await.unwrap().0;
+        world.running.registrar.audit(AuditQuery { limit: 100, ..AuditQuery::default() }).await.unwrap().0;
     assert_eq!(all.len(), 1, "a refused request changed something");
 }
 
@@ -228,7 +228,7 @@ async fn when_a_key_was_last_used_is_shown_by_the_hour() {
     assert!(asked(&world, "GET", &target, &Value::Null).await.json()["keys"][0]["last_used_at"].is_null());
     world.pass(Duration::from_mins(20));
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
-    world.running.registrar.remember_uses().await;
+    world.running.registrar.store_uses().await;
     for target in [target.as_str(), "/v1/applications"] {
         let told = asked(&world, "GET", target, &Value::Null).await.json();
         let application = told.get("applications").map_or(&told, |all| &all[0]);

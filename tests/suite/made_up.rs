@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use scoregate::keys::KeyForm;
-use scoregate::telemetry::metrics::{METRICS, most_series};
+use scoregate::telemetry::metrics::{METRICS, max_series};
 use tempfile::TempDir;
 
 use crate::client::Connection;
@@ -97,7 +97,7 @@ async fn a_hundred_thousand_made_up_paths_methods_agents_and_keys_change_no_seri
     let (after, grown) = series(side).await;
     assert_eq!((&at_first, &before), (&before, &after));
     let told: Vec<&String> = after.iter().filter(|line| !line.starts_with('#')).collect();
-    assert!((METRICS.len()..=most_series()).contains(&told.len()), "{}", told.len());
+    assert!((METRICS.len()..=max_series()).contains(&told.len()), "{}", told.len());
     assert!(!after.iter().any(|line| line.contains("made-up")), "{after:?}");
     assert!(grown <= resident + GROWTH, "{REQUESTS} requests: {resident} bytes before, {grown} after");
     program.stop().with(0);

@@ -95,7 +95,7 @@ impl Upstream for Keeping {
         })
     }
 
-    fn place(&self) -> String {
+    fn address(&self) -> String {
         "in a test".into()
     }
 

@@ -136,7 +136,7 @@ struct Panicking {
 }
 
 impl Upstream for Panicking {
-    fn place(&self) -> String {
+    fn address(&self) -> String {
         "in a test".into()
     }
 

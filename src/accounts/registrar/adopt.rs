@@ -26,7 +26,7 @@ impl Registrar {
     /// Applies new terms.
     pub async fn adopt(&self, terms: TermsByTier) -> Result<(), AdoptError> {
         let _turn = self.turn.lock().await;
-        let lost = self.on_tiers_besides(&terms).await?;
+        let lost = self.removed_tiers_in_use(&terms).await?;
         if !lost.is_empty() {
             return Err(AdoptError::InUse(lost.into_iter().collect()));
         }
@@ -44,7 +44,7 @@ impl Registrar {
     }
 
     /// Tiers in use that would be removed.
-    async fn on_tiers_besides(&self, terms: &TermsByTier) -> Result<BTreeSet<String>, StoreError> {
+    async fn removed_tiers_in_use(&self, terms: &TermsByTier) -> Result<BTreeSet<String>, StoreError> {
         let day = self.clock.now().wall.day();
         let (mut lost, mut after) = (BTreeSet::new(), None);
         loop {

@@ -23,7 +23,7 @@ pub enum FieldChange<T> {
 
 impl<T> FieldChange<T> {
     /// Whether the field stays unchanged.
-    pub const fn keeps(&self) -> bool {
+    pub const fn is_unchanged(&self) -> bool {
         matches!(self, Self::Keep)
     }
 
@@ -77,7 +77,7 @@ impl Registrar {
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
         // If both limits are given nothing is read, so a record whose limits cannot be read can be repaired this way.
-        let reads = minute.keeps() || day.keeps();
+        let reads = minute.is_unchanged() || day.is_unchanged();
         let before = if reads { self.show(id).await?.own } else { OwnLimits::default() };
         let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
         check_limits(own)?;

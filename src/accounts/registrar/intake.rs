@@ -49,9 +49,9 @@ pub struct KeyRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportedKey {
     /// Imported, as a key of this application.
-    Taken(ApplicationId),
+    Imported(ApplicationId),
     /// Already known; nothing was changed.
-    AlreadyThere,
+    AlreadyPresent,
 }
 
 /// Why a key was rejected. Nothing was changed.
@@ -77,7 +77,7 @@ type IntakeResult = Result<Result<ImportedKey, BadField>, StoreError>;
 impl Registrar {
     /// Imports keys. Returns a result for each, in their order. If the store fails, some keys may have been imported:
     /// repeating the import is safe.
-    pub async fn take_in(
+    pub async fn import(
         &self,
         who: &str,
         records: Vec<KeyRecord>,
@@ -98,7 +98,7 @@ impl Registrar {
             }
         }
         // Wait for all before any error is returned: durable changes must take effect.
-        let work = applications.into_iter().map(|(id, records)| self.take_in_turn(who, id, records));
+        let work = applications.into_iter().map(|(id, records)| self.import_application(who, id, records));
         told.extend(join_all(work).await.into_iter().flatten());
         self.count_keys();
         drop(turn);
@@ -112,7 +112,7 @@ impl Registrar {
     }
 
     /// Imports the keys of one application one after another.
-    async fn take_in_turn(
+    async fn import_application(
         &self,
         who: &str,
         id: ApplicationId,
@@ -138,10 +138,10 @@ impl Registrar {
             match self.make(who, id, record.clone().creation(now)).await {
                 Ok(application) => {
                     *known = Some(application);
-                    return Ok(Ok(ImportedKey::Taken(id)));
+                    return Ok(Ok(ImportedKey::Imported(id)));
                 }
                 Err(StoreError::Exists(_)) if record.application.is_none() => {
-                    return Ok(Ok(ImportedKey::AlreadyThere));
+                    return Ok(Ok(ImportedKey::AlreadyPresent));
                 }
                 Err(StoreError::Exists(_)) => match self.store.application(id, now.day()).await {
                     Err(StoreError::Damaged { reason, .. }) => {
@@ -155,7 +155,7 @@ impl Registrar {
         // The application is unknown, so the conflict was the key.
         let Some(there) = known else { return Ok(Err(of_another())) };
         if there.keys.iter().any(|key| key.digest == record.digest) {
-            return Ok(Ok(ImportedKey::AlreadyThere));
+            return Ok(Ok(ImportedKey::AlreadyPresent));
         }
         if let Err(differs) = record.agrees_with(there) {
             return Ok(Err(differs));
@@ -163,7 +163,7 @@ impl Registrar {
         match self.make(who, id, ChangeKind::AddKey { key: record.key(now) }).await {
             Ok(application) => {
                 *known = Some(application);
-                Ok(Ok(ImportedKey::Taken(id)))
+                Ok(Ok(ImportedKey::Imported(id)))
             }
             Err(StoreError::Exists(_)) => Ok(Err(of_another())),
             Err(error) => Err(error),

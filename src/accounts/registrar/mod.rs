@@ -27,7 +27,7 @@ use super::account::Account;
 use super::key_directory::KeyDirectory;
 use super::terms::TermsByTier;
 
-use validation::{LONGEST_TEXT, check_limits, check_text};
+use validation::{MAX_TEXT, check_limits, check_text};
 
 pub use adopt::AdoptError;
 pub use amend::FieldChange;
@@ -40,7 +40,7 @@ const AUDIT_PAGE: usize = 1_000;
 /// Uses of keys stored at a time: leases must not wait behind more.
 const USES: usize = 500;
 /// Minimum interval between log lines while the store file is missing or replaced.
-const TOLD_AGAIN: Duration = Duration::from_mins(1);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Makes changes.
 pub struct Registrar {
@@ -54,7 +54,7 @@ pub struct Registrar {
     /// One change at a time, so that changes take effect in the order in which they become durable.
     turn: tokio::sync::Mutex<()>,
     /// When the missing or replaced store file was logged last.
-    misplaced_told: ArcSwapOption<Mono>,
+    misplaced_logged_at: ArcSwapOption<Mono>,
 }
 
 /// A new application.
@@ -95,7 +95,7 @@ pub enum RegistrarError {
         known: String,
     },
     /// A text is empty, too long, or has characters that would confuse a terminal.
-    #[error("the {0} must be 1 to {LONGEST_TEXT} printable characters")]
+    #[error("the {0} must be 1 to {MAX_TEXT} printable characters")]
     BadText(&'static str),
     /// A limit of zero would refuse everything.
     #[error("a limit must be at least 1; to block an application, revoke its keys")]
@@ -146,7 +146,7 @@ impl Registrar {
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::new(()));
         let misplaced_told = ArcSwapOption::empty();
-        Self { store, roster, terms, form, clock, instruments, turn, misplaced_told }
+        Self { store, roster, terms, form, clock, instruments, turn, misplaced_logged_at: misplaced_told }
     }
 
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
@@ -255,8 +255,8 @@ impl Registrar {
 
     /// Audit records, newest first, and where the next page begins.
     pub async fn audit(&self, ask: AuditQuery) -> Result<(Vec<AuditRecord>, Option<u64>), RegistrarError> {
-        let most = ask.most.clamp(1, AUDIT_PAGE);
-        let mut records = self.store.audit(AuditQuery { most: most + 1, ..ask }).await?;
+        let most = ask.limit.clamp(1, AUDIT_PAGE);
+        let mut records = self.store.audit(AuditQuery { limit: most + 1, ..ask }).await?;
         let is_last = records.len() <= most;
         records.truncate(most);
         let next = records.last().map(|last| last.number).filter(|_| !is_last);
@@ -264,22 +264,22 @@ impl Registrar {
     }
 
     /// Raises the alarm if the store was found damaged. Called periodically.
-    pub fn look_at_the_store(&self) {
+    pub fn check_damage(&self) {
         self.instruments.store_is_damaged(self.store.damage().is_some());
     }
 
     /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
     /// the end. Called every few seconds.
-    pub async fn look_for_the_store(&self) {
+    pub async fn check_file(&self) {
         let store = Arc::clone(&self.store);
         // On a thread of its own: a disk that hangs must not block a serving thread.
         let Ok(found) = tokio::task::spawn_blocking(move || store.misplaced()).await else { return };
         self.instruments.store_is_misplaced(found.is_some());
         let now = self.clock.now().mono;
-        let before = self.misplaced_told.load();
+        let before = self.misplaced_logged_at.load();
         match (found, before.as_deref()) {
-            (Some(reason), before) if before.is_none_or(|told| now.since(*told) >= TOLD_AGAIN) => {
-                self.misplaced_told.store(Some(Arc::new(now)));
+            (Some(reason), before) if before.is_none_or(|told| now.since(*told) >= LOG_INTERVAL) => {
+                self.misplaced_logged_at.store(Some(Arc::new(now)));
                 tracing::error!(
                     %reason,
                     "the store is not in its place: changes of keys are refused and no units are leased. Put the same \
@@ -287,7 +287,7 @@ impl Registrar {
                 );
             }
             (None, Some(_)) => {
-                self.misplaced_told.store(None);
+                self.misplaced_logged_at.store(None);
                 tracing::info!("store file found again");
             }
             (Some(_) | None, _) => {}
@@ -295,11 +295,11 @@ impl Registrar {
     }
 
     /// Stores which keys were used since the last call. Uses that cannot be stored are kept for the next call.
-    pub async fn remember_uses(&self) {
+    pub async fn store_uses(&self) {
         let Some(roster) = &self.roster else { return };
         let uses = roster.take_used();
         for (number, some) in uses.chunks(USES).enumerate() {
-            let remembered = self.timed(StoreWork::Uses, self.store.used(some.to_vec())).await;
+            let remembered = self.timed(StoreWork::Uses, self.store.record_uses(some.to_vec())).await;
             if let Err(error) = remembered {
                 self.instruments.store_failed(StoreWork::Uses);
                 tracing::warn!(%error, "last use of keys could not be recorded");
@@ -347,7 +347,7 @@ impl Registrar {
     async fn timed<T>(&self, work: StoreWork, doing: impl Future<Output = T>) -> T {
         let started = self.clock.now().mono;
         let done = doing.await;
-        self.instruments.store_took(work, self.clock.now().mono.since(started));
+        self.instruments.store_operation(work, self.clock.now().mono.since(started));
         done
     }
 

@@ -97,7 +97,7 @@ pub async fn perform(
             application(registrar, &registrar.set_tier(actor, id, &tier).await?)
         }
         AdminCommand::SetLimits { id, minute, day } => {
-            if minute.keeps() && day.keeps() {
+            if minute.is_unchanged() && day.is_unchanged() {
                 return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
             }
             application(registrar, &registrar.set_limits(actor, id, minute, day).await?)
@@ -113,7 +113,7 @@ pub async fn perform(
             application(registrar, &registrar.set_expiry(actor, id, key.as_deref(), at).await?)
         }
         AdminCommand::Update { id, name, contact, note } => {
-            if name.is_none() && contact.keeps() && note.keeps() {
+            if name.is_none() && contact.is_unchanged() && note.is_unchanged() {
                 return Err(CommandProblem::bad(
                     "send name, contact or note; null removes a contact or a note",
                 ));
@@ -141,7 +141,7 @@ async fn import(
     for line in lines {
         outcomes.push(line.map(|record| readable.push(record)));
     }
-    let mut imported = registrar.take_in(actor, readable).await?.into_iter();
+    let mut imported = registrar.import(actor, readable).await?.into_iter();
     let outcomes = outcomes.into_iter().filter_map(|read| match read {
         Ok(()) => imported.next(),
         Err(bad) => Some(Err(bad)),

@@ -40,7 +40,7 @@ impl AdminCommand {
                 get(format!("{ROOT}/export?most={limit}{}", optional("after", *after)))
             }
             Self::Show(id) => get(format!("{ROOT}/{id}")),
-            Self::Audit(AuditQuery { application, before, most: limit }) => {
+            Self::Audit(AuditQuery { application, before, limit }) => {
                 let (application, before) =
                     (optional("application", *application), optional("before", *before));
                 get(format!("{AUDIT}?most={limit}{application}{before}"))
@@ -145,7 +145,7 @@ fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
     Ok(AdminCommand::Audit(AuditQuery {
         application: pairs.get("application").map(known).transpose()?,
         before: pairs.number("before")?,
-        most: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
+        limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
     }))
 }
 
@@ -201,8 +201,8 @@ mod tests {
             AdminCommand::SetExpiry { id, key: expiry, expires_at: FieldChange::Remove },
             AdminCommand::SetExpiry { id, key: None, expires_at: FieldChange::Set("soon".into()) },
             AdminCommand::Update { id, name: Some("n".into()), contact: keep, note: remove },
-            AdminCommand::Audit(AuditQuery { application: Some(id), before: Some(9), most: 7 }),
-            AdminCommand::Audit(AuditQuery { application: None, before: None, most: 7 }),
+            AdminCommand::Audit(AuditQuery { application: Some(id), before: Some(9), limit: 7 }),
+            AdminCommand::Audit(AuditQuery { application: None, before: None, limit: 7 }),
             AdminCommand::Import(vec![read_json(&line), read_json(&line)]),
             AdminCommand::Export { after: Some(id), limit: 5 },
         ] {

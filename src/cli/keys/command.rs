@@ -193,7 +193,7 @@ impl KeysCommand {
                 AdminCommand::Update { id, name, contact: text_change(contact), note: text_change(note) }
             }
             Self::Audit { id, before, limit } => {
-                AdminCommand::Audit(AuditQuery { application: id, before, most: limit })
+                AdminCommand::Audit(AuditQuery { application: id, before, limit })
             }
         }
     }

@@ -81,13 +81,13 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
     let configured = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
-    let max_connections = OpenFiles::raise().most_connections(configured);
+    let max_connections = OpenFiles::raise().max_connections(configured);
     let clock = Clock::system();
     let now = clock.now().wall;
     let opening = tokio::task::spawn_blocking(move || Scoring::open(source(&archive, now)?, now));
     let scoring = opening.await.context("opening the archive panicked")??;
     tracing::info!(%address, models = scoring.model_ids().len(), "serving");
-    log::say(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
+    log::write_line(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
     let backend = Arc::new(BackendServer::new(Arc::new(scoring), args.license, clock));
     let stop = CancellationToken::new();
     let shutdown = async {

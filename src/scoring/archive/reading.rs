@@ -98,7 +98,7 @@ fn each_series(
                 .and_then(|at| u64::try_from(at).ok())
                 .map(Wall::from_millis)
                 .iter()
-                .for_each(|at| series.saw(*at));
+                .for_each(|at| series.record_time(*at));
             each(model, &series, window);
             series.clear();
         }

@@ -169,7 +169,7 @@ fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_be
     let late = Run::new(model, Suite::Coding, at, RunOutcome::Failed(RunFailure::Timeout)).unwrap();
     archive.take(&[record("late", late)]).unwrap();
     archive.sum_up(now()).unwrap();
-    assert_eq!(scoring.look(now()).unwrap(), Change::ByAnImport);
+    assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
     assert_eq!(runs(), 70, "23 whole hours, and what is there of the running one");
 }
 
@@ -193,21 +193,21 @@ fn a_running_backend_takes_new_runs_up_when_it_looks() {
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let importing = in_(&place);
     importing.take(&records(48)).unwrap();
-    assert_eq!(scoring.look(now()).unwrap(), Change::Nothing, "they count at the end of the import");
+    assert_eq!(scoring.check(now()).unwrap(), Change::Nothing, "they count at the end of the import");
     importing.sum_up(now()).unwrap();
     assert!(!scoring.refresh(now()).unwrap());
     assert!(scoring.model_ids().is_empty());
-    assert_eq!(scoring.look(now()).unwrap(), Change::ByAnImport);
+    assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
     assert_eq!(scoring.model_ids().len(), 2);
     // Existing runs are not an import.
     importing.take(&records(48)).unwrap();
     importing.sum_up(now()).unwrap();
-    assert_eq!(scoring.look(now()).unwrap(), Change::Nothing);
+    assert_eq!(scoring.check(now()).unwrap(), Change::Nothing);
     // Its date is that of the import; the next refresh is due at the full hour, as before.
     let index = || scoring.answer(&Question::Index).unwrap();
     let hour = Hour::of(now());
     assert_eq!((index().generated_at, index().next_refresh), (now(), hour.plus(1).start()));
-    assert_eq!(scoring.look(hour.plus(1).start()).unwrap(), Change::ByTheHour);
+    assert_eq!(scoring.check(hour.plus(1).start()).unwrap(), Change::ByTheHour);
     assert_eq!((index().generated_at, scoring.model_ids().len()), (hour.plus(1).start(), 2));
     // A server started now agrees.
     let other = Scoring::open(RunSource::Archive(in_(&place)), hour.plus(1).start()).unwrap();

@@ -43,7 +43,7 @@ pub(super) fn items<'a>(
     period: Period,
     sort_by: SortBy,
 ) -> Vec<Ranking<'a>> {
-    let ranked = ranked(snapshot, period, |summary| merit(summary, sort_by)).into_iter();
+    let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by)).into_iter();
     ranked.map(|portrait| item(portrait, changes.of(portrait), period, sort_by)).collect()
 }
 
@@ -78,7 +78,7 @@ fn shown(sort_by: SortBy) -> Measure {
 }
 
 /// The rank of a model by a sort key, from published numbers: higher is better. `None` without the shown score.
-fn merit(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
+fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     let score = summary.published(shown(sort_by))?;
     match sort_by {
         SortBy::Speed => summary.latency_ms().map(|latency| -latency),

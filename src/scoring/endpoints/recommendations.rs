@@ -41,7 +41,7 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'
 
 fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
     let fit = |portrait: &&ModelState| task.fits(portrait.over(period));
-    let mut best = ranked(snapshot, period, |summary| task.merit(summary)).into_iter().filter(fit);
+    let mut best = ranked(snapshot, period, |summary| task.rank(summary)).into_iter().filter(fit);
     let first = best.next()?;
     let summary = first.over(period);
     Some(Recommendation {
@@ -67,7 +67,7 @@ impl Task {
     }
 
     /// The rank of a model: higher is better. `None` without a combined score, whatever the task.
-    fn merit(self, summary: &PeriodSummary) -> Option<f64> {
+    fn rank(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score?.score;
         let of = |measure| summary.published(measure).map(|score| score.score);
         match self {
@@ -84,7 +84,7 @@ impl Task {
 
     fn fits(self, summary: &PeriodSummary) -> bool {
         let good = summary.score.is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
-        let known = self.merit(summary).is_some();
+        let known = self.rank(summary).is_some();
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => known,
             Self::Budget | Self::Fast => known && good,
@@ -94,7 +94,7 @@ impl Task {
     /// The suite's score; for price and speed, the combined one.
     fn score(self, summary: &PeriodSummary) -> Option<f64> {
         match self {
-            Self::Coding | Self::Reasoning | Self::Tooling => self.merit(summary),
+            Self::Coding | Self::Reasoning | Self::Tooling => self.rank(summary),
             Self::Budget | Self::Fast => summary.score.map(|score| score.score),
         }
     }

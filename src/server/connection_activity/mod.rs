@@ -22,9 +22,9 @@ use super::unsent::{UnsentBytes, UnsentResponse, UnsentResponses};
 /// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
 /// an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
 /// for ever.
-const UNASKED: usize = 128 * 1_024;
+const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
-const SENT_FOR_ONE: usize = 4;
+const SENT_PER_RECEIVED: usize = 4;
 /// Maximum number of unsent responses on an HTTP/2 connection without a key. A browser reads the public pages on
 /// fewer streams; a client that keeps its windows open never has any.
 const UNSENT_WITHOUT_KEY: usize = 8;
@@ -38,7 +38,7 @@ pub(super) struct ConnectionActivity {
     clock: Clock,
     state: Mutex<ActivityState>,
     /// Wakes the connection up to read changes of its state.
-    nudge: Arc<Notify>,
+    changed: Arc<Notify>,
     authenticated: Authenticated,
     /// HTTP/2: how often the codec was polled.
     turn: AtomicUsize,
@@ -115,7 +115,7 @@ impl ConnectionActivity {
         };
         let (state, nudge) = (Mutex::new(state), Arc::new(Notify::new()));
         let authenticated = Authenticated::not_yet(Arc::clone(&nudge));
-        Self { clock, state, nudge, authenticated, turn: AtomicUsize::new(0), all_unsent }
+        Self { clock, state, changed: nudge, authenticated, turn: AtomicUsize::new(0), all_unsent }
     }
 
     /// Whether a valid key was presented on this connection; set by the gateway.
@@ -129,13 +129,13 @@ impl ConnectionActivity {
     }
 
     /// Switches to HTTP/2.
-    pub(super) fn speaks_http2(&self) {
+    pub(super) fn switch_to_http2(&self) {
         let mut state = self.state();
         (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.mono());
     }
 
     /// Records received bytes. Returns `false` if the connection must be closed: too many bytes without a request.
-    pub(super) fn heard(&self, bytes: usize) -> bool {
+    pub(super) fn received(&self, bytes: usize) -> bool {
         let mut state = self.state();
         if state.phase == ConnectionPhase::Idle && state.requests.is_empty() {
             (state.phase, state.since) = (ConnectionPhase::Head, self.clock.mono());
@@ -143,7 +143,7 @@ impl ConnectionActivity {
         if state.phase == ConnectionPhase::Streams {
             state.unasked += bytes;
         }
-        state.unasked <= UNASKED
+        state.unasked <= UNSOLICITED_BYTES
     }
 
     /// HTTP/1.1: a request head is complete. Its time counts from its first byte, except for the first request.
@@ -175,7 +175,7 @@ impl ConnectionActivity {
     }
 
     /// HTTP/2: a request head is complete.
-    pub(super) fn ticket(self: &Arc<Self>) -> StreamGuard {
+    pub(super) fn open_stream(self: &Arc<Self>) -> StreamGuard {
         let mut state = self.state();
         let number = state.next;
         state.next = number.wrapping_add(1);
@@ -208,10 +208,10 @@ impl ConnectionActivity {
     }
 
     /// The socket accepted bytes.
-    pub(super) fn took(&self, bytes: usize) {
+    pub(super) fn wrote(&self, bytes: usize) {
         let mut state = self.state();
-        state.unasked = state.unasked.saturating_sub(bytes / SENT_FOR_ONE);
-        state.socket.took(bytes, || self.clock.mono());
+        state.unasked = state.unasked.saturating_sub(bytes / SENT_PER_RECEIVED);
+        state.socket.taken(bytes, || self.clock.mono());
         if state.phase != ConnectionPhase::Streams {
             state.taken += bytes as u64;
         }
@@ -221,7 +221,7 @@ impl ConnectionActivity {
     pub(super) fn retire(&self) {
         let now = self.clock.mono();
         self.state().retiring.get_or_insert(now);
-        self.nudge.notify_one();
+        self.changed.notify_one();
     }
 
     /// Whether it is to be closed after the next response.
@@ -232,7 +232,7 @@ impl ConnectionActivity {
     /// The connection is closed now: its slot is needed.
     pub(super) fn cut(&self) {
         self.state().cut = true;
-        self.nudge.notify_one();
+        self.changed.notify_one();
     }
 
     /// Whether it is closed now.
@@ -241,8 +241,8 @@ impl ConnectionActivity {
     }
 
     /// Waits for a change of the state.
-    pub(super) async fn nudged(&self) {
-        self.nudge.notified().await;
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// What decides whether this connection is displaced by another. `None` if it is being closed.
@@ -258,7 +258,7 @@ impl ConnectionActivity {
     }
 
     /// A snapshot of the state with the next deadline.
-    pub(super) fn glance(&self, deadlines: &Deadlines) -> Glance {
+    pub(super) fn snapshot(&self, deadlines: &Deadlines) -> Glance {
         let state = self.state();
         let mut course = state.course();
         let may_hurry = course.blocked.is_some() && !self.authenticated.get();
@@ -294,7 +294,7 @@ impl StreamGuard {
         if state.unsent >= UNSENT_WITHOUT_KEY && !pulse.authenticated.get() {
             state.refused += 1;
             if state.refused > REFUSED_WITHOUT_KEY {
-                pulse.nudge.notify_one();
+                pulse.changed.notify_one();
             }
             return false;
         }
@@ -308,7 +308,7 @@ impl StreamGuard {
     pub(super) fn sent(&self, bytes: usize) {
         let mut state = self.pulse.state();
         state.taken += bytes as u64;
-        state.bodies.took(bytes, || self.pulse.clock.mono());
+        state.bodies.taken(bytes, || self.pulse.clock.mono());
     }
 }
 

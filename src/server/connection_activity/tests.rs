@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::{ManualClock, Wall};
-use crate::server::unsent::LEAST;
+use crate::server::unsent::MIN_BYTES;
 
 const DEADLINES: Deadlines = Deadlines {
     head: Duration::from_secs(10),
@@ -16,7 +16,7 @@ const DEADLINES: Deadlines = Deadlines {
 
 /// The next deadline in seconds, and its kind.
 fn next(pulse: &ConnectionActivity) -> (u64, MissedDeadline) {
-    let Glance { end, overdue, .. } = pulse.glance(&DEADLINES);
+    let Glance { end, overdue, .. } = pulse.snapshot(&DEADLINES);
     (end.since(pulse.clock.mono()).as_secs(), overdue)
 }
 
@@ -33,7 +33,7 @@ fn a_new_connection_has_so_long_to_its_first_request_however_it_drips() {
     let (pulse, _hand, pass) = pulse();
     assert_eq!(next(&pulse), (10, MissedDeadline::Head));
     pass(4);
-    pulse.heard(1);
+    pulse.received(1);
     assert_eq!(next(&pulse), (6, MissedDeadline::Head));
 }
 
@@ -45,9 +45,9 @@ fn a_head_lasts_from_its_first_byte() {
     pulse.flushed();
     pass(30);
     assert_eq!(next(&pulse), (30, MissedDeadline::Idle));
-    pulse.heard(1);
+    pulse.received(1);
     pass(3);
-    pulse.heard(1);
+    pulse.received(1);
     assert_eq!(next(&pulse), (7, MissedDeadline::Head), "one that drips gets no more time");
     pulse.begun();
     assert_eq!(next(&pulse), (47, MissedDeadline::Request));
@@ -81,9 +81,9 @@ fn whoever_asks_on_without_reading_is_not_younger_for_it() {
     pulse.answered();
     pulse.blocked();
     assert_eq!(next(&pulse), (13, MissedDeadline::Write));
-    pulse.took(LEAST - 1);
+    pulse.wrote(MIN_BYTES - 1);
     assert_eq!(next(&pulse), (13, MissedDeadline::Write), "too little to count");
-    pulse.took(1);
+    pulse.wrote(1);
     assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     pulse.flushed();
     assert_eq!(next(&pulse), (60, MissedDeadline::Idle));
@@ -92,12 +92,12 @@ fn whoever_asks_on_without_reading_is_not_younger_for_it() {
 #[test]
 fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
     let (pulse, _hand, pass) = pulse();
-    pulse.speaks_http2();
-    pulse.heard(1);
+    pulse.switch_to_http2();
+    pulse.received(1);
     assert_eq!(next(&pulse), (60, MissedDeadline::Idle));
-    let first = pulse.ticket();
+    let first = pulse.open_stream();
     pass(5);
-    let second = pulse.ticket();
+    let second = pulse.open_stream();
     assert_eq!(next(&pulse), (45, MissedDeadline::Request));
     drop(first);
     assert_eq!(next(&pulse), (50, MissedDeadline::Request));
@@ -109,12 +109,12 @@ fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
 #[test]
 fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
     let (pulse, _hand, pass) = pulse();
-    pulse.speaks_http2();
+    pulse.switch_to_http2();
     pass(60);
     assert_eq!(next(&pulse), (0, MissedDeadline::Idle));
     pulse.retire();
     assert_eq!(next(&pulse), (1, MissedDeadline::Idle));
-    drop(pulse.ticket());
+    drop(pulse.open_stream());
     pass(1);
     assert_eq!(next(&pulse), (0, MissedDeadline::Idle));
 }
@@ -122,15 +122,15 @@ fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
 #[test]
 fn on_http_2_only_so_much_may_arrive_in_which_nothing_is_asked() {
     let (pulse, _hand, _pass) = pulse();
-    assert!(pulse.heard(10 * UNASKED), "before it is known what is spoken others watch");
-    pulse.speaks_http2();
-    assert!(pulse.heard(UNASKED) && !pulse.heard(1));
-    let ticket = pulse.ticket();
-    assert!(pulse.heard(UNASKED) && !pulse.heard(1));
-    pulse.took(SENT_FOR_ONE);
-    assert!(pulse.heard(0) && !pulse.heard(1));
+    assert!(pulse.received(10 * UNSOLICITED_BYTES), "before it is known what is spoken others watch");
+    pulse.switch_to_http2();
+    assert!(pulse.received(UNSOLICITED_BYTES) && !pulse.received(1));
+    let ticket = pulse.open_stream();
+    assert!(pulse.received(UNSOLICITED_BYTES) && !pulse.received(1));
+    pulse.wrote(SENT_PER_RECEIVED);
+    assert!(pulse.received(0) && !pulse.received(1));
     drop(ticket);
-    assert!(pulse.heard(UNASKED) && !pulse.heard(1));
+    assert!(pulse.received(UNSOLICITED_BYTES) && !pulse.received(1));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
     pulse.flushed();
     assert_eq!(next(&pulse), (1, MissedDeadline::Idle));
     pass(1);
-    pulse.heard(1);
+    pulse.received(1);
     assert_eq!(next(&pulse), (10, MissedDeadline::Head), "what begins to come is heard to its end");
     assert!(pulse.is_retiring());
 }
@@ -151,15 +151,15 @@ fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
 #[test]
 fn on_http_2_a_response_waits_for_the_windows_of_its_client_and_not_for_the_socket() {
     let (pulse, _hand, pass) = pulse();
-    pulse.speaks_http2();
-    let mut first = pulse.ticket();
+    pulse.switch_to_http2();
+    let mut first = pulse.open_stream();
     assert!(!pulse.may_read_a_head() && first.answered(true) && pulse.may_read_a_head());
     assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     pass(15);
-    let mut second = pulse.ticket();
+    let mut second = pulse.open_stream();
     assert!(second.answered(true));
-    pulse.took(LEAST);
-    first.sent(LEAST - 1);
+    pulse.wrote(MIN_BYTES);
+    first.sent(MIN_BYTES - 1);
     assert_eq!(next(&pulse), (5, MissedDeadline::Write), "what is asked for later gains no time");
     second.sent(1);
     assert_eq!(next(&pulse), (20, MissedDeadline::Write));
@@ -171,7 +171,7 @@ fn on_http_2_a_response_waits_for_the_windows_of_its_client_and_not_for_the_sock
 fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
     let (pulse, _hand, _pass) = pulse();
     let answered = |has_body: bool| {
-        let mut ticket = pulse.ticket();
+        let mut ticket = pulse.open_stream();
         ticket.answered(has_body).then_some(ticket)
     };
     let mut waiting: Vec<_> = (0..8).map(|_| answered(true).unwrap()).collect();
@@ -179,7 +179,7 @@ fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
     waiting.pop();
     waiting.push(answered(true).unwrap());
     assert!(answered(true).is_none());
-    let ticket = pulse.ticket();
+    let ticket = pulse.open_stream();
     assert!(!pulse.may_read_a_head());
     pulse.authenticated().set();
     assert!(pulse.may_read_a_head());
@@ -192,7 +192,7 @@ fn while_too_many_responses_wait_in_the_process_clients_without_a_key_have_a_sec
     let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
     let unsent = Arc::new(UnsentResponses::default());
     let pulse = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent)));
-    let mut ticket = pulse.ticket();
+    let mut ticket = pulse.open_stream();
     assert!(ticket.answered(true));
     assert_eq!(next(&pulse), (20, MissedDeadline::Write));
     let mut others = Vec::new();

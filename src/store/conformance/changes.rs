@@ -161,13 +161,13 @@ pub(in crate::store) async fn every_change_is_in_the_audit_trail_newest_first(st
     store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
     store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
     assert!(store.change(creating(id)).await.is_err());
-    let whole = AuditQuery { most: 10, ..AuditQuery::default() };
+    let whole = AuditQuery { limit: 10, ..AuditQuery::default() };
     let all = store.audit(whole).await.unwrap();
     let words: Vec<&str> = all.iter().map(|record| record.what.as_str()).collect();
     assert_eq!(words, ["revoke_all", "set_tier", "create", "create"]);
     assert!(all.iter().all(|record| record.who == "a test" && record.at == NOON));
     assert_eq!(all[2].application, other.to_string());
-    let its_own = store.audit(AuditQuery { application: Some(id), most: 2, ..whole }).await.unwrap();
+    let its_own = store.audit(AuditQuery { application: Some(id), limit: 2, ..whole }).await.unwrap();
     assert_eq!(its_own, all[..2]);
     let older = store.audit(AuditQuery { before: Some(all[1].number), ..whole }).await.unwrap();
     assert_eq!(older, all[2..]);
@@ -178,7 +178,7 @@ pub(in crate::store) async fn a_use_is_remembered_and_never_goes_back(store: &dy
     let digest = Digest::of(&id.to_string());
     for (at, remembered) in [(HOUR, HOUR), (2 * HOUR, 2 * HOUR), (HOUR, 2 * HOUR)] {
         let unknown = KeyUse { digest: Digest::of("unknown"), at: NOON };
-        store.used(vec![unknown, KeyUse { digest, at: NOON.plus(at) }]).await.unwrap();
+        store.record_uses(vec![unknown, KeyUse { digest, at: NOON.plus(at) }]).await.unwrap();
         let known = store.application(id, NOON.day()).await.unwrap().unwrap();
         assert_eq!(known.keys[0].last_used_at, Some(NOON.plus(remembered)));
     }

@@ -44,7 +44,7 @@ pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: 
     assert_eq!(store.newest_day().await.unwrap(), Some(tomorrow));
     let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
     assert_eq!(closed, LeaseReply::Closed { newest: tomorrow });
-    store.give_back(giving(id, today, 3)).await.unwrap();
+    store.return_units(giving(id, today, 3)).await.unwrap();
     assert_eq!(store.application(id, today).await.unwrap().unwrap().granted, 3, "a closed day moved");
     assert_eq!(units(store, asking(id, tomorrow, 99, 10)).await, 10);
 }
@@ -52,15 +52,15 @@ pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: 
 pub(in crate::store) async fn units_given_back_are_leased_again_and_never_below_nothing(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
     let later = Day::from_number(day.number() + 1);
-    store.give_back(giving(id, day, 1)).await.unwrap();
+    store.return_units(giving(id, day, 1)).await.unwrap();
     assert_eq!(units(store, asking(id, day, 10, 10)).await, 10);
     let mut back = giving(id, day, 4);
     back.extend(giving(an_id(), day, 4));
     back.extend(giving(id, later, 4));
-    store.give_back(back).await.unwrap();
+    store.return_units(back).await.unwrap();
     assert_eq!(store.newest_day().await.unwrap(), Some(day), "units given back opened a day");
     assert_eq!(units(store, asking(id, day, 10, 10)).await, 4);
-    store.give_back(giving(id, day, u32::MAX)).await.unwrap();
+    store.return_units(giving(id, day, u32::MAX)).await.unwrap();
     assert_eq!(units(store, asking(id, day, 99, 10)).await, 10);
 }
 
@@ -92,7 +92,7 @@ pub(in crate::store) async fn what_is_promised_for_bad_times_is_a_hundredth_of_t
     assert_eq!(promised(6, 0).await, (4, 5), "another node was promised as much as was left");
     assert_eq!(promised(6, 1_000).await, (0, 1_000), "a promise is no grant");
     let back = LeaseReturn { application: id, node: 1, day, units: 0, grace: 3 };
-    store.give_back(vec![back]).await.unwrap();
+    store.return_units(vec![back]).await.unwrap();
     assert_eq!(promised(6, 0).await, (3, 1_000));
     let free =
         store.lease(LeaseRequest { grace: 1, ..asking(created(store).await, day, 1, 10) }).await.unwrap();
@@ -137,7 +137,7 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
                 let units = u64::from(units).min(*of_day);
                 *of_day -= units;
                 let (day, units) = (Day::from_number(first + day), u32::try_from(units).unwrap());
-                back.push(store.give_back(giving(id, day, units)));
+                back.push(store.return_units(giving(id, day, units)));
             }
         }
         let asks = round.iter().filter_map(|call| match *call {

@@ -16,7 +16,7 @@ use super::record_header::{LONGEST, RecordHeader};
 use super::record_slots::RecordSlot;
 use super::{MirrorRecord, RecordFlaw};
 
-const SLIP: &str = "slip";
+const HEADER_SUFFIX: &str = "slip";
 const HALF: &str = "half";
 
 /// The kind of a file, by its name.
@@ -39,7 +39,7 @@ impl MirrorFileKind {
         };
         match ending {
             _ if !is_sum(stem) => Self::Foreign,
-            SLIP => Self::Slip(FileStem(stem.into())),
+            HEADER_SUFFIX => Self::Slip(FileStem(stem.into())),
             HALF => Self::Half,
             sum if is_sum(sum) => Self::Content(FileStem(stem.into())),
             _ => Self::Foreign,
@@ -62,7 +62,7 @@ impl MirrorDirectory {
     }
 
     pub(super) fn slip(&self, stem: &FileStem) -> PathBuf {
-        self.0.join(format!("{}.{SLIP}", stem.0))
+        self.0.join(format!("{}.{HEADER_SUFFIX}", stem.0))
     }
 
     pub(super) fn content(&self, stem: &FileStem, content: Sha256Sum) -> PathBuf {

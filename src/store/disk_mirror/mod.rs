@@ -56,9 +56,9 @@ impl Mirror {
             state: Mutex::new(MirrorState { places: RecordSlots::new(most_bytes), refused: Vec::new() }),
         };
         let mut state = shelf.lock();
-        shelf.take_stock(&mut state, &files);
+        shelf.scan(&mut state, &files);
         let gone = state.places.fit();
-        shelf.throw_away(&gone);
+        shelf.discard_record(&gone);
         drop(state);
         Ok(shelf)
     }
@@ -72,10 +72,10 @@ impl Mirror {
             match self.directory.jar(&stem) {
                 Ok(jar) => stock.jars.push(jar),
                 Err(flaw) => {
-                    if flaw.is_lasting()
+                    if flaw.is_permanent()
                         && let Some(place) = state.places.remove(&stem)
                     {
-                        self.throw_away(&[(stem.clone(), place)]);
+                        self.discard_record(&[(stem.clone(), place)]);
                     }
                     stock.refused.push(RejectedRecord { file: self.directory.slip(&stem), flaw });
                 }
@@ -137,8 +137,8 @@ impl Mirror {
         let written = slip.written();
         let place = slip.place(written.len() as u64);
         fits(slip.name, written.len() as u64, LONGEST)?;
-        fits(slip.name, place.bytes, places.most_of_one())?;
-        self.throw_away(&places.make_room(&stem, place.bytes));
+        fits(slip.name, place.bytes, places.max_record())?;
+        self.discard_record(&places.make_room(&stem, place.bytes));
         let before = places.get(&stem).filter(|before| before.content != place.content);
         let path = self.directory.content(&stem, place.content);
         if let Some(content) = content {
@@ -164,14 +164,14 @@ impl Mirror {
     }
 
     /// Counts the existing records and removes unfinished files.
-    fn take_stock(&self, state: &mut MirrorState, files: &[(PathBuf, MirrorFileKind)]) {
+    fn scan(&self, state: &mut MirrorState, files: &[(PathBuf, MirrorFileKind)]) {
         let (mut unread, mut foreign) = (HashSet::new(), Vec::new());
         for (path, kind) in files {
             match kind {
                 MirrorFileKind::Slip(stem) => match self.directory.place(stem) {
                     Ok(place) => state.places.put(stem.clone(), place),
                     Err(flaw) => {
-                        if flaw.is_lasting() {
+                        if flaw.is_permanent() {
                             discard(path);
                         } else {
                             unread.insert(stem);
@@ -198,7 +198,7 @@ impl Mirror {
         }
     }
 
-    fn throw_away(&self, gone: &[(FileStem, RecordSlot)]) {
+    fn discard_record(&self, gone: &[(FileStem, RecordSlot)]) {
         for (stem, place) in gone {
             discard(&self.directory.slip(stem));
             discard(&self.directory.content(stem, place.content));

@@ -61,7 +61,7 @@ pub enum RecordFlaw {
 
 impl RecordFlaw {
     /// Whether it will not go away.
-    pub(super) const fn is_lasting(&self) -> bool {
+    pub(super) const fn is_permanent(&self) -> bool {
         match self {
             Self::Unreadable(_) => false,
             Self::Size(_) | Self::Torn | Self::Version(_) | Self::Misplaced | Self::Missing => true,

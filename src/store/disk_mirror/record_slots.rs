@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::names::{FileStem, Sha256Sum};
 
 /// Maximum number of records. A start reads them all.
-const MOST: usize = 4_096;
+const MAX_RECORDS: usize = 4_096;
 
 /// One record's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl RecordSlots {
     }
 
     /// Maximum size of one record: a quarter of the capacity, so that none evicts all others.
-    pub(super) fn most_of_one(&self) -> u64 {
+    pub(super) fn max_record(&self) -> u64 {
         self.most_bytes / 4
     }
 
@@ -71,13 +71,13 @@ impl RecordSlots {
     pub(super) fn make_room(&mut self, coming: &FileStem, bytes: u64) -> Vec<(FileStem, RecordSlot)> {
         let own = self.get(coming).map_or(0, |place| place.bytes);
         let room = self.most_bytes.saturating_sub(bytes).saturating_add(own);
-        let others = MOST - usize::from(!self.taken.contains_key(coming));
+        let others = MAX_RECORDS - usize::from(!self.taken.contains_key(coming));
         self.shrink(room, others, Some(coming))
     }
 
     /// Evicts records above the capacity.
     pub(super) fn fit(&mut self) -> Vec<(FileStem, RecordSlot)> {
-        self.shrink(self.most_bytes, MOST, None)
+        self.shrink(self.most_bytes, MAX_RECORDS, None)
     }
 
     fn shrink(

@@ -24,13 +24,13 @@ pub(super) enum StoreFault {
 
 impl StoreFault {
     /// Converts the error while serving: damage is remembered and logged.
-    pub(super) fn told_at_work(self, doing: &'static str, file: &OpenFile) -> StoreError {
+    pub(super) fn into_error_while_serving(self, doing: &'static str, file: &OpenFile) -> StoreError {
         let is_damage = match &self {
             Self::Sql(error) => is_damage(error),
             Self::Disorder => true,
             Self::Disk(_) | Self::Record(_) | Self::Refused(_) => false,
         };
-        let error = self.told(doing, &file.path);
+        let error = self.into_error(doing, &file.path);
         if is_damage {
             file.is_damaged(&error);
         }
@@ -38,7 +38,7 @@ impl StoreFault {
     }
 
     /// Converts the error.
-    pub(super) fn told(self, doing: &'static str, path: &Path) -> StoreError {
+    pub(super) fn into_error(self, doing: &'static str, path: &Path) -> StoreError {
         let damaged = |reason| StoreError::Damaged { path: path.display().to_string(), reason };
         match self {
             Self::Sql(error) if is_damage(&error) => damaged(error.to_string()),

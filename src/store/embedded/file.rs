@@ -50,7 +50,7 @@ pub(super) fn open(directory: &Path) -> Result<OpenedStore, StoreError> {
     });
     match opened {
         Ok((writer, reader, is_large)) => Ok(OpenedStore { path, writer, reader, is_large }),
-        Err(fault) => Err(fault.told(OPENING, &path)),
+        Err(fault) => Err(fault.into_error(OPENING, &path)),
     }
 }
 
@@ -82,7 +82,7 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
         Err(_) => {}
     }
     // Starting without keys would refuse all callers, and forget today's grants.
-    if let Some(gone) = gone(path) {
+    if let Some(gone) = missing(path) {
         return Err(gone);
     }
     make_new(path, steps)
@@ -98,7 +98,7 @@ pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
 }
 
 /// The error for a missing file if something shows that it existed; `None` if it never did.
-pub(super) fn gone(path: &Path) -> Option<StoreFault> {
+pub(super) fn missing(path: &Path) -> Option<StoreFault> {
     let traces = traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
     Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))

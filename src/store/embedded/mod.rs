@@ -78,36 +78,36 @@ impl Embedded {
 impl Store for Embedded {
     fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
         let work = move |file: &rusqlite::Connection| records::page(file, after, most, day);
-        Box::pin(self.reader.ask("read a page of applications", work))
+        Box::pin(self.reader.run("read a page of applications", work))
     }
 
     fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
         let work = move |file: &rusqlite::Connection| records::application(file, id, day);
-        Box::pin(self.reader.ask("read an application", work))
+        Box::pin(self.reader.run("read an application", work))
     }
 
     fn newest_day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(self.reader.ask("read the newest day", ledger::newest_day))
+        Box::pin(self.reader.run("read the newest day", ledger::newest_day))
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let work = move |file: &rusqlite::Connection| changes::make(file, &change);
-        Box::pin(self.writer.ask("make a change", work))
+        Box::pin(self.writer.run("make a change", work))
     }
 
-    fn used(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
+    fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
         let check = Arc::clone(&self.check);
         let work = move |file: &rusqlite::Connection| {
             // The server has run for a while; an earlier check would only slow down the start.
             check.begin();
             changes::used(file, &keys)
         };
-        Box::pin(self.writer.ask("remember when keys were used", work))
+        Box::pin(self.writer.run("remember when keys were used", work))
     }
 
     fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
         let work = move |file: &rusqlite::Connection| records::audit(file, ask);
-        Box::pin(self.reader.ask("read the audit trail", work))
+        Box::pin(self.reader.run("read the audit trail", work))
     }
 
     fn damage(&self) -> Option<String> {
@@ -120,16 +120,16 @@ impl Store for Embedded {
 
     fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
         let work = move |file: &rusqlite::Connection| ledger::lease(file, &ask);
-        Box::pin(self.writer.ask("grant a lease", work))
+        Box::pin(self.writer.run("grant a lease", work))
     }
 
     fn charge(&self, owed: Vec<OwedUnits>, at: Wall) -> StoreFuture<'_, ()> {
         let work = move |file: &rusqlite::Connection| ledger::charge(file, &owed, at);
-        Box::pin(self.writer.ask("charge units", work))
+        Box::pin(self.writer.run("charge units", work))
     }
 
-    fn give_back(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
+    fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
         let work = move |file: &rusqlite::Connection| ledger::give_back(file, &units);
-        Box::pin(self.writer.ask("take units back", work))
+        Box::pin(self.writer.run("take units back", work))
     }
 }

@@ -114,7 +114,7 @@ pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<Stri
 /// Audit records, newest first. An unreadable record is returned as far as possible.
 pub(super) fn audit(connection: &Connection, ask: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
     let before = ask.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
-    let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
+    let most = i64::try_from(ask.limit).unwrap_or(i64::MAX);
     // Uses the index: the last record of one application may be a million records back.
     let (of, filter) = match ask.application {
         Some(id) => (id.to_string(), "application = ?3"),

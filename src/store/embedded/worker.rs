@@ -14,7 +14,7 @@ use super::fault::{OpenFile, StoreFault};
 use crate::store::StoreError;
 
 /// Maximum number of commands per transaction, so that the first need not wait long.
-pub(super) const MOST_IN_A_GROUP: usize = 256;
+pub(super) const MAX_GROUP: usize = 256;
 /// Maximum queue length; further callers wait to enqueue.
 const QUEUE: usize = 1024;
 
@@ -64,7 +64,7 @@ impl StoreWorker {
     }
 
     /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves.
-    pub(super) async fn ask<T, W>(&self, doing: &'static str, work: W) -> Result<T, StoreError>
+    pub(super) async fn run<T, W>(&self, doing: &'static str, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
         W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
@@ -94,7 +94,7 @@ where
 {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let outcome = work(connection).map_err(|fault| fault.told_at_work(self.doing, &self.file));
+        let outcome = work(connection).map_err(|fault| fault.into_error_while_serving(self.doing, &self.file));
         let stays = outcome.as_ref().map(drop).map_err(ToString::to_string);
         self.outcome = Some(outcome);
         stays
@@ -129,7 +129,7 @@ pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: Wor
             commits.fetch_add(1, Ordering::Relaxed);
         } else {
             // Commands that arrived while we waited for a disk or a lock would only wait for the same.
-            while group.len() < MOST_IN_A_GROUP
+            while group.len() < MAX_GROUP
                 && let Ok(job) = queue.try_recv()
             {
                 group.push(job);
@@ -160,7 +160,7 @@ fn commit_group(
     while let Some(job) = group.get_mut(done) {
         run_alone(connection, job.as_mut())?;
         done += 1;
-        if group.len() < MOST_IN_A_GROUP
+        if group.len() < MAX_GROUP
             && let Ok(next) = queue.try_recv()
         {
             group.push(next);

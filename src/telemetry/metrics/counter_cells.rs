@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use metrics::{CounterFn, HistogramFn};
 
 use super::super::per_thread::PerThread;
-use super::table::most_series;
+use super::table::max_series;
 
 /// The rows of one registry.
 #[derive(Debug, Default)]
@@ -43,13 +43,13 @@ impl CounterCells {
     /// Allocates consecutive cells; returns the index of the first.
     fn take(&self, count: usize) -> usize {
         let at = self.taken.fetch_add(count, Ordering::Relaxed);
-        assert!(at + count <= most_series(), "more series than the table of metrics declares");
+        assert!(at + count <= max_series(), "more series than the table of metrics declares");
         at
     }
 
     /// A cell of the calling thread. `None` only if no cell was allocated.
     fn mine(&self, at: usize) -> Option<&AtomicU64> {
-        let row = self.rows.mine().get_or_init(|| (0..most_series()).map(|_| AtomicU64::new(0)).collect());
+        let row = self.rows.mine().get_or_init(|| (0..max_series()).map(|_| AtomicU64::new(0)).collect());
         row.get(at)
     }
 
@@ -107,7 +107,7 @@ impl UpDownCounter {
     }
 
     /// The current value. Zero while the sum is temporarily negative.
-    pub(super) fn height(&self) -> u32 {
+    pub(super) fn current(&self) -> u32 {
         u32::try_from(self.0.sum().cast_signed().max(0)).unwrap_or(u32::MAX)
     }
 }
@@ -167,13 +167,13 @@ mod tests {
                 });
             }
         });
-        assert_eq!((counter.sum(), level.height()), (15, 3));
+        assert_eq!((counter.sum(), level.current()), (15, 3));
         assert_eq!((buckets.counts(), buckets.sum()), (vec![6, 9, 12], 29.25));
         // Another thread's decrements are subtracted from these increments.
         (0..4).for_each(|_| level.down());
-        assert_eq!(level.height(), 0);
+        assert_eq!(level.current(), 0);
         level.up();
-        assert_eq!(level.height(), 0);
+        assert_eq!(level.current(), 0);
     }
 
     #[test]

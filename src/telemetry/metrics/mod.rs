@@ -14,7 +14,7 @@ pub use metrics::Counter;
 pub use counter_cells::UpDownCounter;
 pub use reference::reference;
 pub use registry::{MetricsRegistry, Scrape};
-pub use table::{LABELS, LabelRow, METRICS, MetricKind, MetricRow, most_series};
+pub use table::{LABELS, LabelRow, METRICS, MetricKind, MetricRow, max_series};
 
 /// A closed set of label values. Implemented next to the enum.
 pub trait MetricLabel: Copy {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{LABELS, METRICS, MetricKind, MetricRow, most_series};
+use super::table::{LABELS, METRICS, MetricKind, MetricRow, max_series};
 
 /// The whole page, as Markdown.
 pub fn reference() -> String {
@@ -12,7 +12,7 @@ pub fn reference() -> String {
          `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit.\n\n\
          Clients cannot choose the values of any label, so there are at most {} series.\n\n\
          | Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n",
-        most_series()
+        max_series()
     );
     for row in METRICS {
         let MetricRow { name, meaning, labels, .. } = row;

@@ -44,13 +44,13 @@ pub struct Scrape {
 impl Scrape {
     /// The text for Prometheus.
     pub fn render(&self) -> String {
-        self.process.look();
+        self.process.update();
         let counted = lock(&self.counted);
         for (cell, counter) in counted.counters.values() {
             counter.absolute(cell.sum());
         }
         for (level, gauge) in counted.levels.values() {
-            gauge.set(level.height());
+            gauge.set(level.current());
         }
         let mut text = self.recorded.render();
         for row in METRICS {
@@ -129,7 +129,7 @@ impl MetricsRegistry {
     }
 
     /// Sets the version, and the start time in seconds since 1970.
-    pub fn tell_build(&self, version: &'static str, since: u64) {
+    pub fn set_build_info(&self, version: &'static str, since: u64) {
         declared("scoregate_build_info", &[("version", 1)]);
         let labels = vec![metrics::Label::new("version", version)];
         let info = Key::from_parts("scoregate_build_info", labels);
@@ -240,12 +240,12 @@ fn declared(name: &str, labels: &[(&str, usize)]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::most_series;
+    use super::super::max_series;
     use super::*;
 
     #[test]
     fn the_largest_possible_number_of_series_is_bounded() {
-        assert!(most_series() <= 3_000, "{}", most_series());
+        assert!(max_series() <= 3_000, "{}", max_series());
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_process_tells_what_it_takes_and_what_it_is() {
         let registry = MetricsRegistry::default();
-        registry.tell_build("1.2.3", 1_795_000_000);
+        registry.set_build_info("1.2.3", 1_795_000_000);
         let text = registry.scrape().render();
         let value = |name: &str| -> f64 {
             let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));

@@ -136,7 +136,7 @@ pub static METRICS: &[MetricRow] = &[
 ];
 
 /// Maximum number of series of all metrics together.
-pub fn most_series() -> usize {
+pub fn max_series() -> usize {
     METRICS.iter().map(MetricRow::most_series).sum()
 }
 

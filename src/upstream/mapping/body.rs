@@ -8,7 +8,7 @@ use crate::cache::Members;
 /// A body that is a JSON array or object.
 pub(super) struct MappedBody<'b> {
     /// All of it.
-    pub(super) whole: &'b RawValue,
+    pub(super) raw: &'b RawValue,
     /// Its members, if it is an object.
     members: Option<Members<'b>>,
 }
@@ -32,7 +32,7 @@ impl<'b> MappedBody<'b> {
         let whole: &RawValue = serde_json::from_str(text).map_err(ill)?;
         let members =
             whole.get().starts_with('{').then(|| Members::of(whole.get())).transpose().map_err(ill)?;
-        Ok(Self { whole, members })
+        Ok(Self { raw: whole, members })
     }
 
     pub(super) fn is_array(&self) -> bool {
@@ -41,7 +41,7 @@ impl<'b> MappedBody<'b> {
 
     /// Whether it reports an error: by `success: false`; or, where the data is the whole body (`is_bare`), by an
     /// `error` text. An `error` beside data is ignored, and so is a `success` that is neither true nor false.
-    pub(super) fn refused(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
+    pub(super) fn reported_error(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
         let Some(members) = &self.members else { return Ok(None) };
         let success = match members.get("success").map_err(|_| "it has `success` twice")?.map(RawValue::get) {
             None | Some("null") => None,
@@ -87,7 +87,7 @@ mod tests {
 
     fn refused(body: &'static str, is_bare: bool) -> Result<Option<bool>, String> {
         let body = Bytes::from_static(body.as_bytes());
-        let refused = MappedBody::of(&body)?.refused(is_bare)?;
+        let refused = MappedBody::of(&body)?.reported_error(is_bare)?;
         Ok(refused.map(|refused| refused.says_not_found()))
     }
 
@@ -126,7 +126,7 @@ mod tests {
     fn the_operator_is_told_why_and_not_at_length() {
         let reason = |body: String| {
             let body = Bytes::from(body);
-            MappedBody::of(&body).unwrap().refused(false).unwrap().unwrap().reason()
+            MappedBody::of(&body).unwrap().reported_error(false).unwrap().unwrap().reason()
         };
         assert_eq!(reason(r#"{"success":false}"#.into()), "it says success: false");
         assert_eq!(

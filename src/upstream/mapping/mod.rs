@@ -46,7 +46,7 @@ pub struct EndpointMapping {
     /// The shape of the data.
     pub shape: DataShape,
     /// Where the time of the data is, if the backend states it.
-    pub instant: JsonPointer,
+    pub timestamp: JsonPointer,
     /// How the backend reports that a model does not exist.
     pub not_found: Vec<NotFound>,
 }
@@ -89,7 +89,7 @@ impl NotFound {
     pub const ALL: [Self; 3] = [Self::Status, Self::Error, Self::Empty];
 
     /// Its name in a configuration.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Status => "404",
             Self::Error => "error",
@@ -106,7 +106,7 @@ impl EndpointMapping {
             template: PathTemplate::canonical(endpoint, &[]),
             data: None,
             shape: DataShape::default(),
-            instant: JsonPointer::member("generated_at"),
+            timestamp: JsonPointer::member("generated_at"),
             not_found: if names_a_model { vec![NotFound::Status] } else { Vec::new() },
         }
     }
@@ -117,7 +117,7 @@ impl EndpointMapping {
     }
 
     /// Whether the backend reports missing models in this way.
-    pub(super) fn takes(&self, way: NotFound) -> bool {
+    pub(super) fn supports(&self, way: NotFound) -> bool {
         self.not_found.contains(&way)
     }
 
@@ -131,7 +131,7 @@ impl EndpointMapping {
         let next_refresh = head.next_refresh;
         let Some(content) = self.content(body, head)? else { return Ok(UpstreamResponse::NoSuchModel) };
         let is_about_one = key.route.endpoint().one;
-        if content.count == 0 && self.takes(NotFound::Empty) {
+        if content.count == 0 && self.supports(NotFound::Empty) {
             // The detail of an existing model is never empty.
             let gone = if is_about_one {
                 UpstreamResponse::NoSuchModel
@@ -147,16 +147,16 @@ impl EndpointMapping {
     }
 
     /// Whether the body of an error status reports that the model does not exist.
-    pub(super) fn finds_no_model_in(&self, body: &Bytes) -> bool {
-        let refused = MappedBody::of(body).and_then(|body| body.refused(self.is_bare()));
-        self.takes(NotFound::Error) && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
+    pub(super) fn reports_missing_model(&self, body: &Bytes) -> bool {
+        let refused = MappedBody::of(body).and_then(|body| body.reported_error(self.is_bare()));
+        self.supports(NotFound::Error) && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
     }
 
     /// The data of a body. `None` if it reports that the model does not exist.
     fn content(&self, bytes: &Bytes, head: ResponseInfo) -> Result<Option<DocumentContent>, String> {
         let body = MappedBody::of(bytes)?;
-        if let Some(refused) = body.refused(self.is_bare())? {
-            let no_model = self.takes(NotFound::Error) && refused.says_not_found();
+        if let Some(refused) = body.reported_error(self.is_bare())? {
+            let no_model = self.supports(NotFound::Error) && refused.says_not_found();
             return if no_model { Ok(None) } else { Err(refused.reason()) };
         }
         let place = self.data.clone().unwrap_or_else(|| {
@@ -167,7 +167,7 @@ impl EndpointMapping {
         let items =
             self.shape.items(bytes, data).map_err(|reason| format!("what stands at {place} {reason}"))?;
         // An invalid time is ignored, and the next best one is used.
-        let stated = find(&self.instant, &body)?.and_then(instant);
+        let stated = find(&self.timestamp, &body)?.and_then(instant);
         let generated_at = stated.or(head.dated).or_else(|| newest_update(&items.each)).unwrap_or(head.now);
         Ok(Some(DocumentContent {
             data: items.data,
@@ -184,7 +184,7 @@ impl EndpointMapping {
 }
 
 fn find<'b>(place: &JsonPointer, body: &MappedBody<'b>) -> Result<Option<&'b RawValue>, String> {
-    place.find(body.whole).map_err(|lost| match lost {
+    place.find(body.raw).map_err(|lost| match lost {
         PointerError::Twice => format!("it has {place} twice"),
         PointerError::Malformed => format!("it is not well-formed on the way to {place}"),
     })

@@ -50,7 +50,7 @@ pub enum BadTemplate {
     NoParameter(&'static str),
     /// A placeholder for a parameter that is configured as unsupported.
     #[error("remove {{{0}}} from the path or from `unsupported`")]
-    Without(&'static str),
+    Unsupported(&'static str),
 }
 
 impl PathTemplate {
@@ -93,8 +93,8 @@ impl PathTemplate {
             rest = after;
         }
         pieces.push(TemplatePart::Text(rest.to_owned()));
-        bad.extend(has.iter().filter_map(|param| misplaced(*param, &pieces, without)));
-        bad.extend(pieces.iter().filter_map(unfit));
+        bad.extend(has.iter().filter_map(|param| placeholder_problem(*param, &pieces, without)));
+        bad.extend(pieces.iter().filter_map(text_problem));
         if bad.is_empty() { Ok(Self(pieces)) } else { Err(bad) }
     }
 
@@ -129,21 +129,21 @@ fn named(params: &[Param]) -> String {
 }
 
 /// What is wrong with the placeholder of a parameter or its absence.
-fn misplaced(param: Param, pieces: &[TemplatePart], without: &[Param]) -> Option<BadTemplate> {
+fn placeholder_problem(param: Param, pieces: &[TemplatePart], without: &[Param]) -> Option<BadTemplate> {
     let has_place = pieces.contains(&TemplatePart::Value(param));
     if param == Param::Id {
         // Required: otherwise the response would not be about the requested model.
         return (!has_place).then_some(BadTemplate::NoId);
     }
     match (has_place, without.contains(&param)) {
-        (true, true) => Some(BadTemplate::Without(param.name())),
+        (true, true) => Some(BadTemplate::Unsupported(param.name())),
         (false, false) => Some(BadTemplate::NoParameter(param.name())),
         (true, false) | (false, true) => None,
     }
 }
 
 /// What is wrong with fixed text.
-fn unfit(piece: &TemplatePart) -> Option<BadTemplate> {
+fn text_problem(piece: &TemplatePart) -> Option<BadTemplate> {
     let TemplatePart::Text(text) = piece else { return None };
     if text.contains('}') {
         return Some(BadTemplate::Brace);
@@ -235,7 +235,7 @@ mod tests {
             ),
             (Route::Alerts, "a b{x}", NONE, vec![BadTemplate::NoSlash, none("x", "none"), spaced]),
             (Route::Incidents, "/i?p={period}", &[Param::Limit], vec![]),
-            (Route::Transparency, "/t?p={period}", &[Param::Period], vec![BadTemplate::Without("period")]),
+            (Route::Transparency, "/t?p={period}", &[Param::Period], vec![BadTemplate::Unsupported("period")]),
         ] {
             assert_eq!(parse(route, text, without).err().unwrap_or_default(), expected, "{text}");
         }

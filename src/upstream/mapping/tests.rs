@@ -112,7 +112,7 @@ fn the_data_and_its_instant_are_where_the_operator_says() {
     let mapping = EndpointMapping {
         data: Some(at("/result/rows")),
         shape: DataShape::Map { key_as: "id".into() },
-        instant: at("/meta/at"),
+        timestamp: at("/meta/at"),
         ..canonical(Route::Models)
     };
     let read = |body| told(Route::Models, &mapping, body);
@@ -153,13 +153,13 @@ fn words_that_say_not_found_are_believed_where_the_operator_says_so() {
     let gone = r#"{"success":false,"error":"Model 17 not found"}"#;
     let mut mapping = canonical(Route::Drift);
     assert!(said(Route::Drift, &mapping, gone).unwrap_err().contains("Model 17 not found"));
-    assert!(!mapping.finds_no_model_in(&Bytes::from_static(gone.as_bytes())));
+    assert!(!mapping.reports_missing_model(&Bytes::from_static(gone.as_bytes())));
     mapping.not_found = vec![NotFound::Error];
     assert_eq!(said(Route::Drift, &mapping, gone), Ok(("no such model", String::new())));
-    assert!(mapping.finds_no_model_in(&Bytes::from_static(gone.as_bytes())));
+    assert!(mapping.reports_missing_model(&Bytes::from_static(gone.as_bytes())));
     for other in [r#"{"success":false,"error":"busy"}"#, r#"{"error":"not found"}"#, "", "<html>not found"] {
         assert!(said(Route::Drift, &mapping, other).is_err(), "{other}");
-        assert!(!mapping.finds_no_model_in(&Bytes::from_static(other.as_bytes())), "{other}");
+        assert!(!mapping.reports_missing_model(&Bytes::from_static(other.as_bytes())), "{other}");
     }
 }
 

@@ -70,7 +70,7 @@ impl Upstream for Talkative {
         Box::pin(async move { panic!("a backend was asked {question:?}") })
     }
 
-    fn place(&self) -> String {
+    fn address(&self) -> String {
         "in a test".into()
     }
 

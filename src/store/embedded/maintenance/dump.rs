@@ -56,13 +56,13 @@ pub fn export(
     done.map_err(|fault| match fault {
         StoreFault::Record(reason) if !damaged => {
             let hint = "`--damaged` with the file's name leaves out what cannot be read";
-            StoreFault::Record(format!("{reason}; {hint}")).told("be exported", path).into()
+            StoreFault::Record(format!("{reason}; {hint}")).into_error("be exported", path).into()
         }
         fault @ (StoreFault::Sql(_)
         | StoreFault::Disk(_)
         | StoreFault::Record(_)
         | StoreFault::Disorder
-        | StoreFault::Refused(_)) => fault.told("be exported", path).into(),
+        | StoreFault::Refused(_)) => fault.into_error("be exported", path).into(),
     })
 }
 

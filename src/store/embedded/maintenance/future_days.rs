@@ -41,11 +41,11 @@ pub fn close_future_days(
         return Err(MaintenanceError::NoStore(path));
     }
     if today != now.day() {
-        return Err(MaintenanceError::OtherDay { said: today, clock: now });
+        return Err(MaintenanceError::OtherDay { given: today, clock: now });
     }
     let mut store = file::open(directory)?.writer;
     let closed = close(&mut store, who, today, now);
-    closed.map_err(|fault| fault.told("close future days", &path).into())
+    closed.map_err(|fault| fault.into_error("close future days", &path).into())
 }
 
 fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> Result<ClosedDays, StoreFault> {

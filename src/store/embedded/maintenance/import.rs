@@ -54,7 +54,7 @@ pub fn import(
 ) -> Result<ImportSummary, MaintenanceError> {
     let path = file_in(directory);
     // An interrupted swap is finished first, so that there is only one at a time.
-    swap::finish(&path).map_err(|error| StoreFault::from(error).told("finish the last import", &path))?;
+    swap::finish(&path).map_err(|error| StoreFault::from(error).into_error("finish the last import", &path))?;
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     if !from.is_file() {
         return Err(unfit("there is no such file".into()));
@@ -71,7 +71,7 @@ pub fn import(
         if aside.exists() {
             return Err(unfit(format!("{} is already there: try again", aside.display())));
         }
-        put_in_place(&path, &half, &instant).map_err(|fault| fault.told("put it in place", &path))?;
+        put_in_place(&path, &half, &instant).map_err(|fault| fault.into_error("put it in place", &path))?;
         imported.aside = aside.exists().then_some(aside);
         imported.report.path.clone_from(&path);
         Ok(imported)
@@ -118,8 +118,8 @@ fn make(
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
-    let own = |fault: StoreFault| MaintenanceError::from(fault.told("make the new store", half));
-    let store = load::new_store(from, half).map_err(|fault| match fault.told("be read", from) {
+    let own = |fault: StoreFault| MaintenanceError::from(fault.into_error("make the new store", half));
+    let store = load::new_store(from, half).map_err(|fault| match fault.into_error("be read", from) {
         StoreError::Damaged { reason, .. } => unfit(reason),
         error @ (StoreError::UnknownApplication(_)
         | StoreError::UnknownKey(_)

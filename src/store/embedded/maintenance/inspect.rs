@@ -59,12 +59,12 @@ impl InspectionReport {
 pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, MaintenanceError> {
     let path = file_in(directory);
     if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-        return Err(match file::gone(&path) {
-            Some(gone) => gone.told("be read", &path).into(),
+        return Err(match file::missing(&path) {
+            Some(gone) => gone.into_error("be read", &path).into(),
             None => MaintenanceError::NoStore(path),
         });
     }
-    let mut report = at_instant(&path, now).map_err(|fault| fault.told("be read", &path))?;
+    let mut report = at_instant(&path, now).map_err(|fault| fault.into_error("be read", &path))?;
     // Without a time, the question does not arise.
     report.future_day = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default());
     Ok(report)

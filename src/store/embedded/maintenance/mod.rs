@@ -68,12 +68,12 @@ pub enum MaintenanceError {
     },
     /// The given date is not that of the machine's clock.
     #[error(
-        "today is {} by this machine's clock ({}) and not {said}: correct the clock, or pass the other date",
+        "today is {} by this machine's clock ({}) and not {given}; correct the clock or pass today's date",
         clock.day(), clock.rfc3339()
     )]
     OtherDay {
         /// The given date.
-        said: Day,
+        given: Day,
         /// The clock's time.
         clock: Wall,
     },
@@ -107,7 +107,7 @@ impl MaintenanceError {
 
 /// Creates a new, empty store where the store is missing, despite traces of an old one. Files left by the old one are
 /// renamed. The directory must be locked.
-pub fn begin_anew(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
+pub fn create_new(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
     let path = file_in(directory);
     if path.exists() {
         return Err(MaintenanceError::IsThere(path));
@@ -119,13 +119,13 @@ pub fn begin_anew(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
         swap::put_aside(&path, &swap::instant(now))?;
         file::make_new(&path, schema::STEPS)
     });
-    made.map_err(|fault| fault.told("make its file", &path).into())
+    made.map_err(|fault| fault.into_error("make its file", &path).into())
 }
 
 /// Whether a data directory contains a store, or traces of one.
 pub fn is_used(directory: &Path) -> bool {
     let path = file_in(directory);
-    path.exists() || file::gone(&path).is_some()
+    path.exists() || file::missing(&path).is_some()
 }
 
 /// The store file of a data directory.
@@ -174,9 +174,9 @@ fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, Maint
         other @ (StoreFault::Sql(_)
         | StoreFault::Record(_)
         | StoreFault::Disorder
-        | StoreFault::Refused(_)) => other.told("be copied", path).into(),
+        | StoreFault::Refused(_)) => other.into_error("be copied", path).into(),
     })?;
-    let mut report = inspect::at(half).map_err(|fault| fault.told("read the copy", half))?;
+    let mut report = inspect::at(half).map_err(|fault| fault.into_error("read the copy", half))?;
     to.clone_into(&mut report.path);
     Ok(report)
 }

@@ -59,7 +59,7 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
     match looked {
         Ok(()) => {}
         Err(StoreFault::Disk(error)) => return Err(error.into()),
-        Err(fault) => carried.gaps.push(fault.told("be read", old).to_string()),
+        Err(fault) => carried.gaps.push(fault.into_error("be read", old).to_string()),
     }
     all.commit()?;
     Ok(carried)

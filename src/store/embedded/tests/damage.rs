@@ -153,7 +153,7 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
         assert!(reason.contains(named), "{reason}");
         assert!(maintenance::way_back(&refused).unwrap().contains("scoregate store init --data-dir"));
         assert!(!file(&directory).exists());
-        maintenance::begin_anew(directory.path(), NOW).unwrap();
+        maintenance::create_new(directory.path(), NOW).unwrap();
         drop(Embedded::open(directory.path()).unwrap());
         fs::remove_file(file(&directory)).unwrap();
         refusal(directory.path());
@@ -206,7 +206,7 @@ fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_lea
     fs::write(file(&filled.directory), &bytes).unwrap();
     let store = Connection::open(file(&filled.directory)).unwrap();
     assert_eq!(records::page(&store, None, 1_000, TODAY).unwrap().applications.len(), filled.ids.len());
-    let found = sound::whole(&store).unwrap_err().told("be checked", &file(&filled.directory));
+    let found = sound::whole(&store).unwrap_err().into_error("be checked", &file(&filled.directory));
     assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
     // A running check delays nobody, however early the store is closed.
     for _ in 0..20 {
@@ -223,7 +223,7 @@ fn damage_that_is_met_at_work_is_told_to_whoever_asks_and_remembered() {
     fs::write(file(&filled.directory), &bytes).unwrap();
     // The writer's page cache would hide it.
     let forget = |file: &Connection| Ok(file.execute_batch("PRAGMA shrink_memory")?);
-    wait(store.writer.ask("forget pages", forget)).unwrap();
+    wait(store.writer.run("forget pages", forget)).unwrap();
     assert_eq!(store.damage(), None);
     let id = *filled.ids.first().unwrap();
     let met = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap_err();

@@ -148,7 +148,7 @@ async fn records_that_a_hand_made_unreadable_are_named_and_passed_over() {
     }
     assert_eq!(store.newest_day().await.unwrap(), Some(TODAY));
     let back = LeaseReturn { application: ids[3], node: 1, day: TODAY, units: 1, grace: 0 };
-    store.give_back(vec![back]).await.unwrap();
+    store.return_units(vec![back]).await.unwrap();
     for id in &ids[3..5] {
         let lease = store.lease(asking(*id, TODAY, 1, 10)).await;
         assert!(matches!(lease, Err(StoreError::Damaged { .. })), "{lease:?}");
@@ -184,7 +184,7 @@ async fn a_commit_that_fails_is_told_to_the_whole_group_and_the_next_group_is_so
     let (go, wait_for_go) = std::sync::mpsc::channel();
     // Keeps its transaction open until the lease is queued behind it, then causes an error that only the commit
     // detects.
-    let spoiler = store.writer.ask("spoil the commit", move |file: &Connection| {
+    let spoiler = store.writer.run("spoil the commit", move |file: &Connection| {
         wait_for_go.recv().unwrap();
         file.execute_batch(
             "PRAGMA defer_foreign_keys = ON;
@@ -224,7 +224,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
     let (_directory, store) = fresh();
     let id = created(&store).await;
     let limit_pages = |to: u32| {
-        store.writer.ask("limit its pages", move |file| {
+        store.writer.run("limit its pages", move |file| {
             Ok(file.pragma_update_and_check(None, "max_page_count", to, |row| row.get::<_, i64>(0))?)
         })
     };
@@ -258,7 +258,7 @@ async fn a_locked_file_is_unavailable_and_not_for_ever() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     let quick = |file: &Connection| Ok(file.busy_timeout(std::time::Duration::ZERO)?);
-    store.writer.ask("lose its patience", quick).await.unwrap();
+    store.writer.run("lose its patience", quick).await.unwrap();
     let by_hand = Connection::open(file(&directory)).unwrap();
     by_hand.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = store.lease(asking(id, TODAY, 1, 10)).await;

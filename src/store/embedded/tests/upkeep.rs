@@ -89,7 +89,7 @@ fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
     assert_eq!(lease(other, 9), LeaseReply::Granted { units: 3, total: 10, grace: 0 });
     let tomorrow = wait(store.lease(asking(one, day(1), 99, 10))).unwrap();
     assert_eq!(tomorrow, LeaseReply::Granted { units: 10, total: 10, grace: 0 });
-    let trail = wait(store.audit(AuditQuery { most: 9, ..Default::default() })).unwrap();
+    let trail = wait(store.audit(AuditQuery { limit: 9, ..Default::default() })).unwrap();
     let told: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
     assert!(told.len() == 1 && told[0].who == "anna" && told[0].detail.contains("15 units"), "{trail:?}");
 }
