@@ -110,19 +110,19 @@ impl Account {
     }
 
     /// Status of one rule.
-    pub fn standing(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        self.state().balance.standing(rule, limits, now)
+    pub fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
+        self.state().balance.limit_status(rule, limits, now)
     }
 
     /// Status of the minute, the day and `rule`, read in one step for all headers of a response.
-    pub(crate) fn standings(&self, rule: LimitRule, limits: &Limits, now: Now) -> [LimitStatus; 3] {
+    pub(crate) fn limit_statuses(&self, rule: LimitRule, limits: &Limits, now: Now) -> [LimitStatus; 3] {
         let balance = self.state().balance;
         let [minute, day] =
-            [LimitRule::Minute, LimitRule::Day].map(|rule| balance.standing(rule, limits, now));
+            [LimitRule::Minute, LimitRule::Day].map(|rule| balance.limit_status(rule, limits, now));
         let asked = match rule {
             LimitRule::Minute => minute,
             LimitRule::Day => day,
-            LimitRule::Guard => balance.standing(rule, limits, now),
+            LimitRule::Guard => balance.limit_status(rule, limits, now),
         };
         [minute, day, asked]
     }

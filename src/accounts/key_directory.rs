@@ -165,7 +165,8 @@ impl KeyDirectory {
     /// a new one.
     pub fn sweep(&self, now: Now) {
         let has_ended = |entry: &DirectoryEntry| entry.ends.told().is_some_and(|ends| ends <= now.wall);
-        let may_go = |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.can_be_dropped(now);
+        let may_go =
+            |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.can_be_dropped(now);
         let first_to_stay = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
         let due = {
             let mut ending = lock(&self.ending);
@@ -253,74 +254,78 @@ mod tests {
 
     #[test]
     fn a_rotation_keeps_the_balances_and_a_change_of_tier_holds_at_once() {
-        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
-        assert!(roster.apply(&stored("free", &["a"]), &terms, DAY));
-        let before = roster.find(&Digest::of("a")).unwrap().account;
-        assert!(roster.apply(&stored("pro", &["a", "b"]), &terms, DAY));
-        let after = roster.find(&Digest::of("b")).unwrap().account;
+        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
+        let before = key_directory.find(&Digest::of("a")).unwrap().account;
+        assert!(key_directory.apply(&stored("pro", &["a", "b"]), &terms, DAY));
+        let after = key_directory.find(&Digest::of("b")).unwrap().account;
         assert!(Arc::ptr_eq(&before, &after));
         assert_eq!(before.terms().limits.day, 10_000);
     }
 
     #[test]
     fn a_use_is_mentioned_once_an_hour_and_a_change_of_the_application_forgets_none() {
-        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let (key, noon) = (Digest::of("a"), Wall::from_seconds(12 * 3_600 + 5));
         let uses = |at: Wall| {
-            roster.mark_used(&key, &roster.find(&key).unwrap(), at);
-            roster.take_used().into_iter().map(|used| used.at.seconds()).collect::<Vec<_>>()
+            key_directory.mark_used(&key, &key_directory.find(&key).unwrap(), at);
+            key_directory.take_used().into_iter().map(|used| used.at.seconds()).collect::<Vec<_>>()
         };
-        roster.apply(&stored("free", &["a"]), &terms, DAY);
+        key_directory.apply(&stored("free", &["a"]), &terms, DAY);
         assert_eq!(uses(noon), [12 * 3_600]);
-        roster.apply(&stored("pro", &["a"]), &terms, DAY);
+        key_directory.apply(&stored("pro", &["a"]), &terms, DAY);
         assert!(uses(noon).is_empty() && uses(Wall::from_seconds(0)).is_empty());
         assert_eq!(uses(noon.plus(Duration::from_hours(1))), [13 * 3_600]);
     }
 
     #[test]
     fn an_unknown_tier_leaves_its_keys_unknown() {
-        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
-        assert!(roster.apply(&stored("free", &["a"]), &terms, DAY));
-        assert!(!roster.apply(&stored("gold", &["a"]), &terms, DAY));
-        assert!(roster.is_empty());
+        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
+        assert!(!key_directory.apply(&stored("gold", &["a"]), &terms, DAY));
+        assert!(key_directory.is_empty());
     }
 
     #[test]
     fn a_sweep_looks_at_keys_that_have_ended_and_at_no_others() {
-        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let at = |seconds: u64| Now { wall: Wall::from_seconds(seconds), ..Now::default() };
         let mut ending = stored("pro", &["soon", "late", "never"]);
         for (key, seconds) in ending.keys.iter_mut().zip([10, 20]) {
             key.expires_at = Some(Wall::from_seconds(seconds));
         }
-        roster.apply(&ending, &terms, Day::default());
+        key_directory.apply(&ending, &terms, Day::default());
         // With a new expiry, it is not visited at the old one.
         ending.keys[1].expires_at = Some(Wall::from_seconds(30));
-        roster.apply(&ending, &terms, Day::default());
+        key_directory.apply(&ending, &terms, Day::default());
         for (now, left, looked_at_later) in [(9, 3, 3), (10, 2, 2), (29, 2, 1), (30, 1, 0)] {
-            roster.sweep(at(now));
-            assert_eq!((roster.len(), lock(&roster.ending).len()), (left, looked_at_later), "{now}");
+            key_directory.sweep(at(now));
+            assert_eq!(
+                (key_directory.len(), lock(&key_directory.ending).len()),
+                (left, looked_at_later),
+                "{now}"
+            );
         }
     }
 
     #[test]
     fn the_last_key_of_an_application_is_forgotten_only_when_that_loses_nothing() {
-        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let mut ended = stored("pro", &["a"]);
-        roster.apply(&ended, &terms, DAY);
+        key_directory.apply(&ended, &terms, DAY);
         ended.keys[0].revoked_at = Some(Wall::from_seconds(1));
-        roster.apply(&ended, &terms, DAY);
+        key_directory.apply(&ended, &terms, DAY);
         let now = Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() };
-        let account = roster.find(&Digest::of("a")).unwrap().account;
+        let account = key_directory.find(&Digest::of("a")).unwrap().account;
         let mut books = account.state();
         books.balance.day = books.balance.day.grant(DAY, 5, 0, 5);
         drop(books);
         // A request in flight holds one more reference to the account: that makes no difference.
-        roster.sweep(now);
-        assert_eq!(roster.len(), 1);
-        assert_eq!(roster.drain(7).first().map(|back| back.units), Some(5));
-        roster.sweep(now);
-        assert!(roster.is_empty());
+        key_directory.sweep(now);
+        assert_eq!(key_directory.len(), 1);
+        assert_eq!(key_directory.drain(7).first().map(|back| back.units), Some(5));
+        key_directory.sweep(now);
+        assert!(key_directory.is_empty());
         drop(account);
     }
 }

@@ -269,13 +269,13 @@ impl Leases {
 
     /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
     /// returned are unavailable to their application until midnight.
-    pub async fn drain(&self, roster: &KeyDirectory) {
-        self.give_back(roster).await;
+    pub async fn drain(&self, key_directory: &KeyDirectory) {
+        self.give_back(key_directory).await;
         self.save_owed().await;
     }
 
-    async fn give_back(&self, roster: &KeyDirectory) {
-        let back = roster.drain(self.node);
+    async fn give_back(&self, key_directory: &KeyDirectory) {
+        let back = key_directory.drain(self.node);
         if back.is_empty() {
             return;
         }

@@ -65,7 +65,7 @@ impl LineObject {
     pub fn read(self) -> Result<KeyRecord, BadField> {
         let mut known = KnownFields::default();
         for (name, value) in self.0 {
-            known.put(&name, value)?;
+            known.insert(&name, value)?;
         }
         let record = KeyRecord {
             digest: known.required("sha256", "must be 64 hexadecimal digits", Digest::from_hex)?,
@@ -112,7 +112,7 @@ pub fn known_field(name: &str) -> Result<&'static str, BadField> {
 struct KnownFields(Vec<(&'static str, Value)>);
 
 impl KnownFields {
-    fn put(&mut self, name: &str, value: Value) -> Result<(), BadField> {
+    fn insert(&mut self, name: &str, value: Value) -> Result<(), BadField> {
         let name = known_field(name)?;
         if self.0.iter().any(|(known, _)| *known == name) {
             return Err(BadField::new(name, "is given twice"));

@@ -12,7 +12,10 @@ impl<'q> QueryPairs<'q> {
         let pairs = query.unwrap_or("").split('&').filter(|pair| !pair.is_empty());
         let pairs: Vec<_> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
         if pairs.iter().any(|(name, _)| !names.contains(name)) {
-            return Err(CommandProblem::bad(format!("unknown query parameter: use {}", names.join(", "))));
+            return Err(CommandProblem::bad(format!(
+                "unknown query parameter; the parameters are {}",
+                names.join(", ")
+            )));
         }
         Ok(Self(pairs))
     }

@@ -47,7 +47,12 @@ impl From<BackendStatus> for UpstreamView {
             address: status.address,
             breaker: condition.breaker.as_str(),
             // Rounded up, so that a retry after this time is not too early.
-            retry_in_seconds: condition.open_time_left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX),
+            retry_in_seconds: condition
+                .open_time_left
+                .as_millis()
+                .div_ceil(1_000)
+                .try_into()
+                .unwrap_or(u64::MAX),
             consecutive_failures: condition.failures,
             max_concurrent_requests: condition.at_once,
             in_flight: condition.in_flight,

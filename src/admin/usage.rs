@@ -82,7 +82,7 @@ pub(super) async fn handle(
             let view = UsageView {
                 since: usage.since(now).rfc3339(),
                 applications: usage.applications(limit, now).iter().map(Into::into).collect(),
-                unauthenticated: usage.strangers(limit, now).iter().map(Into::into).collect(),
+                unauthenticated: usage.unauthenticated(limit, now).iter().map(Into::into).collect(),
             };
             Ok(json!(view))
         }
@@ -112,7 +112,7 @@ impl From<&ApplicationUse> for ApplicationUseView {
             application: used.id.to_string(),
             name: used.name.to_string(),
             tier: used.tier.clone(),
-            limits: used.standings.iter().map(AllowanceView::from).collect(),
+            limits: used.limit_statuses.iter().map(AllowanceView::from).collect(),
             requests: used.counted,
         }
     }

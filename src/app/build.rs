@@ -43,11 +43,11 @@ pub(super) async fn build(
 ) -> anyhow::Result<BuiltGateway> {
     let instruments = instruments(config, registry);
     let store = open_store(data_dir).await?;
-    let roster = Arc::new(KeyDirectory::default());
+    let key_directory = Arc::new(KeyDirectory::default());
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = Registrar::new(
         Arc::clone(&store),
-        Some(Arc::clone(&roster)),
+        Some(Arc::clone(&key_directory)),
         TermsByTier::new(&config.tiers, config.guard_per_minute),
         form.clone(),
         clock.clone(),
@@ -72,7 +72,7 @@ pub(super) async fn build(
     let gateway = Gateway {
         clock: clock.clone(),
         form,
-        roster,
+        key_directory,
         leases: Arc::new(leases),
         engine,
         pages: pages(config),
@@ -83,7 +83,7 @@ pub(super) async fn build(
         usage: Arc::new(UsageTracker::new(clock.now())),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
-        retirement: config.retirement.clone(),
+        deprecation: config.deprecation.clone(),
         notice: notice(config),
     };
     Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
@@ -126,7 +126,7 @@ pub(super) fn renewed(
     Gateway {
         clock: before.clock.clone(),
         form: before.form.clone(),
-        roster: Arc::clone(&before.roster),
+        key_directory: Arc::clone(&before.key_directory),
         leases: Arc::clone(&before.leases),
         engine: before.engine.clone(),
         pages: pages(config),
@@ -137,7 +137,7 @@ pub(super) fn renewed(
         usage: Arc::clone(&before.usage),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
-        retirement: config.retirement.clone(),
+        deprecation: config.deprecation.clone(),
         notice: notice(config),
     }
 }
@@ -177,7 +177,7 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
     let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.mirror_bytes);
     Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, most_bytes)).await? {
-        Ok(shelf) => Some(MirrorWorker { shelf, backend: config.upstream.identity() }),
+        Ok(mirror) => Some(MirrorWorker { mirror, backend: config.upstream.identity() }),
         Err(error) => {
             tracing::error!(%error, "disk mirror disabled");
             None

@@ -119,11 +119,11 @@ pub async fn start_on(
         tasks::side_thread(shown, SideConfig { tcp, socket: Some(data_dir.socket()?) }, stop_side.clone())?;
     let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
-    let manners = server.live_config();
+    let live_config = server.live_config();
     let serving = background.spawn(server.run(stop_public.clone()));
     tasks::spawn(&background, &gateway, &registrar, keeper, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
-    tracing::info!(%public, %side, keys = gateway.load().roster.len(), "serving");
+    tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
     supervisor.notify(SupervisorState::Ready);
     Ok(RunningServer {
         public,
@@ -131,7 +131,7 @@ pub async fn start_on(
         registrar,
         gateway,
         reloads,
-        reloading: Reloader { config, registry, certificates, manners, in_force },
+        reloading: Reloader { config, registry, certificates, live_config, in_force },
         clock,
         ready,
         stop_public,
@@ -185,7 +185,7 @@ impl RunningServer {
         // A fetch without waiters may end with the process; a lease in flight may not.
         let settled =
             self.clock.within(self.reloading.config.server.grace, self.ledger_calls.wait()).await.is_ok();
-        gateway.leases.drain(&gateway.roster).await;
+        gateway.leases.drain(&gateway.key_directory).await;
         self.registrar.store_uses().await;
         gateway.engine.mirror.flush().await;
         self.stop_side.cancel();

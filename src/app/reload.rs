@@ -24,7 +24,7 @@ pub(super) struct Reloader {
     pub(super) config: Config,
     pub(super) registry: MetricsRegistry,
     pub(super) certificates: CertificateReloader,
-    pub(super) manners: Arc<LiveServerConfig>,
+    pub(super) live_config: Arc<LiveServerConfig>,
     pub(super) in_force: Arc<ArcSwap<ActiveSettings>>,
 }
 
@@ -58,7 +58,7 @@ impl RunningServer {
         let mut server = config.server.clone();
         limit_connections(&mut server, &self.reloading.registry);
         server.connection.tls = self.reloading.certificates.tls();
-        self.reloading.manners.change(server);
+        self.reloading.live_config.change(server);
         self.reloading.in_force.store(Arc::new(in_force));
         log::set_level(&config.log.level);
         self.reloading.config = config;

@@ -161,7 +161,7 @@ mod tests {
                         let key = key((draw >> 33) % 8);
                         match (draw >> 50) % 16 {
                             0 => cache.remove(&key),
-                            1 => drop(cache.remove_if(|gone, _| *gone == key)),
+                            1 => drop(cache.remove_all_if(|gone, _| *gone == key)),
                             2..8 => drop(cache.evict_excess()),
                             _ => cache.put(key.clone(), stored(&key)),
                         }

@@ -83,9 +83,10 @@ mod tests {
     }
 
     /// The times of requests that find nothing new.
-    fn asked_in_vain(rhythm: RefreshInterval, questions: usize) -> Vec<Mono> {
-        let rhythms = std::iter::successors(Some(rhythm), |rhythm| Some(rhythm.fruitless(rhythm.next())));
-        rhythms.take(questions).map(|rhythm| rhythm.next()).collect()
+    fn asked_in_vain(interval: RefreshInterval, questions: usize) -> Vec<Mono> {
+        let rhythms =
+            std::iter::successors(Some(interval), |interval| Some(interval.fruitless(interval.next())));
+        rhythms.take(questions).map(|interval| interval.next()).collect()
     }
 
     #[test]
@@ -107,9 +108,9 @@ mod tests {
     #[test]
     fn a_refresh_begins_the_rhythm_anew() {
         let late = RefreshInterval::new(HOUR, at(0), at(0)).fruitless(at(0)).fruitless(at(5));
-        let rhythm = late.refreshed(at(3_615), at(15));
-        assert_eq!(rhythm, RefreshInterval::new(HOUR, at(3_615), at(15)));
-        assert_eq!(rhythm.next(), at(315));
+        let interval = late.refreshed(at(3_615), at(15));
+        assert_eq!(interval, RefreshInterval::new(HOUR, at(3_615), at(15)));
+        assert_eq!(interval.next(), at(315));
     }
 
     #[test]

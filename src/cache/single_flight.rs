@@ -112,7 +112,7 @@ impl<T, N> FlightLeader<T, N> {
     }
 
     /// Number of waiters.
-    pub fn passengers(&self) -> usize {
+    pub fn waiters(&self) -> usize {
         let table_and_ticket = 1 + usize::from(self.while_current(|| ()).is_some());
         Arc::strong_count(&self.end).saturating_sub(table_and_ticket)
     }

@@ -34,7 +34,15 @@ impl StoredDocument {
         before: Option<&Self>,
     ) -> Self {
         let uses = AtomicU32::new(before.map_or(1, Self::uses));
-        Self { document, due, revalidate_at: ask_again, confirmed: asked, is_kept: true, is_suspect: false, uses }
+        Self {
+            document,
+            due,
+            revalidate_at: ask_again,
+            confirmed: asked,
+            is_kept: true,
+            is_suspect: false,
+            uses,
+        }
     }
 
     /// A document stored with these dates, possibly by an earlier process.

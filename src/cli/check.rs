@@ -18,23 +18,23 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
     }
     let Some(path) = config else { return printer::input_error("set the configuration file with --config") };
     let mut problems = Vec::new();
-    let mut written = read_file(path).unwrap_or_else(|found| {
+    let mut values = read_file(path).unwrap_or_else(|found| {
         problems.extend(found.0);
         ConfigValues::default()
     });
     let readable = problems.is_empty();
     // `serve` uses the environment too.
     match read_environment(environment()) {
-        Ok(variables) => written.overlay(variables),
+        Ok(variables) => values.overlay(variables),
         Err(found) => problems.extend(found.0),
     }
     if readable {
         let now = Clock::system().now().wall;
         // All checks run, so that a problem of one kind does not hide one of another.
         let found = [
-            read_secrets(&mut written).err(),
-            resolve(&written).err(),
-            read_certificates(&certificate_files(&written), now).err(),
+            read_secrets(&mut values).err(),
+            resolve(&values).err(),
+            read_certificates(&certificate_files(&values), now).err(),
         ];
         problems.extend(found.into_iter().flatten().flat_map(|found| found.0));
     }

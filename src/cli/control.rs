@@ -79,7 +79,7 @@ pub(super) enum CommandTarget {
     Stopped {
         registrar: Box<Registrar>,
         /// Dropped last: no other process may lock the directory before the store is closed.
-        _held: DataDir,
+        _lock: DataDir,
     },
 }
 
@@ -120,8 +120,8 @@ impl CommandTarget {
             }
             clock.sleep(RETRY_DELAY).await;
         }
-        let held = DataDirInUse::new(data_dir);
-        Err(CommandError::Input(format!("{held}; it does not respond")))
+        let in_use = DataDirInUse::new(data_dir);
+        Err(CommandError::Input(format!("{in_use}; it does not respond")))
     }
 
     /// One attempt; `None` if another process has locked the directory and does not listen on the socket.
@@ -138,7 +138,7 @@ impl CommandTarget {
             {
                 match DataDir::open(&config.data_dir) {
                     Err(error) if error.is::<DataDirInUse>() => Ok(None),
-                    held => Ok(Some(stopped(config, held?).await?)),
+                    lock => Ok(Some(open_store(config, lock?).await?)),
                 }
             }
             Err(error) => {
@@ -234,8 +234,8 @@ pub(super) async fn exchange(
 }
 
 /// Opens the store of a stopped server.
-async fn stopped(config: &Config, held: DataDir) -> Result<CommandTarget, CommandError> {
-    let directory = held.path().to_owned();
+async fn open_store(config: &Config, lock: DataDir) -> Result<CommandTarget, CommandError> {
+    let directory = lock.path().to_owned();
     let store =
         tokio::task::spawn_blocking(move || Embedded::open(&directory)).await.context("the store failed")?;
     let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
@@ -247,7 +247,7 @@ async fn stopped(config: &Config, held: DataDir) -> Result<CommandTarget, Comman
         Clock::system(),
         Arc::new(Instruments::new(&MetricsRegistry::default(), &names)),
     );
-    Ok(CommandTarget::Stopped { registrar: Box::new(registrar), _held: held })
+    Ok(CommandTarget::Stopped { registrar: Box::new(registrar), _lock: lock })
 }
 
 /// Runs an async command to completion.

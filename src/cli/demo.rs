@@ -26,19 +26,19 @@ const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured
 
 pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
     let served = temporary_directory(location).and_then(|directory| {
-        let mut written = location.written();
-        written.set("upstream", "built-in");
-        written.set("log.level", "warn");
-        written.set("service.license", LICENSE);
+        let mut values = location.values();
+        values.set("upstream", "built-in");
+        values.set("log.level", "warn");
+        values.set("service.license", LICENSE);
         let listen = location.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
         if listen.port() != 0 {
             // The examples of the docs can then be copied unchanged.
-            written.set("service.base_url", format!("http://{listen}"));
+            values.set("service.base_url", format!("http://{listen}"));
         }
         if let Some(directory) = &directory {
-            written.set("data_dir", directory.0.to_string_lossy().into_owned());
+            values.set("data_dir", directory.0.to_string_lossy().into_owned());
         }
-        let mut config = resolve(&written)?;
+        let mut config = resolve(&values)?;
         config.upstream = UpstreamConfig::Simulated { seed };
         start_log(&config.log)?;
         let runtime = runtime(None)?;
@@ -88,9 +88,9 @@ async fn print(text: String) -> anyhow::Result<Exit> {
 /// The printed text: the key of each tier, a curl command and the addresses.
 async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<String> {
     let (mut text, mut pro) = (String::new(), String::new());
-    let known = running.registrar.list(None, 10_000).await?.applications;
+    let applications = running.registrar.list(None, 10_000).await?.applications;
     for tier in standard_tiers() {
-        let key = issue_key(running, &known, &tier.name).await?;
+        let key = issue_key(running, &applications, &tier.name).await?;
         writeln!(text, "{} {key}", tier.name)?;
         if tier.name == "pro" {
             pro = key;
@@ -110,11 +110,12 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
 /// gets a new key and keeps its quota.
 async fn issue_key(
     running: &RunningServer,
-    known: &[StoredApplication],
+    applications: &[StoredApplication],
     tier: &str,
 ) -> anyhow::Result<String> {
     let name = format!("demo-{tier}");
-    let existing = known.iter().find(|application| application.name == name && application.tier == tier);
+    let existing =
+        applications.iter().find(|application| application.name == name && application.tier == tier);
     let issued = if let Some(existing) = existing {
         running.registrar.rotate(ACTOR, existing.id, Duration::ZERO).await?
     } else {

@@ -69,17 +69,17 @@ fn reason(error: &anyhow::Error) -> String {
 }
 
 /// Writes a table with a header row.
-pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> Exit {
+pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> Exit {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(head.get(column).map(|name| name.chars().count())).max().unwrap_or(0)
+        cells.chain(header.get(column).map(|name| name.chars().count())).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let line = |cells: &[String]| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    let names: Vec<String> = head.iter().map(|name| name.to_uppercase()).collect();
+    let names: Vec<String> = header.iter().map(|name| name.to_uppercase()).collect();
     let lines: Vec<String> = std::iter::once(line(&names)).chain(rows.iter().map(|row| line(row))).collect();
     data(&format!("{}\n", lines.join("\n")))
 }

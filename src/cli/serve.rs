@@ -72,11 +72,11 @@ async fn serve(
 
 /// Flags override the environment, which overrides the file.
 fn settings(file: Option<&Path>, location: &LocationArgs) -> Result<Config, ConfigProblems> {
-    let mut written = file.map(read_file).transpose()?.unwrap_or_default();
-    written.overlay(read_environment(environment())?);
-    written.overlay(location.written());
-    read_secrets(&mut written)?;
-    resolve(&written)
+    let mut values = file.map(read_file).transpose()?.unwrap_or_default();
+    values.overlay(read_environment(environment())?);
+    values.overlay(location.values());
+    read_secrets(&mut values)?;
+    resolve(&values)
 }
 
 /// Options that select the server of a command.
@@ -93,15 +93,15 @@ pub(super) struct ServerArgs {
 impl ServerArgs {
     /// Its settings, as for `serve`. The backend is optional.
     pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
-        let mut written = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-        written.overlay(read_environment(environment())?);
+        let mut values = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        values.overlay(read_environment(environment())?);
         if let Some(directory) = &self.data_dir {
-            written.set("data_dir", directory.to_string_lossy().into_owned());
+            values.set("data_dir", directory.to_string_lossy().into_owned());
         }
-        if !written.is_set("upstream") {
-            written.set("upstream", "built-in");
+        if !values.is_set("upstream") {
+            values.set("upstream", "built-in");
         }
-        resolve(&written)
+        resolve(&values)
     }
 }
 
@@ -113,18 +113,18 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
 
 impl LocationArgs {
     /// The flags as settings.
-    pub(super) fn written(&self) -> ConfigValues {
-        let mut written = ConfigValues::default();
+    pub(super) fn values(&self) -> ConfigValues {
+        let mut values = ConfigValues::default();
         if let Some(address) = self.listen {
-            written.set("listen", address.to_string());
+            values.set("listen", address.to_string());
         }
         if let Some(address) = self.admin_listen {
-            written.set("admin.listen", address.to_string());
+            values.set("admin.listen", address.to_string());
         }
         if let Some(directory) = &self.data_dir {
-            written.set("data_dir", directory.to_string_lossy().into_owned());
+            values.set("data_dir", directory.to_string_lossy().into_owned());
         }
-        written
+        values
     }
 }
 

@@ -14,7 +14,7 @@ use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
 use crate::store::maintenance::{
     self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, MaintenanceError,
-    back_up, create_new, check, close_command, close_future_days, export, file_in, import, record_backup,
+    back_up, check, close_command, close_future_days, create_new, export, file_in, import, record_backup,
 };
 
 use super::control::operator;
@@ -76,7 +76,7 @@ enum StoreCommand {
     /// Replace the store of a stopped server by a backup or an export.
     #[command(after_help = "Examples:\n  scoregate store import backup.db --data-dir DIR\n  \
         scoregate store import backup.db --replace --data-dir DIR\n\n\
-        The previous store is kept as scoregate.db.aside-INSTANT. Its grants of today and its revocations are carried\n\
+        The previous store is kept as scoregate.db.aside-TIME. Its grants of today and its revocations are carried\n\
         over. If it is unreadable, callers may get today's quota again; --forfeit-today refuses them until midnight\n\
         UTC instead.")]
     Import {
@@ -154,7 +154,7 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
 /// Runs a command under the lock of the data directory, so that no server is running or can start meanwhile.
 fn while_stopped(directory: &Path, work: impl FnOnce(&Path) -> Result<Exit, MaintenanceError>) -> Exit {
     match DataDir::open(directory) {
-        Ok(held) => work(held.path()).unwrap_or_else(failed),
+        Ok(lock) => work(lock.path()).unwrap_or_else(failed),
         Err(error) => printer::input_error(&format!("{error:#}")),
     }
 }
@@ -219,7 +219,7 @@ fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
 
 fn print_contents(report: &InspectionReport) -> Exit {
     let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
-    let facts = [
+    let fields = [
         ("file", report.path.display().to_string()),
         ("schema", report.format.to_string()),
         ("applications", report.applications.to_string()),
@@ -231,7 +231,7 @@ fn print_contents(report: &InspectionReport) -> Exit {
         ("bytes", report.bytes.to_string()),
         ("bytes of the WAL", report.log_bytes.to_string()),
     ];
-    let lines: Vec<String> = facts.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
+    let lines: Vec<String> = fields.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
     printer::data(&format!("{}\n", lines.join("\n")))
 }
 

@@ -12,7 +12,7 @@ const SUNSET: &str = "service.sunset_at";
 const LINK: &str = "service.deprecation_link";
 
 impl ConfigReader<'_> {
-    pub(super) fn retirement(&mut self) -> Deprecation {
+    pub(super) fn deprecation(&mut self) -> Deprecation {
         let (deprecated_at, sunset_at) = (self.instant(DEPRECATED), self.instant(SUNSET));
         if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
             && until < from
@@ -20,18 +20,18 @@ impl ConfigReader<'_> {
             let value = self.maybe(SUNSET);
             self.problem(SUNSET, value, format!("write an instant that is not before {DEPRECATED}"));
         }
-        let retirement = Deprecation::new(deprecated_at, sunset_at);
-        let Some(value) = self.maybe(LINK) else { return retirement };
+        let deprecation = Deprecation::new(deprecated_at, sunset_at);
+        let Some(value) = self.maybe(LINK) else { return deprecation };
         if self.maybe(DEPRECATED).is_none() {
             self.problem(LINK, Some(value), format!("say {DEPRECATED} too, which this describes"));
         }
         let address =
             value.as_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
-        let described = address.and_then(|address| retirement.clone().described_at(address));
+        let described = address.and_then(|address| deprecation.clone().described_at(address));
         described.unwrap_or_else(|| {
             let remedy = "write an address that begins with https:// or http://, in ASCII and without spaces";
             self.problem(LINK, Some(value), remedy);
-            retirement
+            deprecation
         })
     }
 
@@ -59,7 +59,7 @@ mod tests {
     fn said(text: &str) -> Result<String, String> {
         let written = read_text(&format!("upstream = \"built-in\"\n[service]\n{text}")).unwrap();
         let config = resolve(&written).map_err(|problems| problems.to_string())?;
-        Ok(format!("{:?}", config.retirement))
+        Ok(format!("{:?}", config.deprecation))
     }
 
     #[test]

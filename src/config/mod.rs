@@ -70,7 +70,7 @@ pub struct Config {
     /// CORS policy, if any.
     pub cors: Option<CorsPolicy>,
     /// Deprecation and sunset of the API.
-    pub retirement: Deprecation,
+    pub deprecation: Deprecation,
     /// Prefix of keys.
     pub key_prefix: String,
     /// Whether keys of other forms are accepted.

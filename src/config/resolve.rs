@@ -30,7 +30,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         license: reading.text("service.license"),
         base_url: reading.base_url(),
         cors: reading.cors(),
-        retirement: reading.retirement(),
+        deprecation: reading.deprecation(),
         key_prefix: reading.key_prefix(),
         accept_imported: reading.flag("keys.accept_imported"),
         tiers,

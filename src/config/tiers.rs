@@ -18,11 +18,7 @@ impl ConfigReader<'_> {
             return standard_tiers();
         }
         if names.len() > MAX_TIERS {
-            self.problem(
-                "tiers",
-                None,
-                format!("there are {} tiers; {MAX_TIERS} are the most", names.len()),
-            );
+            self.problem("tiers", None, format!("there are {} tiers; {MAX_TIERS} are the most", names.len()));
         }
         names.into_iter().map(|name| self.tier(name)).collect()
     }

@@ -279,7 +279,7 @@ impl Documents {
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
             verdict(stored.due, &retention.lifetime(key.route).windows, now) == Freshness::Expired
         };
-        for key in self.cache.remove_if(is_expired) {
+        for key in self.cache.remove_all_if(is_expired) {
             self.changed.note(&key);
         }
     }

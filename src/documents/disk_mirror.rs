@@ -23,7 +23,7 @@ use super::mirror_record::{self, RestoredDocument};
 #[derive(Debug)]
 pub struct MirrorWorker {
     /// The files.
-    pub shelf: Mirror,
+    pub mirror: Mirror,
     /// The backend. Records of other backends are removed.
     pub backend: String,
 }
@@ -86,7 +86,7 @@ impl DiskMirror {
         if let Some(error) = failed.filter(|_| !failed_before) {
             tracing::warn!(%error, "document could not be written to the disk mirror");
         }
-        let (_, bytes) = disk.shelf.size();
+        let (_, bytes) = disk.mirror.size();
         self.instruments.mirror_size(bytes);
     }
 
@@ -94,39 +94,41 @@ impl DiskMirror {
         match self.documents.get(key) {
             Some(stored) => {
                 let (now, seen_at) = (self.clock.now(), self.documents.schedule().last_detected());
-                disk.shelf.put(&mirror_record::write(key, &stored, seen_at, &disk.backend, now))
+                disk.mirror.put(&mirror_record::write(key, &stored, seen_at, &disk.backend, now))
             }
-            None => disk.shelf.remove(&key.address()),
+            None => disk.mirror.remove(&key.address()),
         }
     }
 
     /// Reads all documents back into the cache. Takes time: call it on a blocking thread.
     pub fn restore(&self) {
         let Some(disk) = &self.disk else { return };
-        let jars = disk.shelf.all().jars;
-        let each = jars.len().div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1);
+        let records = disk.mirror.all().records;
+        let each = records.len().div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1);
         let restored: Vec<RestoredDocument> = thread::scope(|scope| {
-            let parts: Vec<_> = jars
+            let parts: Vec<_> = records
                 .chunks(each)
-                .map(|jars| scope.spawn(move || jars.iter().filter_map(|jar| self.read(disk, jar)).collect()))
+                .map(|records| {
+                    scope.spawn(move || records.iter().filter_map(|record| self.read(disk, record)).collect())
+                })
                 .collect();
             parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|_| Vec::new())).collect()
         });
-        let (documents, useless) = (restored.len(), jars.len() - restored.len());
+        let (documents, useless) = (restored.len(), records.len() - restored.len());
         self.take_back(restored);
         if documents + useless > 0 {
             tracing::info!(documents, useless, "documents restored from the disk mirror");
         }
     }
 
-    fn read(&self, disk: &MirrorWorker, jar: &MirrorRecord) -> Option<RestoredDocument> {
+    fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Option<RestoredDocument> {
         let license = &self.documents.retention().license;
-        match mirror_record::read(jar, &disk.backend, license, self.clock.now()) {
+        match mirror_record::read(record, &disk.backend, license, self.clock.now()) {
             Ok(restored) => Some(restored),
             Err(reason) => {
-                tracing::debug!(name = jar.name, %reason, "removing an unusable record of the disk mirror");
-                if let Err(error) = disk.shelf.remove(&jar.name) {
-                    tracing::debug!(name = jar.name, %error, "record of the disk mirror cannot be removed");
+                tracing::debug!(name = record.name, %reason, "removing an unusable record of the disk mirror");
+                if let Err(error) = disk.mirror.remove(&record.name) {
+                    tracing::debug!(name = record.name, %error, "record of the disk mirror cannot be removed");
                 }
                 None
             }

@@ -109,7 +109,7 @@ impl FetchWorker {
             Err(FetchError::Backend(failure)) => FetchEnd::of(failure),
             Err(FetchError::NoSuchModel | FetchError::Unlisted) => FetchEnd::NotFound,
         };
-        self.instruments.fetched(end, now.mono.since(started.mono), ticket.passengers());
+        self.instruments.fetched(end, now.mono.since(started.mono), ticket.waiters());
         match &result {
             Ok(_) => self.last.succeeded(now.wall),
             Err(error) => self.remember(&ticket, error, now),

@@ -85,19 +85,19 @@ pub(super) fn write(
 
 /// Decodes a document.
 pub(super) fn read(
-    jar: &MirrorRecord,
+    record: &MirrorRecord,
     backend: &str,
     license: &str,
     now: Now,
 ) -> Result<RestoredDocument, UnusableRecord> {
-    let key = DocumentKey::at(&jar.name).ok_or(UnusableRecord::Name)?;
-    let writing: RecordLabel = serde_json::from_str(&jar.label)?;
+    let key = DocumentKey::at(&record.name).ok_or(UnusableRecord::Name)?;
+    let writing: RecordLabel = serde_json::from_str(&record.label)?;
     if writing.backend != backend {
         return Err(UnusableRecord::Backend);
     }
     let value = |text: Option<String>| HeaderValue::try_from(text?).ok();
     let content = DocumentContent {
-        data: jar.content.clone(),
+        data: record.content.clone(),
         count: writing.items,
         generated_at: Wall::from_millis(writing.generated_at),
         source: Validators { etag: value(writing.etag), last_modified: value(writing.last_modified) },
@@ -135,7 +135,8 @@ mod tests {
         let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
         let content = DocumentContent { data, count: 1, generated_at: now.wall, source };
         let dates = [now.wall, Wall::from_seconds(NOON - 60)];
-        let document = Document::restore(content, &EnvelopeFields { key, license: "Cite us." }, dates).unwrap();
+        let document =
+            Document::restore(content, &EnvelopeFields { key, license: "Cite us." }, dates).unwrap();
         let due = now.mono.plus(HOUR);
         StoredDocument::restored(document, [due, due, now.mono], 7)
     }
@@ -149,9 +150,9 @@ mod tests {
         let (before, after) = (at(0, 50_000), at(600, 1_000_000));
         let stored = stored(&key(), before);
         let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
-        let jar = write(&key(), &stored, refreshed, "b", before);
-        assert_eq!(jar.name, "/api/v1/models/atlas");
-        let opened = read(&jar, "b", "Cite us.", after).unwrap();
+        let record = write(&key(), &stored, refreshed, "b", before);
+        assert_eq!(record.name, "/api/v1/models/atlas");
+        let opened = read(&record, "b", "Cite us.", after).unwrap();
         assert_eq!(opened.key, key());
         for rights in [Rights::Free, Rights::paid()] {
             let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
@@ -170,18 +171,18 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_makes_nothing_fresh_for_longer() {
-        let jar =
+        let record =
             write(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
         let now = at(0, 50_000);
-        let opened = read(&jar, "b", "", now).unwrap();
+        let opened = read(&record, "b", "", now).unwrap();
         assert_eq!((opened.stored.due.since(now.mono), opened.stored.confirmed), (HOUR, now.mono));
     }
 
     #[test]
     fn a_jar_that_makes_no_sense_is_of_no_use() {
         let good = || write(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
-        let refused = |jar: MirrorRecord, backend: &str| {
-            read(&jar, backend, "", at(0, 50_000)).unwrap_err().to_string()
+        let refused = |record: MirrorRecord, backend: &str| {
+            read(&record, backend, "", at(0, 50_000)).unwrap_err().to_string()
         };
         assert!(read(&good(), "b", "", at(0, 50_000)).is_ok());
         assert!(refused(good(), "c").contains("another backend"));

@@ -19,7 +19,7 @@ pub(super) struct RefreshSchedule {
     /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
     stated: AtomicU64,
     /// `None` until a document is stored.
-    rhythm: Mutex<Option<RefreshInterval>>,
+    interval: Mutex<Option<RefreshInterval>>,
     begins: Notify,
     /// The newest refresh detected by a request's fetch, until the refresher takes it.
     seen: Mutex<Option<RefreshSeen>>,
@@ -51,7 +51,7 @@ impl RefreshSchedule {
     /// Records that a request's fetch returned a changed document. If the next refresh is overdue, this is it.
     /// Otherwise the change may concern that document alone and must not outdate others.
     pub(super) fn record_changed_document(&self, seen: RefreshSeen) {
-        if self.rhythm().is_some_and(|rhythm| rhythm.expected() <= seen.at) {
+        if self.interval().is_some_and(|interval| interval.expected() <= seen.at) {
             *lock(&self.seen) = Some(seen);
             self.sees.notify_one();
         }
@@ -86,7 +86,7 @@ impl RefreshSchedule {
 
     /// The next refresh by the measured interval, possibly in the past.
     pub(super) fn expected(&self) -> Option<Mono> {
-        self.rhythm().map(|rhythm| rhythm.expected())
+        self.interval().map(|interval| interval.expected())
     }
 
     /// The next refresh by the measured interval, if it is in the future.
@@ -95,10 +95,10 @@ impl RefreshSchedule {
     }
 
     /// Sets the first interval unless it is set.
-    pub(super) fn begin(&self, rhythm: RefreshInterval) {
-        let mut known = lock(&self.rhythm);
+    pub(super) fn begin(&self, interval: RefreshInterval) {
+        let mut known = lock(&self.interval);
         if known.is_none() {
-            *known = Some(rhythm);
+            *known = Some(interval);
             self.begins.notify_one();
         }
     }
@@ -106,8 +106,8 @@ impl RefreshSchedule {
     /// The interval. Waits until it is set.
     pub(super) async fn begun(&self) -> RefreshInterval {
         loop {
-            match self.rhythm() {
-                Some(rhythm) => return rhythm,
+            match self.interval() {
+                Some(interval) => return interval,
                 None => self.begins.notified().await,
             }
         }
@@ -115,12 +115,12 @@ impl RefreshSchedule {
 
     /// Updates the interval.
     pub(super) fn step(&self, step: impl Fn(RefreshInterval) -> RefreshInterval) {
-        let mut rhythm = lock(&self.rhythm);
-        *rhythm = rhythm.map(step);
+        let mut interval = lock(&self.interval);
+        *interval = interval.map(step);
     }
 
-    fn rhythm(&self) -> Option<RefreshInterval> {
-        *lock(&self.rhythm)
+    fn interval(&self) -> Option<RefreshInterval> {
+        *lock(&self.interval)
     }
 }
 

@@ -80,7 +80,7 @@ impl Refresher {
         let Some((key, before)) = in_use.flatten() else {
             // No document is in use: the next request refreshes its document.
             let now = self.clock.now().mono;
-            return schedule.step(|rhythm| rhythm.fruitless(now));
+            return schedule.step(|interval| interval.fruitless(now));
         };
         let after = self.fetcher.revalidate(&key).await;
         let at = self.clock.now().mono;
@@ -88,10 +88,10 @@ impl Refresher {
             Some(stored) if !stored.document.has_same_data(&before.document) => {
                 self.follow(RefreshSeen { document: key, stored, at }).await;
             }
-            after => schedule.step(|rhythm| match after.as_ref().map(|after| after.due) {
+            after => schedule.step(|interval| match after.as_ref().map(|after| after.due) {
                 // The backend states its next refresh.
-                Some(later) if later > rhythm.expected().max(at) => rhythm.refreshed(later, at),
-                Some(_) | None => rhythm.fruitless(at),
+                Some(later) if later > interval.expected().max(at) => interval.refreshed(later, at),
+                Some(_) | None => interval.fruitless(at),
             }),
         }
     }
@@ -101,7 +101,7 @@ impl Refresher {
         self.fetcher.outdate(at);
         let cadence = self.documents.retention().cadence;
         let expected = if stored.due > at { stored.due } else { at.plus(cadence) };
-        self.documents.schedule().step(|rhythm| rhythm.refreshed(expected, at));
+        self.documents.schedule().step(|interval| interval.refreshed(expected, at));
         // It was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to the
         // next process.
         self.documents.replace(&document, &stored, stored.current(at, expected));

@@ -32,7 +32,7 @@ pub(super) struct Caller {
 pub(super) fn authenticate(
     ask: &ParsedRequest<'_>,
     form: &KeyForm,
-    roster: &KeyDirectory,
+    key_directory: &KeyDirectory,
     now: Now,
 ) -> Result<Caller, Refusal> {
     let key = ask.credentials.key()?.ok_or_else(|| Refusal::KeyMissing(misplaced(ask)))?;
@@ -40,9 +40,9 @@ pub(super) fn authenticate(
         return Err(Refusal::KeyInvalid);
     }
     let digest = Digest::of(key);
-    let found = roster.find(&digest).filter(|found| found.ends.is_none_or(|ends| ends > now.wall));
+    let found = key_directory.find(&digest).filter(|found| found.ends.is_none_or(|ends| ends > now.wall));
     let found = found.ok_or(Refusal::KeyInvalid)?;
-    roster.mark_used(&digest, &found, now.wall);
+    key_directory.mark_used(&digest, &found, now.wall);
     let terms = found.account.terms();
     let (rights, tier) = (terms.rights, terms.tier);
     drop(terms);

@@ -64,7 +64,7 @@ impl<'r> CacheHit<'r> {
         let now = gateway.clock.now();
         let ask = parsed(head)?;
         let mut exchange = Exchange::open(gateway, now, peer, ask.headers, &ask.credentials);
-        let caller = authenticate(&ask, &gateway.form, &gateway.roster, now)?;
+        let caller = authenticate(&ask, &gateway.form, &gateway.key_directory, now)?;
         let (found, raw_id) = endpoint(&ask)?;
         let target = resolve(&ask, found, raw_id, caller.rights, &gateway.form)?;
         let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
@@ -79,7 +79,7 @@ impl<'r> CacheHit<'r> {
 
     /// Finds the application of the key.
     pub fn authenticate(&self) -> bool {
-        authenticate(&self.ask, &self.gateway.form, &self.gateway.roster, self.now).is_ok()
+        authenticate(&self.ask, &self.gateway.form, &self.gateway.key_directory, self.now).is_ok()
     }
 
     /// Resolves the document.

@@ -107,7 +107,8 @@ impl ConcurrencyLimit {
         let told = self.logged_at.load(Ordering::Relaxed);
         let is_due = told == 0 || now.since(Mono::from_nanos(told)) >= LOG_INTERVAL;
         // One of several concurrent requests writes the line.
-        let mine = || self.logged_at.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
+        let mine =
+            || self.logged_at.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
         if is_due && mine().is_ok() {
             let (room, places) = (room.word(), self.space(room).size);
             tracing::warn!(room, places, "concurrency limit reached; requests are refused");

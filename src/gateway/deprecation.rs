@@ -54,9 +54,9 @@ mod tests {
     #[test]
     fn each_date_is_spelled_as_its_standard_says() {
         let at = |text| Wall::parse_rfc3339(text);
-        let retirement = Deprecation::new(at("2026-11-22T00:00:00.5Z"), at("2027-06-30T22:00:00+02:00"));
+        let deprecation = Deprecation::new(at("2026-11-22T00:00:00.5Z"), at("2027-06-30T22:00:00+02:00"));
         let mut headers = HeaderMap::new();
-        retirement.described_at("https://example.org/end?of=v1").unwrap().write(&mut headers);
+        deprecation.described_at("https://example.org/end?of=v1").unwrap().write(&mut headers);
         assert_eq!(headers["deprecation"], "@1795305600");
         assert_eq!(headers["sunset"], "Wed, 30 Jun 2027 20:00:00 GMT");
         assert_eq!(headers["link"], "<https://example.org/end?of=v1>; rel=\"deprecation\"");

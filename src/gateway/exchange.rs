@@ -140,7 +140,7 @@ impl<'g> Exchange<'g> {
         let ending = RequestEnding::of(refused, self.outcome, self.status);
         match (&self.caller, refused) {
             (Some(caller), _) => self.gateway.usage.count(&caller.account, ending, ended),
-            (None, Some(_)) => self.gateway.usage.count_stranger(self.peer.address, ending, ended),
+            (None, Some(_)) => self.gateway.usage.count_unauthenticated(self.peer.address, ending, ended),
             (None, None) => {}
         }
     }

@@ -47,7 +47,7 @@ impl AddressGuard {
     }
 
     /// Remaining tokens of an address.
-    pub fn standing(&self, address: IpAddr, now: Now) -> LimitStatus {
+    pub fn limit_status(&self, address: IpAddr, now: Now) -> LimitStatus {
         let nanos = self.bucket(address).map_or(0, |bucket| bucket.load(Ordering::Relaxed));
         LimitStatus::of_bucket(LimitRule::Guard, TokenBucket::from_nanos(nanos), self.limit(), now)
     }
@@ -82,7 +82,7 @@ mod tests {
         let [a, b, c] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map(|text| text.parse().unwrap());
         assert!(guard.take(a, now) && guard.take(b, now) && !guard.take(a, now));
         assert!(guard.take(c, now));
-        assert_eq!(guard.standing(b, now).remaining, 0);
+        assert_eq!(guard.limit_status(b, now).remaining, 0);
         let (plain, mapped) = ("192.0.2.1".parse().unwrap(), "::ffff:192.0.2.1".parse().unwrap());
         assert!(guard.take(plain, now) && guard.take(mapped, now) && !guard.take(plain, now));
     }

@@ -41,10 +41,10 @@ mod tests {
 
     #[test]
     fn values_are_what_was_written_since_the_one_before_however_much_it_is() {
-        let mut pen = HeaderValueWriter::new();
-        let one = pen.text("max-age=").number(60).value();
-        let long = pen.text(&"x".repeat(2 * CAPACITY)).value();
-        let other = pen.number(-7).text("").value();
+        let mut values = HeaderValueWriter::new();
+        let one = values.text("max-age=").number(60).value();
+        let long = values.text(&"x".repeat(2 * CAPACITY)).value();
+        let other = values.number(-7).text("").value();
         assert_eq!(
             (one, long.len(), other),
             ("max-age=60".parse().unwrap(), 2 * CAPACITY, "-7".parse().unwrap())

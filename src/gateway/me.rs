@@ -63,7 +63,7 @@ pub(super) struct MeContext<'a> {
 /// Builds the body of `/me`.
 pub(super) fn describe(caller: &Caller, known: &MeContext<'_>, now: Now) -> Bytes {
     let terms = caller.account.terms();
-    let [minute, day, _] = caller.account.standings(LimitRule::Day, &terms.limits, now);
+    let [minute, day, _] = caller.account.limit_statuses(LimitRule::Day, &terms.limits, now);
     let name = caller.account.name();
     let item = MeItem {
         application: MeApplication { id: caller.account.id.to_string(), name: &name },
@@ -87,14 +87,14 @@ pub(super) fn describe(caller: &Caller, known: &MeContext<'_>, now: Now) -> Byte
     Bytes::from(serde_json::to_vec(&envelope).expect("texts and numbers always make JSON"))
 }
 
-fn allowance(standing: &LimitStatus) -> MeAllowance {
+fn allowance(limit_status: &LimitStatus) -> MeAllowance {
     MeAllowance {
-        name: standing.rule.name(),
-        limit: standing.limit,
-        window_seconds: standing.rule.window_seconds(),
-        used: standing.limit - standing.remaining,
-        remaining: standing.remaining,
-        reset_at: standing.reset.rfc3339(),
+        name: limit_status.rule.name(),
+        limit: limit_status.limit,
+        window_seconds: limit_status.rule.window_seconds(),
+        used: limit_status.limit - limit_status.remaining,
+        remaining: limit_status.remaining,
+        reset_at: limit_status.reset.rfc3339(),
     }
 }
 

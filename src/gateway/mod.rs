@@ -79,7 +79,7 @@ pub struct Gateway {
     /// The format of API keys.
     pub form: KeyForm,
     /// Known API keys and the applications they belong to.
-    pub roster: Arc<KeyDirectory>,
+    pub key_directory: Arc<KeyDirectory>,
     /// Leases of daily units from the ledger.
     pub leases: Arc<Leases>,
     /// Cached documents and fetches.
@@ -101,7 +101,7 @@ pub struct Gateway {
     /// CORS policy, if cross-origin reads are allowed.
     pub cors: Option<CorsPolicy>,
     /// Deprecation and sunset of the API, if announced.
-    pub retirement: Deprecation,
+    pub deprecation: Deprecation,
     /// Texts and numbers for `/me` and for 401 responses.
     pub notice: ServiceNotice,
 }
@@ -153,8 +153,8 @@ impl Gateway {
     /// Removes expired documents and keys. Called every few seconds.
     pub fn sweep(&self) {
         self.engine.sweep();
-        self.roster.sweep(self.clock.now());
-        self.instruments.keys(self.roster.len());
+        self.key_directory.sweep(self.clock.now());
+        self.instruments.keys(self.key_directory.len());
         self.capacity.update_gauges();
     }
 
@@ -170,7 +170,7 @@ impl Gateway {
             x.subject = subject;
             return Ok(answer);
         }
-        let caller = &*x.caller.insert(authenticate(&ask, &self.form, &self.roster, x.started)?);
+        let caller = &*x.caller.insert(authenticate(&ask, &self.form, &self.key_directory, x.started)?);
         authenticated.set();
         let (endpoint, raw_id) = resolve::endpoint(&ask)?;
         x.subject = RequestSubject::Endpoint(endpoint.route);
@@ -211,7 +211,7 @@ impl Gateway {
         if served.outcome == CacheOutcome::Hit {
             return Ok(DocumentReply::of(served, target, caller, ask.headers.map(), now));
         }
-        let caller = authenticate(ask, &self.form, &self.roster, now)?;
+        let caller = authenticate(ask, &self.form, &self.key_directory, now)?;
         resolve::entitle(&target.key, caller.rights)?;
         Ok(DocumentReply::of(served, target, &caller, ask.headers.map(), now))
     }
@@ -224,7 +224,7 @@ impl Gateway {
             guard: &self.guard,
             realm: &self.notice.realm,
             cors: self.cors.as_ref(),
-            retirement: &self.retirement,
+            deprecation: &self.deprecation,
             now,
         }
     }
@@ -265,7 +265,9 @@ impl Gateway {
     /// Replaces a refusal by a 429 if the caller has had too many refusals.
     fn guarded(&self, refusal: Refusal, exchange: &Exchange<'_>) -> Refusal {
         let Exchange { caller, peer, started, .. } = exchange;
-        if refusal.costs_guard_token() && !admit::take_guard_token(&self.guard, caller.as_ref(), *peer, *started) {
+        if refusal.costs_guard_token()
+            && !admit::take_guard_token(&self.guard, caller.as_ref(), *peer, *started)
+        {
             return Refusal::TooManyRefusals;
         }
         refusal

@@ -209,22 +209,22 @@ impl Refusal {
     }
 
     /// The message for the caller. Repeats nothing that the caller sent and discloses no internals.
-    pub fn message(&self, standing: &LimitStatus) -> String {
+    pub fn message(&self, limit_status: &LimitStatus) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
             Self::BadParam(bad, rights) => bad.message(&allowed(bad.param, *rights)),
             Self::KeyMissing(misplaced) => misplaced.message(),
             Self::Limited(LimitRule::Day) => {
-                let (quota, reset) = (standing.limit, standing.reset.rfc3339());
+                let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());
                 format!("The daily quota of {} is spent. It resets at {reset}.", counted(quota, "request"))
             }
             Self::Limited(LimitRule::Minute) => {
-                let (limit, wait) = (standing.limit, whole_seconds(standing.wait));
+                let (limit, wait) = (limit_status.limit, whole_seconds(limit_status.wait));
                 let limit = counted(limit, "request");
                 format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
             }
             Self::Limited(LimitRule::Guard) | Self::TooManyRefusals => {
-                let (limit, wait) = (standing.limit, whole_seconds(standing.wait));
+                let (limit, wait) = (limit_status.limit, whole_seconds(limit_status.wait));
                 let limit = counted(limit, "refused request");
                 format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
             }

@@ -51,10 +51,10 @@ impl RequestId {
         std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
     }
 
-    pub(super) fn value(&self, pen: &mut HeaderValueWriter) -> HeaderValue {
+    pub(super) fn value(&self, values: &mut HeaderValueWriter) -> HeaderValue {
         match self {
             Self::Given(id) => id.clone(),
-            Self::Fresh(_) => pen.text(self.as_str()).value(),
+            Self::Fresh(_) => values.text(self.as_str()).value(),
         }
     }
 }

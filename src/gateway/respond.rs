@@ -85,9 +85,9 @@ impl DocumentReply {
         }
     }
 
-    fn cache_status(&self, pen: &mut HeaderValueWriter) -> HeaderValue {
+    fn cache_status(&self, values: &mut HeaderValueWriter) -> HeaderValue {
         match self.outcome {
-            CacheOutcome::Hit => pen.text("scoregate; hit; ttl=").number(self.ttl).value(),
+            CacheOutcome::Hit => values.text("scoregate; hit; ttl=").number(self.ttl).value(),
             CacheOutcome::Miss if !self.kept => HeaderValue::from_static("scoregate; fwd=miss; detail=miss"),
             CacheOutcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
             CacheOutcome::Shared => HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared"),
@@ -96,7 +96,7 @@ impl DocumentReply {
             }
             // Clients see both as stale; metrics distinguish them.
             CacheOutcome::Stale | CacheOutcome::StaleOnError => {
-                pen.text("scoregate; hit; ttl=").number(self.ttl).text("; detail=stale").value()
+                values.text("scoregate; hit; ttl=").number(self.ttl).text("; detail=stale").value()
             }
         }
     }
@@ -110,7 +110,7 @@ pub(super) struct ResponseContext<'r> {
     /// The authentication realm.
     pub(super) realm: &'r str,
     pub(super) cors: Option<&'r CorsPolicy>,
-    pub(super) retirement: &'r Deprecation,
+    pub(super) deprecation: &'r Deprecation,
     /// The moment of sending.
     pub(super) now: Now,
 }
@@ -120,25 +120,25 @@ pub(super) fn respond(
     exchange: &Exchange<'_>,
     at: &ResponseContext<'_>,
 ) -> Response<Full<Bytes>> {
-    let pen = &mut HeaderValueWriter::new();
+    let values = &mut HeaderValueWriter::new();
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
     let is_options = matches!(answered, Ok(Reply::Options));
     let is_page = matches!(answered, Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health));
     let location = if let Ok(Reply::Moved(to)) = answered { Some(to) } else { None };
     let head = &mut ResponseHead::default();
     let (status, body) = match answered {
-        Ok(Reply::Document(delivery)) => document(delivery, head, pen),
-        Ok(Reply::Me(body)) => me(body, head, pen),
-        Ok(Reply::Page(page)) => public_page(page, at.headers, head, pen),
+        Ok(Reply::Document(delivery)) => document(delivery, head, values),
+        Ok(Reply::Me(body)) => me(body, head, values),
+        Ok(Reply::Page(page)) => public_page(page, at.headers, head, values),
         Ok(Reply::Moved(_)) => moved(head),
         Ok(Reply::Health) => health(head),
         Ok(Reply::Options) => options(head),
-        Err(refusal) => error(&refusal, exchange, &limits, at, head, pen),
+        Err(refusal) => error(&refusal, exchange, &limits, at, head, values),
     };
-    limits.write(head, pen);
+    limits.write(head, values);
     head.put(HeaderField::Vary, VARIES);
     head.put(HeaderField::ContentTypeOptions, NOSNIFF);
-    head.put(HeaderField::RequestId, exchange.id.value(pen));
+    head.put(HeaderField::RequestId, exchange.id.value(values));
     if exchange.peer.is_encrypted {
         head.put(HeaderField::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
@@ -147,7 +147,7 @@ pub(super) fn respond(
         headers.insert(LOCATION, HeaderValue::from_static(to));
     }
     if !is_page {
-        at.retirement.write(&mut headers);
+        at.deprecation.write(&mut headers);
     }
     if let Some(cors) = at.cors {
         cors.write(at.headers, is_options, &mut headers);
@@ -161,13 +161,13 @@ pub(super) fn respond(
 fn document(
     delivery: DocumentReply,
     head: &mut ResponseHead,
-    pen: &mut HeaderValueWriter,
+    values: &mut HeaderValueWriter,
 ) -> (StatusCode, Bytes) {
-    head.put(HeaderField::CacheStatus, delivery.cache_status(pen));
+    head.put(HeaderField::CacheStatus, delivery.cache_status(values));
     let DocumentReply { representation, not_modified, max_age, .. } = delivery;
     head.put(HeaderField::Etag, representation.etag);
     head.put(HeaderField::LastModified, representation.last_modified);
-    head.put(HeaderField::CacheControl, pen.text("private, max-age=").number(max_age).value());
+    head.put(HeaderField::CacheControl, values.text("private, max-age=").number(max_age).value());
     if not_modified {
         return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
@@ -179,9 +179,9 @@ fn document(
     (StatusCode::OK, representation.body)
 }
 
-fn me(body: Bytes, head: &mut ResponseHead, pen: &mut HeaderValueWriter) -> (StatusCode, Bytes) {
+fn me(body: Bytes, head: &mut ResponseHead, values: &mut HeaderValueWriter) -> (StatusCode, Bytes) {
     head.put(HeaderField::ContentType, JSON);
-    head.put(HeaderField::ContentLength, pen.number(body.len()).value());
+    head.put(HeaderField::ContentLength, values.number(body.len()).value());
     head.put(HeaderField::CacheControl, HeaderValue::from_static("private, no-store"));
     (StatusCode::OK, body)
 }
@@ -190,7 +190,7 @@ fn public_page(
     page: &Page,
     asked: &HeaderMap,
     head: &mut ResponseHead,
-    pen: &mut HeaderValueWriter,
+    values: &mut HeaderValueWriter,
 ) -> (StatusCode, Bytes) {
     let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
     let known = is_current(asked, &etag);
@@ -202,7 +202,7 @@ fn public_page(
         return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
     head.put(HeaderField::ContentType, HeaderValue::from_static(page.content_type));
-    head.put(HeaderField::ContentLength, pen.number(page.body.len()).value());
+    head.put(HeaderField::ContentLength, values.number(page.body.len()).value());
     (StatusCode::OK, page.body.clone())
 }
 
@@ -232,25 +232,25 @@ fn error(
     limits: &LimitHeaders,
     at: &ResponseContext<'_>,
     head: &mut ResponseHead,
-    pen: &mut HeaderValueWriter,
+    values: &mut HeaderValueWriter,
 ) -> (StatusCode, Bytes) {
     let as_problem = prefers_problem(at.headers);
     let body = super::error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
     head.put(HeaderField::ContentType, if as_problem { PROBLEM } else { JSON });
-    head.put(HeaderField::ContentLength, pen.number(body.len()).value());
+    head.put(HeaderField::ContentLength, values.number(body.len()).value());
     head.put(HeaderField::CacheControl, NO_STORE);
     let status = refusal.code().row().status;
     match status {
         StatusCode::METHOD_NOT_ALLOWED => head.put(HeaderField::Allow, METHODS),
         StatusCode::UNAUTHORIZED => {
-            let realm = pen.text("Bearer realm=\"").text(at.realm).text("\"").value();
+            let realm = values.text("Bearer realm=\"").text(at.realm).text("\"").value();
             head.put(HeaderField::WwwAuthenticate, realm);
         }
         _ => {}
     }
     let limited = refusal.rule().map(|_| limits.reported.wait);
     if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
-        head.put(HeaderField::RetryAfter, pen.number(whole_seconds(wait)).value());
+        head.put(HeaderField::RetryAfter, values.number(whole_seconds(wait)).value());
     }
     // On HTTP/2 the server replaces this header by closing the connection.
     if refusal.closes() {
@@ -291,14 +291,19 @@ impl LimitHeaders {
     /// address.
     fn of(exchange: &Exchange<'_>, hit: Option<LimitRule>, at: &ResponseContext<'_>) -> Self {
         let Some(caller) = &exchange.caller else {
-            let standing = at.guard.standing(exchange.peer.address, at.now);
-            let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
-            return Self { reported: told, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
+            let limit_status = at.guard.limit_status(exchange.peer.address, at.now);
+            let told =
+                if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
+            return Self {
+                reported: told,
+                next_token: std::time::Duration::ZERO,
+                scope: LimitScope::Address,
+            };
         };
         let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
-        let [minute, day, standing] = caller.account.standings(rule, &terms.limits, at.now);
-        let told = if hit.is_some() { standing.as_hit(exchange.started, at.now) } else { standing };
+        let [minute, day, limit_status] = caller.account.limit_statuses(rule, &terms.limits, at.now);
+        let told = if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
         Self {
             reported: told,
             next_token: minute.wait,
@@ -306,22 +311,22 @@ impl LimitHeaders {
         }
     }
 
-    fn write(self, head: &mut ResponseHead, pen: &mut HeaderValueWriter) {
-        head.put(HeaderField::Limit, pen.number(self.reported.limit).value());
-        head.put(HeaderField::Remaining, pen.number(self.reported.remaining).value());
-        head.put(HeaderField::Reset, pen.number(self.reported.reset.seconds()).value());
+    fn write(self, head: &mut ResponseHead, values: &mut HeaderValueWriter) {
+        head.put(HeaderField::Limit, values.number(self.reported.limit).value());
+        head.put(HeaderField::Remaining, values.number(self.reported.remaining).value());
+        head.put(HeaderField::Reset, values.number(self.reported.reset.seconds()).value());
         head.put(HeaderField::Resource, HeaderValue::from_static(self.reported.rule.name()));
         let policy = match self.scope {
             LimitScope::Application([minute, day], policy) => {
-                part(pen, &minute);
-                part(pen.text(", "), &day);
-                head.put(HeaderField::Standing, pen.value());
+                part(values, &minute);
+                part(values.text(", "), &day);
+                head.put(HeaderField::Standing, values.value());
                 policy
             }
             LimitScope::Address => {
-                part(pen, &self.reported);
-                head.put(HeaderField::Standing, pen.value());
-                pen.text("\"guard\";q=").number(self.reported.limit).text(";w=60").value()
+                part(values, &self.reported);
+                head.put(HeaderField::Standing, values.value());
+                values.text("\"guard\";q=").number(self.reported.limit).text(";w=60").value()
             }
         };
         head.put(HeaderField::Policy, policy);
@@ -329,10 +334,10 @@ impl LimitHeaders {
 }
 
 /// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
-fn part(pen: &mut HeaderValueWriter, standing: &LimitStatus) {
-    let seconds = standing.full_in.as_secs() + u64::from(standing.full_in.subsec_nanos() > 0);
-    pen.text("\"").text(standing.rule.name()).text("\";r=").number(standing.remaining);
-    pen.text(";t=").number(seconds);
+fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
+    let seconds = limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0);
+    values.text("\"").text(limit_status.rule.name()).text("\";r=").number(limit_status.remaining);
+    values.text(";t=").number(seconds);
 }
 
 #[cfg(test)]

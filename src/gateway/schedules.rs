@@ -132,7 +132,7 @@ impl Store for SingleLedger {
 struct ScheduleState {
     ledger: Arc<SingleLedger>,
     leases: Arc<Leases>,
-    roster: KeyDirectory,
+    key_directory: KeyDirectory,
     account: Arc<Account>,
     terms: TermsByTier,
     clock: Clock,
@@ -146,10 +146,10 @@ impl ScheduleState {
     /// A paying application with this quota.
     fn new(quota: u32) -> Self {
         let (clock, hand) = Clock::hand_driven(BEFORE_MIDNIGHT);
-        let (roster, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let day = BEFORE_MIDNIGHT.day();
-        assert!(roster.apply(&stored(quota), &terms, day));
-        let account = roster.find(&Digest::of(KEY)).unwrap().account;
+        assert!(key_directory.apply(&stored(quota), &terms, day));
+        let account = key_directory.find(&Digest::of(KEY)).unwrap().account;
         let ledger = Arc::new(SingleLedger::default());
         let calls: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let begun = Arc::clone(&calls);
@@ -158,7 +158,7 @@ impl ScheduleState {
         let store: Arc<dyn Store> = Arc::clone(&ledger) as Arc<dyn Store>;
         let leases = Arc::new(Leases::new(store, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
         let delivered = Mutex::default();
-        Self { ledger, leases, roster, account, terms, clock, hand, calls, delivered }
+        Self { ledger, leases, key_directory, account, terms, clock, hand, calls, delivered }
     }
 
     async fn request(&self, is_delivered: bool) {
@@ -181,7 +181,7 @@ impl ScheduleState {
     }
 
     fn set_quota(&self, quota: u32) {
-        assert!(self.roster.apply(&stored(quota), &self.terms, self.clock.now().wall.day()));
+        assert!(self.key_directory.apply(&stored(quota), &self.terms, self.clock.now().wall.day()));
     }
 
     /// Ends like a shutdown: waits for calls in flight, then saves what is owed, then returns idle units.
@@ -195,7 +195,7 @@ impl ScheduleState {
             }
             self.leases.charge_owed();
         }
-        self.leases.drain(&self.roster).await;
+        self.leases.drain(&self.key_directory).await;
     }
 }
 

@@ -28,7 +28,7 @@ pub struct UsageTracker {
     /// An entry is assigned an account at its second request only. If most callers come once, no account is dropped
     /// whose memory is cold.
     applications: SpaceSaving<ApplicationId, CallerUse<Option<Arc<Account>>>>,
-    strangers: SpaceSaving<IpAddr, CallerUse<()>>,
+    unauthenticated: SpaceSaving<IpAddr, CallerUse<()>>,
 }
 
 /// How a request ended, for usage statistics.
@@ -77,7 +77,7 @@ pub struct ApplicationUse {
     /// The name of its tier.
     pub tier: String,
     /// Status of its minute, its day and its guard.
-    pub standings: [LimitStatus; 3],
+    pub limit_statuses: [LimitStatus; 3],
     /// Its requests, if it is tracked.
     pub counted: Option<CountedRequests>,
 }
@@ -184,7 +184,7 @@ impl<W> CallerUse<W> {
 impl UsageTracker {
     /// Empty statistics.
     pub fn new(now: Now) -> Self {
-        Self { since: now.wall, applications: SpaceSaving::new(), strangers: SpaceSaving::new() }
+        Self { since: now.wall, applications: SpaceSaving::new(), unauthenticated: SpaceSaving::new() }
     }
 
     /// Start of the counts: the start of the process, or midnight UTC.
@@ -205,9 +205,9 @@ impl UsageTracker {
     }
 
     /// Counts a refused request of an unauthenticated client.
-    pub(super) fn count_stranger(&self, address: IpAddr, ending: RequestEnding, now: Now) {
+    pub(super) fn count_unauthenticated(&self, address: IpAddr, ending: RequestEnding, now: Now) {
         let new = |_| CallerUse::new(());
-        self.strangers.count(era(now), network(address), new, |uses| uses.add(ending, minute(now)));
+        self.unauthenticated.count(era(now), network(address), new, |uses| uses.add(ending, minute(now)));
     }
 
     /// The applications with the most requests of the day.
@@ -221,8 +221,8 @@ impl UsageTracker {
     }
 
     /// The unauthenticated clients with the most refused requests of the day.
-    pub fn strangers(&self, most: usize, now: Now) -> Vec<StrangerUse> {
-        let listed = self.strangers.list(era(now)).into_iter().take(most);
+    pub fn unauthenticated(&self, most: usize, now: Now) -> Vec<StrangerUse> {
+        let listed = self.unauthenticated.list(era(now)).into_iter().take(most);
         listed
             .map(|SketchEntry { who, over, tally, .. }| StrangerUse {
                 network: who,
@@ -246,7 +246,7 @@ impl ApplicationUse {
             id: account.id,
             name: account.name(),
             tier: terms.tier_name.clone(),
-            standings: account.standings(LimitRule::Guard, &terms.limits, now),
+            limit_statuses: account.limit_statuses(LimitRule::Guard, &terms.limits, now),
             counted: None,
         }
     }

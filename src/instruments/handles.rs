@@ -35,7 +35,7 @@ pub struct Instruments {
     documents: Gauge,
     bytes: Gauge,
     flights: Gauge,
-    passengers: Histogram,
+    waiters: Histogram,
     upstream_calls: MetricFamily<Counter, FetchEnd>,
     upstream_durations: Histogram,
     upstream_retries: Counter,
@@ -44,15 +44,15 @@ pub struct Instruments {
     refreshes: Counter,
     refresh_overdue: Gauge,
     next_refresh: Gauge,
-    shelf_bytes: Gauge,
-    shelf_failures: Counter,
+    mirror_bytes: Gauge,
+    mirror_failures: Counter,
     units: MetricFamily<Counter, UnitUse>,
     store_durations: MetricFamily<Histogram, StoreWork>,
     store_failures: MetricFamily<Counter, StoreWork>,
     store_damaged: Gauge,
     store_misplaced: Gauge,
-    ledger_away: Gauge,
-    while_away: MetricFamily<Counter, UnreachableDecision>,
+    ledger_unreachable: Gauge,
+    while_unreachable: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
     skipped: Gauge,
     keys: Gauge,
@@ -106,7 +106,7 @@ impl Instruments {
             documents: registry.gauge("scoregate_cache_documents"),
             bytes: registry.gauge("scoregate_cache_bytes"),
             flights: registry.gauge("scoregate_fetches_in_progress"),
-            passengers: registry.histogram("scoregate_fetch_waiters"),
+            waiters: registry.histogram("scoregate_fetch_waiters"),
             upstream_calls: registry.counters("scoregate_upstream_requests_total", &ends),
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
             upstream_retries: registry.counter("scoregate_upstream_retries_total"),
@@ -115,15 +115,15 @@ impl Instruments {
             refreshes: registry.counter("scoregate_refreshes_total"),
             refresh_overdue: registry.gauge("scoregate_refresh_overdue_seconds"),
             next_refresh: registry.gauge("scoregate_next_refresh_seconds"),
-            shelf_bytes: registry.gauge("scoregate_disk_mirror_bytes"),
-            shelf_failures: registry.counter("scoregate_disk_mirror_failures_total"),
+            mirror_bytes: registry.gauge("scoregate_disk_mirror_bytes"),
+            mirror_failures: registry.counter("scoregate_disk_mirror_failures_total"),
             units: registry.counters("scoregate_quota_units_total", &uses),
             store_durations: registry.histograms("scoregate_store_duration_seconds", &works),
             store_failures: registry.counters("scoregate_store_failures_total", &works),
             store_damaged: registry.gauge("scoregate_store_damaged"),
             store_misplaced: registry.gauge("scoregate_store_file_invalid"),
-            ledger_away: registry.gauge("scoregate_ledger_unreachable"),
-            while_away: registry.counters("scoregate_ledger_unreachable_decisions_total", &decided),
+            ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
+            while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decided),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             skipped: registry.gauge("scoregate_store_unreadable_records"),
             keys: registry.gauge("scoregate_keys"),
@@ -198,12 +198,12 @@ impl Instruments {
     }
 
     /// Records an upstream request and the number of requests that waited for it.
-    pub(crate) fn fetched(&self, end: FetchEnd, took: Duration, passengers: usize) {
+    pub(crate) fn fetched(&self, end: FetchEnd, took: Duration, waiters: usize) {
         self.upstream_calls.count(end);
         if end.was_sent() {
             self.upstream_durations.record(took.as_secs_f64());
         }
-        self.passengers.record(u32::try_from(passengers).unwrap_or(u32::MAX));
+        self.waiters.record(u32::try_from(waiters).unwrap_or(u32::MAX));
     }
 
     /// Sets the state of circuit breaker and queue.
@@ -232,12 +232,12 @@ impl Instruments {
     /// Sets the size of the disk mirror.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
     pub(crate) fn mirror_size(&self, bytes: u64) {
-        self.shelf_bytes.set(bytes as f64);
+        self.mirror_bytes.set(bytes as f64);
     }
 
     /// Counts a document that could not be written to or removed from the disk mirror.
     pub(crate) fn mirror_failed(&self) {
-        self.shelf_failures.increment(1);
+        self.mirror_failures.increment(1);
     }
 
     /// Sets the size of the cache.
@@ -269,12 +269,12 @@ impl Instruments {
 
     /// Sets whether the ledger is unreachable.
     pub(crate) fn ledger_unreachable(&self, away: bool) {
-        self.ledger_away.set(f64::from(u8::from(away)));
+        self.ledger_unreachable.set(f64::from(u8::from(away)));
     }
 
     /// Counts a decision made while the ledger is unreachable.
     pub(crate) fn decided_while_unreachable(&self, decided: UnreachableDecision) {
-        self.while_away.count(decided);
+        self.while_unreachable.count(decided);
     }
 
     /// Counts a request that waits for a lease.

@@ -121,11 +121,11 @@ impl AccountBalance {
     }
 
     /// Status of one rule.
-    pub fn standing(self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
+    pub fn limit_status(self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         let current = self.current(limits, now);
         match rule {
-            LimitRule::Minute => bucket_standing(rule, current.minute, limits.minute, now),
-            LimitRule::Guard => bucket_standing(rule, current.guard, limits.guard, now),
+            LimitRule::Minute => bucket_status(rule, current.minute, limits.minute, now),
+            LimitRule::Guard => bucket_status(rule, current.guard, limits.guard, now),
             LimitRule::Day => {
                 let remaining = current.day.remaining(limits.day);
                 let reset = current.day.day().end();
@@ -151,7 +151,7 @@ impl AccountBalance {
 }
 
 /// Status of a bucket at `now`.
-pub(super) fn bucket_standing(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> LimitStatus {
+pub(super) fn bucket_status(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> LimitStatus {
     let level = bucket.level(limit, now.mono);
     // Reported in whole seconds, so rounded up: never too early.
     let reset = now.wall.plus(level.full_in).rounded_up();
@@ -161,7 +161,7 @@ pub(super) fn bucket_standing(rule: LimitRule, bucket: TokenBucket, limit: u32, 
 impl LimitStatus {
     /// Status of a bucket that belongs to no application, such as the guard of an address.
     pub fn of_bucket(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> Self {
-        bucket_standing(rule, bucket, limit, now)
+        bucket_status(rule, bucket, limit, now)
     }
 
     /// The status for a request that this rule refused: zero remaining, even if units or tokens came back since it
@@ -209,8 +209,8 @@ mod tests {
         let leased = AccountBalance { day: empty.day.grant(noon().wall.day(), 1, 0, 1), ..empty };
         let (held, verdict) = leased.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!(verdict, AdmissionVerdict::Admitted { day: noon().wall.day(), runs_low: false });
-        assert_eq!(held.standing(LimitRule::Minute, &FREE, noon()).remaining, 0);
-        assert_eq!(held.standing(LimitRule::Day, &FREE, noon()).remaining, 9);
+        assert_eq!(held.limit_status(LimitRule::Minute, &FREE, noon()).remaining, 0);
+        assert_eq!(held.limit_status(LimitRule::Day, &FREE, noon()).remaining, 9);
         assert_eq!(
             held.admit(&FREE, noon(), false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::Refused(LimitRule::Minute)
@@ -240,13 +240,13 @@ mod tests {
     fn a_new_day_opens_with_the_whole_quota_and_resets_once() {
         let spent = opened(&FREE, 10);
         let tomorrow = after(noon(), 12 * 3600);
-        assert_eq!(spent.standing(LimitRule::Day, &FREE, tomorrow).remaining, 10);
+        assert_eq!(spent.limit_status(LimitRule::Day, &FREE, tomorrow).remaining, 10);
         assert_eq!(
             spent.admit(&FREE, tomorrow, false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::LeaseFirst
         );
-        assert_eq!(spent.standing(LimitRule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
-        assert_eq!(spent.standing(LimitRule::Day, &FREE, noon()).wait, Duration::from_hours(12));
+        assert_eq!(spent.limit_status(LimitRule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
+        assert_eq!(spent.limit_status(LimitRule::Day, &FREE, noon()).wait, Duration::from_hours(12));
     }
 
     #[test]
@@ -256,8 +256,8 @@ mod tests {
             ..opened(&FREE, 0)
         };
         let (used, _) = used.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
-        assert_eq!(used.standing(LimitRule::Minute, &PRO, noon()).remaining, 59);
-        assert_eq!(used.standing(LimitRule::Day, &PRO, noon()).remaining, 9_999);
+        assert_eq!(used.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 59);
+        assert_eq!(used.limit_status(LimitRule::Day, &PRO, noon()).remaining, 9_999);
     }
 
     #[test]
@@ -269,17 +269,17 @@ mod tests {
         }
         let (detour, verdict) = balance.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!(verdict, AdmissionVerdict::Refused(LimitRule::Day));
-        assert_eq!(detour.standing(LimitRule::Minute, &PRO, noon()).remaining, 19);
+        assert_eq!(detour.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 19);
     }
 
     #[test]
     fn a_refused_request_is_told_that_nothing_was_left_even_if_something_came_back_since() {
         let nearly_spent = opened(&FREE, 9);
-        let told = nearly_spent.standing(LimitRule::Day, &FREE, noon()).as_hit(noon(), noon());
+        let told = nearly_spent.limit_status(LimitRule::Day, &FREE, noon()).as_hit(noon(), noon());
         assert_eq!((told.remaining, told.wait), (0, Duration::from_hours(12)));
-        let full = opened(&PRO, 0).standing(LimitRule::Minute, &PRO, noon()).as_hit(noon(), noon());
+        let full = opened(&PRO, 0).limit_status(LimitRule::Minute, &PRO, noon()).as_hit(noon(), noon());
         let midnight = after(noon(), 12 * 3600);
-        let told = opened(&FREE, 10).standing(LimitRule::Day, &FREE, midnight).as_hit(noon(), midnight);
+        let told = opened(&FREE, 10).limit_status(LimitRule::Day, &FREE, midnight).as_hit(noon(), midnight);
         assert_eq!((told.remaining, told.wait), (0, Duration::from_secs(1)));
         assert!(full.remaining == 0 && full.reset > noon().wall);
     }
@@ -300,7 +300,7 @@ mod tests {
             AdmissionVerdict::NoUnits,
         ];
         assert_eq!(told, expected);
-        assert_eq!(balance.standing(LimitRule::Minute, &PRO, noon()).remaining, 58);
+        assert_eq!(balance.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 58);
         assert_eq!(
             balance.admit(&PRO, noon(), false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::LeaseFirst
@@ -322,9 +322,9 @@ mod tests {
             balance = balance.take_guard(&PRO, noon()).unwrap();
         }
         assert_eq!(balance.take_guard(&PRO, noon()), None);
-        let standing = balance.standing(LimitRule::Guard, &PRO, noon());
-        assert_eq!((standing.remaining, standing.wait), (0, Duration::from_secs(1)));
-        assert!(standing.reset > noon().wall);
+        let limit_status = balance.limit_status(LimitRule::Guard, &PRO, noon());
+        assert_eq!((limit_status.remaining, limit_status.wait), (0, Duration::from_secs(1)));
+        assert!(limit_status.reset > noon().wall);
         assert!(!balance.can_be_dropped(noon()) && balance.can_be_dropped(after(noon(), 60)));
     }
 }

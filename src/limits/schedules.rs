@@ -215,7 +215,9 @@ impl ScheduleWorld {
                     Some(answer) => self.end_lease(answer),
                     None => state = LeaseAvailability::Unreachable,
                 },
-                AdmissionVerdict::RevalidateOnly | AdmissionVerdict::Refused(_) | AdmissionVerdict::NoUnits => {
+                AdmissionVerdict::RevalidateOnly
+                | AdmissionVerdict::Refused(_)
+                | AdmissionVerdict::NoUnits => {
                     return;
                 }
             }

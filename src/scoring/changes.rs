@@ -34,11 +34,12 @@ pub(super) struct ModelChange {
 
 impl<'a> ModelChanges<'a> {
     /// The changes among all models.
-    pub(super) fn among(portraits: &'a [ModelState]) -> Self {
-        let trends = Measure::ALL.map(|measure| Period::ALL.map(|period| trends(portraits, period, measure)));
-        let movements = Period::ALL.map(|period| movements(portraits, period));
-        let (axes, drifts) = (axes(portraits), drifts(portraits));
-        let models = portraits.iter().enumerate().map(|(place, portrait)| {
+    pub(super) fn among(model_states: &'a [ModelState]) -> Self {
+        let trends =
+            Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
+        let movements = Period::ALL.map(|period| movements(model_states, period));
+        let (axes, drifts) = (axes(model_states), drifts(model_states));
+        let models = model_states.iter().enumerate().map(|(place, model_state)| {
             let told = |trends: &Vec<Trend>| trends.get(place).copied().unwrap_or(Trend::Unavailable);
             let change = ModelChange {
                 trends: trends.each_ref().map(|periods| periods.each_ref().map(told)),
@@ -46,17 +47,17 @@ impl<'a> ModelChanges<'a> {
                 axes: axes.get(place).copied().unwrap_or([Trend::Unavailable; 7]),
                 drift: drifts.get(place).copied().flatten(),
             };
-            (portrait.id(), change)
+            (model_state.id(), change)
         });
         Self { models: models.collect() }
     }
 
     /// The changes of one of them.
-    pub(super) fn of(&self, portrait: &ModelState) -> ModelChange {
+    pub(super) fn of(&self, model_state: &ModelState) -> ModelChange {
         *self
             .models
-            .get(portrait.id())
-            .expect("the changes are those of the snapshot that the portrait is in")
+            .get(model_state.id())
+            .expect("the changes are those of the snapshot that the model_state is in")
     }
 }
 
@@ -77,8 +78,8 @@ impl ModelChange {
     }
 }
 
-fn trends(portraits: &[ModelState], period: Period, measure: Measure) -> Vec<Trend> {
-    let estimates = || portraits.iter().map(|portrait| portrait.over(period).estimates(measure));
+fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<Trend> {
+    let estimates = || model_states.iter().map(|model_state| model_state.over(period).estimates(measure));
     let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
     let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| match (now, before, chance) {
         (Some(now), Some(before), Some(chance)) => Trend::between(before, now, chance),
@@ -88,15 +89,16 @@ fn trends(portraits: &[ModelState], period: Period, measure: Measure) -> Vec<Tre
     estimates().zip(chances).map(trend).collect()
 }
 
-fn movements(portraits: &[ModelState], period: Period) -> Vec<Trend> {
+fn movements(model_states: &[ModelState], period: Period) -> Vec<Trend> {
     let hours = u32::try_from(*of_period(period, &method::MOVEMENT_HOURS)).unwrap_or(u32::MAX);
     let days = f64::from(hours) / 24.0;
-    let lines = || portraits.iter().map(|portrait| *of_period(period, &portrait.movements));
+    let lines = || model_states.iter().map(|model_state| *of_period(period, &model_state.movements));
     along(lines, method::MOVEMENT_MINIMUM / days)
 }
 
-fn axes(portraits: &[ModelState]) -> Vec<[Trend; 7]> {
-    let trends = along(|| portraits.iter().flat_map(|portrait| portrait.slopes), method::SLOPE_MINIMUM);
+fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
+    let trends =
+        along(|| model_states.iter().flat_map(|model_state| model_state.slopes), method::SLOPE_MINIMUM);
     trends.as_chunks().0.to_vec()
 }
 
@@ -113,8 +115,8 @@ fn along<L: Iterator<Item = Option<FittedLine>>>(lines: impl Fn() -> L, minimum:
 }
 
 /// A model without a signal was tested too, and counts with a p-value of one.
-fn drifts(portraits: &[ModelState]) -> Vec<Option<f64>> {
-    let drifts = || portraits.iter().map(|portrait| portrait.drift);
+fn drifts(model_states: &[ModelState]) -> Vec<Option<f64>> {
+    let drifts = || model_states.iter().map(|model_state| model_state.drift);
     let looked_at =
         drifts().map(|drift| drift.statistic.map(|_| drift.signal.map_or(1.0, |signal| signal.chance)));
     let chances = corrected(looked_at);

@@ -158,9 +158,9 @@ mod tests {
         let after = |hours| watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(76.0, 1.0, hours))));
         let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
         assert_eq!(found.direction, ShiftDirection::Up);
-        let standing = after(found_at + method::DRIFT_STANDS - 1);
+        let limit_status = after(found_at + method::DRIFT_STANDS - 1);
         assert_eq!(
-            (standing.state, standing.signal.map(|signal| signal.hour)),
+            (limit_status.state, limit_status.signal.map(|signal| signal.hour)),
             (DriftState::Signalled, Some(found.hour))
         );
         let over = after(found_at + method::DRIFT_STANDS);

@@ -13,7 +13,7 @@ use super::statistics::{Estimate, chance_of_fall, holm};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EstimatePair<'a> {
     /// The model.
-    pub portrait: &'a ModelState,
+    pub model_state: &'a ModelState,
     /// The estimate before.
     pub before: Estimate,
     /// The estimate now.
@@ -42,7 +42,7 @@ pub(super) fn find<'a>(pairs: &[EstimatePair<'a>], alpha: f64, minimum: f64) -> 
     };
     let mut losses: Vec<SureLoss<'a>> = pairs.iter().zip(holm(&chances)).filter_map(loss).collect();
     losses.sort_by(|a, b| {
-        largest_first(a.points, b.points).then_with(|| a.pair.portrait.id().cmp(b.pair.portrait.id()))
+        largest_first(a.points, b.points).then_with(|| a.pair.model_state.id().cmp(b.pair.model_state.id()))
     });
     losses
 }

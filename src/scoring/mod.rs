@@ -47,7 +47,7 @@ use hour::Hour;
 pub use archive::{Archive, ArchiveError, RunInsertion};
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, BadRun, IdentifiedRun, LONGEST_RUN, MOST_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite,
+    Axis, BadRun, IdentifiedRun, LONGEST_RUN, MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite,
     TestedModel, Trial,
 };
 pub use simulate::simulated_records;

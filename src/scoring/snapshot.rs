@@ -46,7 +46,7 @@ pub(super) struct Snapshot {
     /// The last import included.
     pub imported: Option<Wall>,
     /// The models, sorted by id.
-    pub portraits: Vec<ModelState>,
+    pub model_states: Vec<ModelState>,
     /// Whether the runs were simulated.
     pub synthetic: bool,
 }
@@ -72,14 +72,14 @@ impl RunSource {
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
         let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
         let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
-        let (mut portraits, newest) = match self {
+        let (mut model_states, newest) = match self {
             Self::Simulated { seed } => (simulated(*seed, window(none)), none),
             Self::Runs(runs) => (measured(runs, window(none)), none),
             Self::Archive(archive) => archived(archive, &window)?,
         };
-        portraits.sort_by(|a, b| a.model.id().cmp(b.model.id()));
+        model_states.sort_by(|a, b| a.model.id().cmp(b.model.id()));
         let (hour, at) = end(now, newest);
-        Ok(Snapshot { hour, made_in: Hour::of(now), at, imported: newest.import, portraits, synthetic })
+        Ok(Snapshot { hour, made_in: Hour::of(now), at, imported: newest.import, model_states, synthetic })
     }
 
     /// The time of the last import. Runs that are not in an archive never change.
@@ -108,11 +108,11 @@ fn archived(
     archive: &Archive,
     window: &dyn Fn(NewestRuns) -> Stretch,
 ) -> Result<(Vec<ModelState>, NewestRuns), ArchiveError> {
-    let mut portraits = Vec::new();
+    let mut model_states = Vec::new();
     let newest = archive.each_series(window, &mut |model, series, window| {
-        portraits.push(ModelState::compute(model, series, window.to));
+        model_states.push(ModelState::compute(model, series, window.to));
     })?;
-    Ok((portraits, newest))
+    Ok((model_states, newest))
 }
 
 /// One model after another, so that only one series is in memory.

@@ -48,7 +48,7 @@ enum WireProtocol {
 pub(super) async fn serve(
     stream: TcpStream,
     mut peer: Peer,
-    pulse: &Arc<ConnectionActivity>,
+    activity: &Arc<ConnectionActivity>,
     place: &mut ConnectionSlot,
     config: &ConnectionConfig,
     host: &ConnectionContext,
@@ -56,8 +56,8 @@ pub(super) async fn serve(
     if stream.set_nodelay(true).is_err() {
         return ConnectionEnd::Failed; // fails only if the socket is gone
     }
-    let mut watch = DeadlineTimer::new(Arc::clone(pulse), config.deadlines, &host.clock);
-    let mut stream = TimedIo::new(stream, Arc::clone(pulse));
+    let mut watch = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &host.clock);
+    let mut stream = TimedIo::new(stream, Arc::clone(activity));
     let mut speaks_for_many = config.many.contains(peer.address);
     let mut heard = Bytes::new();
     if config.proxy_protocol.contains(peer.address) {
@@ -77,11 +77,13 @@ pub(super) async fn serve(
         return ConnectionEnd::Refused;
     }
     let stream = PrefixedIo::new(heard, stream);
-    let Some(tls) = &config.tls else { return serve_protocol(stream, peer, pulse, host, &mut watch).await };
+    let Some(tls) = &config.tls else {
+        return serve_protocol(stream, peer, activity, host, &mut watch).await;
+    };
     match watch.over(Box::pin(tls.open(stream))).await {
         Ok(Ok(stream)) => {
             peer.is_encrypted = true;
-            serve_protocol(stream, peer, pulse, host, &mut watch).await
+            serve_protocol(stream, peer, activity, host, &mut watch).await
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
@@ -104,7 +106,7 @@ fn no_proxy_header(error: &NoHeader, peer: Peer) -> ConnectionEnd {
 async fn serve_protocol<S>(
     mut stream: S,
     peer: Peer,
-    pulse: &Arc<ConnectionActivity>,
+    activity: &Arc<ConnectionActivity>,
     host: &ConnectionContext,
     watch: &mut DeadlineTimer,
 ) -> ConnectionEnd
@@ -118,10 +120,10 @@ where
     };
     let stream = PrefixedIo::new(heard, stream);
     match spoken {
-        WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, pulse, host, watch)).await,
+        WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, activity, host, watch)).await,
         WireProtocol::Http2 => {
-            pulse.switch_to_http2();
-            Box::pin(http2::serve(stream, peer, pulse, host, watch)).await
+            activity.switch_to_http2();
+            Box::pin(http2::serve(stream, peer, activity, host, watch)).await
         }
     }
 }

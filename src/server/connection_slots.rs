@@ -80,10 +80,10 @@ impl ConnectionSlots {
     pub(super) async fn wait_for_slot(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
-            match self.standing(clock.mono()) {
+            match self.limit_status(clock.mono()) {
                 SlotOccupancy::Room => return,
-                SlotOccupancy::Full(pulse) => {
-                    pulse.cut();
+                SlotOccupancy::Full(activity) => {
+                    activity.cut();
                     freed.await;
                 }
                 SlotOccupancy::Soon(end) => {
@@ -93,19 +93,19 @@ impl ConnectionSlots {
         }
     }
 
-    fn standing(&self, now: Mono) -> SlotOccupancy {
+    fn limit_status(&self, now: Mono) -> SlotOccupancy {
         let crowd = self.holders();
         if crowd.open.len() < self.most.load(Ordering::Relaxed) {
             return SlotOccupancy::Room;
         }
         let (mut lowest, mut soonest): (Option<(DisplacementRank, &Arc<ConnectionActivity>)>, Option<Mono>) =
             (None, None);
-        for pulse in crowd.open.values() {
-            for (from, rank) in pulse.conduct().into_iter().flat_map(|conduct| conduct.ranks(now)) {
+        for activity in crowd.open.values() {
+            for (from, rank) in activity.conduct().into_iter().flat_map(|conduct| conduct.ranks(now)) {
                 if from > now {
                     soonest = Some(soonest.map_or(from, |known| known.min(from)));
                 } else if lowest.is_none_or(|(known, _)| rank < known) {
-                    lowest = Some((rank, pulse));
+                    lowest = Some((rank, activity));
                 }
             }
         }
@@ -113,7 +113,7 @@ impl ConnectionSlots {
         let again = now.plus(RANKING_TTL);
         lowest.map_or_else(
             || SlotOccupancy::Soon(soonest.map_or(again, |from| from.min(again))),
-            |(_, pulse)| SlotOccupancy::Full(Arc::clone(pulse)),
+            |(_, activity)| SlotOccupancy::Full(Arc::clone(activity)),
         )
     }
 
@@ -121,17 +121,17 @@ impl ConnectionSlots {
     pub(super) fn end(&self) {
         let mut crowd = self.holders();
         crowd.is_over = true;
-        crowd.open.values().for_each(|pulse| pulse.retire());
+        crowd.open.values().for_each(|activity| activity.retire());
     }
 
     /// Takes a slot. Call it after waiting for [`Self::room`].
-    pub(super) fn take(self: &Arc<Self>, pulse: &Arc<ConnectionActivity>) -> ConnectionSlot {
+    pub(super) fn take(self: &Arc<Self>, activity: &Arc<ConnectionActivity>) -> ConnectionSlot {
         let mut crowd = self.holders();
         let number = crowd.next;
         crowd.next += 1;
-        crowd.open.insert(number, Arc::clone(pulse));
+        crowd.open.insert(number, Arc::clone(activity));
         if crowd.is_over {
-            pulse.retire();
+            activity.retire();
         }
         ConnectionSlot { places: Arc::clone(self), number, address: None }
     }
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn an_address_has_its_places_and_a_network_of_ipv6_shares_its_own() {
         let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let (places, pulse) =
+        let (places, activity) =
             (ConnectionSlots::new(10, 2), Arc::new(ConnectionActivity::new(clock, Arc::default())));
         let take = |address: &str| {
-            let mut place = places.take(&pulse);
+            let mut place = places.take(&activity);
             place.count_for(address.parse().unwrap()).then_some(place)
         };
         let held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
@@ -204,8 +204,8 @@ mod tests {
         let places = ConnectionSlots::new(3, 9);
         let come = || {
             hand.advance(SECOND / 10);
-            let pulse = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default()));
-            (places.take(&pulse), pulse)
+            let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default()));
+            (places.take(&activity), activity)
         };
         let (first, second, third) = (come(), come(), come());
         first.1.begun();
@@ -224,14 +224,14 @@ mod tests {
     #[test]
     fn a_connection_with_a_key_that_is_being_answered_never_gives_way() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let (places, pulse) =
+        let (places, activity) =
             (ConnectionSlots::new(1, 1), Arc::new(ConnectionActivity::new(clock.clone(), Arc::default())));
-        let place = places.take(&pulse);
-        pulse.begun();
-        pulse.authenticated().set();
+        let place = places.take(&activity);
+        activity.begun();
+        activity.authenticated().set();
         hand.advance(60 * SECOND);
         let mut room = Box::pin(places.wait_for_slot(&clock));
-        assert!(room.as_mut().now_or_never().is_none() && !pulse.is_cut());
+        assert!(room.as_mut().now_or_never().is_none() && !activity.is_cut());
         drop(place);
         assert!(room.now_or_never().is_some());
     }

@@ -15,7 +15,7 @@ use super::deadlines::{Deadlines, HURRIED, MissedDeadline};
 
 /// The timer of one connection.
 pub(super) struct DeadlineTimer {
-    pulse: Arc<ConnectionActivity>,
+    activity: Arc<ConnectionActivity>,
     deadlines: Deadlines,
     clock: Clock,
     alarm: Alarm,
@@ -35,9 +35,9 @@ pub(super) enum ConnectionSignal {
 }
 
 impl DeadlineTimer {
-    pub(super) fn new(pulse: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
+    pub(super) fn new(activity: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
         let (alarm, aged) = (clock.alarm(), clock.mono().plus(deadlines.age));
-        Self { pulse, deadlines, clock: clock.clone(), alarm, aged, has_signalled_retire: false }
+        Self { activity, deadlines, clock: clock.clone(), alarm, aged, has_signalled_retire: false }
     }
 
     /// Waits for `work`, or for a signal that ends it. With [`ConnectionSignal::Retire`] the work continues.
@@ -54,9 +54,9 @@ impl DeadlineTimer {
 
     /// Waits for a signal. `Retire` is sent once.
     pub(super) async fn signal(&mut self) -> ConnectionSignal {
-        let pulse = Arc::clone(&self.pulse);
+        let activity = Arc::clone(&self.activity);
         loop {
-            let mut nudged = pin!(pulse.changed());
+            let mut nudged = pin!(activity.changed());
             let told = poll_fn(|cx| match self.poll_signal(cx) {
                 Poll::Pending => nudged.as_mut().poll(cx).map(|()| None),
                 told @ Poll::Ready(_) => told,
@@ -70,7 +70,7 @@ impl DeadlineTimer {
     /// Ready with a signal, or with `None` if the timer fired for something that has been done since. Called for
     /// every request, so the clock is read only after the timer fired.
     fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionSignal>> {
-        let seen = self.pulse.snapshot(&self.deadlines);
+        let seen = self.activity.snapshot(&self.deadlines);
         if seen.is_cut {
             return Poll::Ready(Some(ConnectionSignal::Cut));
         }
@@ -84,7 +84,7 @@ impl DeadlineTimer {
         ready!(self.alarm.poll(cx));
         let now = self.clock.mono();
         if now >= self.aged && !seen.is_retiring {
-            self.pulse.retire();
+            self.activity.retire();
             return Poll::Ready(None);
         }
         Poll::Ready((seen.end <= now).then_some(ConnectionSignal::Overdue(seen.overdue)))

@@ -38,7 +38,7 @@ const DRAIN_BYTES: u64 = 256 * 1_024;
 pub(super) async fn serve<S>(
     mut stream: S,
     peer: Peer,
-    pulse: &Arc<ConnectionActivity>,
+    activity: &Arc<ConnectionActivity>,
     host: &ConnectionContext,
     watch: &mut DeadlineTimer,
 ) -> ConnectionEnd
@@ -47,14 +47,14 @@ where
 {
     let broke_off = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        pulse.begun();
+        activity.begun();
         let (head, body) = request.into_parts();
         let broke_off = &broke_off;
         async move {
             let gateway = host.gateway.load();
             let has_body = !body.is_end_stream();
-            let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
-            let is_the_last = pulse.answered();
+            let mut response = gateway.handle(&head, has_body, peer, activity.authenticated()).await;
+            let is_the_last = activity.answered();
             let is_refused = response.status().as_u16() >= 400;
             // Only refusals close the connection.
             if is_refused && response.headers().contains_key(CONNECTION) {
@@ -82,7 +82,7 @@ where
             ConnectionEnd::Idle
         }
         Err(told) => {
-            pulse.cut();
+            activity.cut();
             ConnectionEnd::from(told)
         }
     }

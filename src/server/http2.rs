@@ -49,20 +49,20 @@ const SEND_BUFFER: usize = 64 * 1_024;
 pub(super) async fn serve<S>(
     stream: S,
     peer: Peer,
-    pulse: &Arc<ConnectionActivity>,
+    activity: &Arc<ConnectionActivity>,
     host: &ConnectionContext,
     watch: &mut DeadlineTimer,
 ) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let stream = PacedIo::new(stream, PREFACE.len(), Arc::clone(pulse));
+    let stream = PacedIo::new(stream, PREFACE.len(), Arc::clone(activity));
     let service = service_fn(|request: Request<Incoming>| {
-        let mut ticket = pulse.open_stream();
-        let (gateway, pulse) = (host.gateway.load_full(), Arc::clone(pulse));
+        let mut ticket = activity.open_stream();
+        let (gateway, activity) = (host.gateway.load_full(), Arc::clone(activity));
         async move {
             // Boxed, so that a response that waits for its client does not keep all of this in memory.
-            let response = Box::pin(answer(gateway, request, peer, pulse)).await;
+            let response = Box::pin(answer(gateway, request, peer, activity)).await;
             if !ticket.answered(!response.body().is_end_stream()) {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
             }
@@ -84,20 +84,20 @@ where
         let told = tokio::select! {
             biased;
             ended = poll_fn(|cx| {
-                pulse.next_turn();
+                activity.next_turn();
                 connection.as_mut().poll(cx)
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
             told = watch.signal() => told,
         };
         // An idle connection is told with GOAWAY: requests in transit are answered.
         if told == ConnectionSignal::Retire
-            || (told == ConnectionSignal::Overdue(MissedDeadline::Idle) && !pulse.is_retiring())
+            || (told == ConnectionSignal::Overdue(MissedDeadline::Idle) && !activity.is_retiring())
         {
-            pulse.retire();
+            activity.retire();
             connection.as_mut().graceful_shutdown();
             continue;
         }
-        pulse.cut();
+        activity.cut();
         return ConnectionEnd::from(told);
     }
 }
@@ -107,14 +107,14 @@ async fn answer(
     gateway: Arc<Gateway>,
     request: Request<Incoming>,
     peer: Peer,
-    pulse: Arc<ConnectionActivity>,
+    activity: Arc<ConnectionActivity>,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
-    let mut response = gateway.handle(&head, has_body, peer, pulse.authenticated()).await;
+    let mut response = gateway.handle(&head, has_body, peer, activity.authenticated()).await;
     // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {
-        pulse.retire();
+        activity.retire();
     }
     response
 }

@@ -78,7 +78,7 @@ pub struct Server {
 /// State shared by the connections of a server.
 struct ServerShared {
     host: ConnectionContext,
-    manners: Arc<LiveServerConfig>,
+    live_config: Arc<LiveServerConfig>,
     unsent: Arc<UnsentResponses>,
     open: Gauge,
     closed: MetricFamily<Counter, ConnectionEnd>,
@@ -120,11 +120,11 @@ impl Server {
         registry: &MetricsRegistry,
     ) -> Self {
         let places = ConnectionSlots::new(config.most_connections, config.most_per_address);
-        let manners = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), places });
+        let live_config = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), places });
         let host = ConnectionContext { gateway, clock, tasks: TaskTracker::new() };
         let shared = Arc::new(ServerShared {
             host,
-            manners,
+            live_config,
             unsent: Arc::default(),
             open: registry.gauge("scoregate_connections"),
             closed: registry.counters("scoregate_connections_total", &ConnectionEnd::words()),
@@ -135,7 +135,7 @@ impl Server {
 
     /// The settings, to be changed at run time.
     pub fn live_config(&self) -> Arc<LiveServerConfig> {
-        Arc::clone(&self.shared.manners)
+        Arc::clone(&self.shared.live_config)
     }
 
     /// Serves until `stop`, then stops accepting and waits for open connections, up to the shutdown timeout. Returns
@@ -153,7 +153,7 @@ impl Server {
                 Ok((stream, peer)) => {
                     // Others wait in the kernel's queue.
                     tokio::select! {
-                        () = shared.manners.places.wait_for_slot(&shared.host.clock) => {}
+                        () = shared.live_config.places.wait_for_slot(&shared.host.clock) => {}
                         () = stop.cancelled() => {}
                     }
                     shared.open(stream, peer);
@@ -165,7 +165,7 @@ impl Server {
                 }
             }
         }
-        shared.manners.places.end();
+        shared.live_config.places.end();
         // Clients in the kernel's queue have no other server if the socket is closed with this process.
         while !port.somebody_else_s
             && let Some(Ok((stream, peer))) = port.listener.accept().now_or_never()
@@ -174,7 +174,7 @@ impl Server {
         }
         drop(port);
         shared.host.tasks.close();
-        let grace = shared.manners.config.load().grace;
+        let grace = shared.live_config.config.load().grace;
         shared.host.clock.within(grace, shared.host.tasks.wait()).await.is_ok()
     }
 }
@@ -185,23 +185,23 @@ impl ServerShared {
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }
-        let pulse = Arc::new(ConnectionActivity::new(self.host.clock.clone(), Arc::clone(&self.unsent)));
-        let place = self.manners.places.take(&pulse);
+        let activity = Arc::new(ConnectionActivity::new(self.host.clock.clone(), Arc::clone(&self.unsent)));
+        let place = self.live_config.places.take(&activity);
         let shared = Arc::clone(self);
-        self.host.tasks.spawn(async move { shared.connection(stream, peer, pulse, place).await });
+        self.host.tasks.spawn(async move { shared.connection(stream, peer, activity, place).await });
     }
 
     async fn connection(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
-        pulse: Arc<ConnectionActivity>,
+        activity: Arc<ConnectionActivity>,
         mut place: ConnectionSlot,
     ) {
         self.open.increment(1.0);
-        let config = self.manners.config.load_full();
+        let config = self.live_config.config.load_full();
         let peer = Peer { address: peer.ip(), is_encrypted: false };
-        let closed = serve(stream, peer, &pulse, &mut place, &config.connection, &self.host).await;
+        let closed = serve(stream, peer, &activity, &mut place, &config.connection, &self.host).await;
         self.closed.count(closed);
         self.open.decrement(1.0);
     }

@@ -26,7 +26,7 @@ const MAX_RESETS: usize = 100;
 
 pub(super) struct PacedIo<S> {
     stream: S,
-    pulse: Arc<ConnectionActivity>,
+    activity: Arc<ConnectionActivity>,
     frames: FrameSequence,
     /// Bytes read and not yet passed to the codec.
     later: BytesMut,
@@ -90,9 +90,9 @@ impl FrameSequence {
 
 impl<S> PacedIo<S> {
     /// A stream that begins with a preface of this length.
-    pub(super) fn new(stream: S, preface: usize, pulse: Arc<ConnectionActivity>) -> Self {
+    pub(super) fn new(stream: S, preface: usize, activity: Arc<ConnectionActivity>) -> Self {
         let (frames, later) = (FrameSequence::behind(preface), BytesMut::new());
-        Self { stream, pulse, frames, later, given: None }
+        Self { stream, activity, frames, later, given: None }
     }
 }
 
@@ -103,11 +103,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let me = &mut *self;
-        if me.given == Some(me.pulse.turn()) {
+        if me.given == Some(me.activity.turn()) {
             cx.waker().wake_by_ref(); // by its next poll it is known whether that was a request
             return Poll::Pending;
         }
-        if me.given.is_some() && !me.pulse.may_read_a_head() {
+        if me.given.is_some() && !me.activity.may_read_a_head() {
             return Poll::Pending; // the response wakes the connection to be sent; so does a first key
         }
         if me.frames.resets > MAX_RESETS {
@@ -115,7 +115,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
         }
         me.given = None;
         // With a key, frames are passed on as they arrive.
-        let is_paced = !me.pulse.authenticated().get();
+        let is_paced = !me.activity.authenticated().get();
         if me.later.is_empty() {
             let begin = buffer.filled().len();
             ready!(Pin::new(&mut me.stream).poll_read(cx, buffer))?;
@@ -123,7 +123,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
                 let read = buffer.filled().get(begin..).unwrap_or_default();
                 let (length, is_a_request) = me.frames.go_on(read);
                 me.later = read.get(length..).unwrap_or_default().into();
-                me.given = is_a_request.then(|| me.pulse.turn());
+                me.given = is_a_request.then(|| me.activity.turn());
                 buffer.set_filled(begin + length);
             }
             return Poll::Ready(Ok(()));
@@ -131,7 +131,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
         let next = me.later.get(..me.later.len().min(buffer.remaining())).unwrap_or_default();
         let (length, is_a_request) = if is_paced { me.frames.go_on(next) } else { (next.len(), false) };
         buffer.put_slice(next.get(..length).unwrap_or_default());
-        me.given = is_a_request.then(|| me.pulse.turn());
+        me.given = is_a_request.then(|| me.activity.turn());
         me.later.advance(length);
         if me.later.is_empty() {
             me.later = BytesMut::new();
@@ -212,20 +212,20 @@ mod tests {
     async fn one_request_is_read_at_a_time_until_there_is_a_key() {
         let (bytes, [first, second, _]) = frames();
         let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let pulse = Arc::new(ConnectionActivity::new(clock, Arc::default()));
-        let mut stream = PacedIo::new(&bytes[..], 7, Arc::clone(&pulse));
+        let activity = Arc::new(ConnectionActivity::new(clock, Arc::default()));
+        let mut stream = PacedIo::new(&bytes[..], 7, Arc::clone(&activity));
         let mut read = [0; 500];
         assert_eq!(stream.read(&mut read).await.unwrap(), first);
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending(), "in the same turn");
-        let ticket = pulse.open_stream();
-        pulse.next_turn();
+        let ticket = activity.open_stream();
+        activity.next_turn();
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending());
         drop(ticket);
-        pulse.next_turn();
+        activity.next_turn();
         assert_eq!(stream.read(&mut read).await.unwrap(), second - first);
-        let _ticket = pulse.open_stream();
-        pulse.authenticated().set();
-        pulse.next_turn();
+        let _ticket = activity.open_stream();
+        activity.authenticated().set();
+        activity.next_turn();
         assert_eq!(stream.read(&mut read).await.unwrap(), bytes.len() - second);
         assert_eq!(stream.read(&mut read).await.unwrap(), 0);
     }

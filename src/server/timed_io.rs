@@ -13,18 +13,18 @@ use super::connection_activity::ConnectionActivity;
 
 pub(super) struct TimedIo {
     stream: TcpStream,
-    pulse: Arc<ConnectionActivity>,
+    activity: Arc<ConnectionActivity>,
 }
 
 impl TimedIo {
-    pub(super) fn new(stream: TcpStream, pulse: Arc<ConnectionActivity>) -> Self {
-        Self { stream, pulse }
+    pub(super) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
+        Self { stream, activity }
     }
 
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Pending => self.pulse.blocked(),
-            Poll::Ready(Ok(bytes)) if *bytes > 0 => self.pulse.wrote(*bytes),
+            Poll::Pending => self.activity.blocked(),
+            Poll::Ready(Ok(bytes)) if *bytes > 0 => self.activity.wrote(*bytes),
             Poll::Ready(_) => {}
         }
     }
@@ -33,7 +33,7 @@ impl TimedIo {
 impl Drop for TimedIo {
     /// Reset instead of close after a missed deadline: otherwise the kernel would keep sending unread bytes.
     fn drop(&mut self) {
-        if self.pulse.is_cut() && self.stream.set_zero_linger().is_err() {
+        if self.activity.is_cut() && self.stream.set_zero_linger().is_err() {
             tracing::trace!("a connection was gone before it was cut");
         }
     }
@@ -49,7 +49,7 @@ impl AsyncRead for TimedIo {
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let heard = buffer.filled().len() - before;
         // Checked here and not by the timer: a client that never pauses would keep the timer from running.
-        if heard > 0 && !self.pulse.received(heard) {
+        if heard > 0 && !self.activity.received(heard) {
             return Poll::Ready(Err(io::Error::other("so much arrived, and nothing was asked for")));
         }
         read
@@ -81,7 +81,7 @@ impl AsyncWrite for TimedIo {
         // A socket has no buffer of its own; the layers above flush when they are empty.
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if matches!(flushed, Poll::Ready(Ok(()))) {
-            self.pulse.flushed();
+            self.activity.flushed();
         }
         flushed
     }

@@ -168,7 +168,11 @@ mod tests {
         let failed = tried.record(permission, BreakerSignal::Bad(None), at(1));
         assert_eq!(failed.request(at(1)).1, BreakerPermission::Refused(seconds(2)), "it rests for longer");
         let cut_off = tried.record(permission, BreakerSignal::None, at(1));
-        assert_eq!(cut_off.request(at(1)).1, BreakerPermission::Trial, "a trial that was cut off is made again");
+        assert_eq!(
+            cut_off.request(at(1)).1,
+            BreakerPermission::Trial,
+            "a trial that was cut off is made again"
+        );
     }
 
     #[test]
@@ -176,7 +180,9 @@ mod tests {
         let (mut breaker, mut now) = (resting(), 1);
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
-            let BreakerPermission::Refused(rest) = breaker.request(at(now)).1 else { panic!("it does not rest") };
+            let BreakerPermission::Refused(rest) = breaker.request(at(now)).1 else {
+                panic!("it does not rest")
+            };
             assert!(rest <= LONGEST_OPEN);
             now += rest.as_secs();
         }

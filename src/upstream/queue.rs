@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn whoever_is_most_urgent_is_next_and_among_equals_whoever_came_first() {
         let line = FetchQueue::new(1);
-        let mut turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut turn =
+            line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let raised = CurrentPriority::new(PriorityClass::Refresh);
         let wishes = [
             CurrentPriority::new(PriorityClass::Free),

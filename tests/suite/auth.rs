@@ -140,7 +140,7 @@ async fn auth_every_invalid_key_gets_the_same_answer() {
     let (bearer_one, bearer_other) = (format!("Bearer {}", one.key), format!("Bearer {}", other.key));
     let long = "x".repeat(10_000);
     let known = world.get(ME).key("x").send().await;
-    let before = world.running.gateway().roster.len();
+    let before = world.running.gateway().key_directory.len();
     for headers in [
         &[("X-API-Key", unknown.expose())][..],
         &[("X-API-Key", &wrong_checksum)],
@@ -169,7 +169,7 @@ async fn auth_every_invalid_key_gets_the_same_answer() {
         assert_eq!(told.header("www-authenticate"), known.header("www-authenticate"));
     }
     assert_eq!(known.code(), "invalid_api_key");
-    assert_eq!(world.running.gateway().roster.len(), before);
+    assert_eq!(world.running.gateway().key_directory.len(), before);
     assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 21);
 }
 
@@ -182,15 +182,15 @@ fn typo(key: &str) -> String {
 #[tokio::test]
 async fn auth_unknown_keys_leave_no_trace() {
     let world = World::with(WIDE, good).await;
-    let (roster, form) = (&world.running.gateway().roster, KeyForm::new("sg_live", false));
-    let (keys, series) = (roster.len(), world.scrape().await.lines().count());
+    let (key_directory, form) = (&world.running.gateway().key_directory, KeyForm::new("sg_live", false));
+    let (keys, series) = (key_directory.len(), world.scrape().await.lines().count());
     let mut connection = Connection::open(world.address()).await;
     for number in 0..200 {
         let key = form.mint().unwrap();
         let target = ["/api/v1/models", "/api/v1/models/x", "/nothing", ME][number % 4];
         assert_eq!(connection.ask(world.get(target).key(key.expose())).await.status, 401);
     }
-    assert_eq!(roster.len(), keys);
+    assert_eq!(key_directory.len(), keys);
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
     assert_eq!(world.scrape().await.lines().count(), series);
     assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 200);
@@ -302,7 +302,7 @@ fn import(world: &World, key: &str) {
         granted: 0,
     };
     let (terms, day) = (TermsByTier::new(&standard_tiers(), 60), world.clock.now().wall.day());
-    assert!(world.running.gateway().roster.apply(&stored, &terms, day));
+    assert!(world.running.gateway().key_directory.apply(&stored, &terms, day));
 }
 
 #[tokio::test]

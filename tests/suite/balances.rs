@@ -44,16 +44,16 @@ pub fn own(minute: u32, day: u32) -> OwnLimits {
 impl World {
     /// What is left to a customer.
     pub fn left(&self, customer: &Customer) -> Left {
-        let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
+        let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
         let (limits, now) = (account.terms().limits, self.clock.now());
-        let left = |rule| account.standing(rule, &limits, now).remaining;
+        let left = |rule| account.limit_status(rule, &limits, now).remaining;
         let guard = left(LimitRule::Guard) + self.guard_of(Ipv4Addr::LOCALHOST.into());
         Left { minute: left(LimitRule::Minute), day: left(LimitRule::Day), guard }
     }
 
     /// What is left of an address's guard.
     pub fn guard_of(&self, address: IpAddr) -> u32 {
-        self.running.gateway().guard.standing(address, self.clock.now()).remaining
+        self.running.gateway().guard.limit_status(address, self.clock.now()).remaining
     }
 
     /// A free customer whose limits are wide.
@@ -75,7 +75,7 @@ impl World {
     /// The same, with another target.
     pub async fn busy_with(&self, target: &str) -> Customer {
         let customer = self.paid().await;
-        let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
+        let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
         let mut connection = Connection::open(self.address()).await;
         for _ in 0..210 {
             let answer = connection.ask(self.get(target).key(&customer.key)).await;

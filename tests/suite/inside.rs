@@ -34,7 +34,7 @@ pub async fn behind(
     let gateway = Arc::new(Gateway {
         clock: clock.clone(),
         form: whole.form.clone(),
-        roster: Arc::clone(&whole.roster),
+        key_directory: Arc::clone(&whole.key_directory),
         leases: Arc::clone(&whole.leases),
         engine,
         pages: whole.pages.clone(),
@@ -45,7 +45,7 @@ pub async fn behind(
         request_log: Arc::new(request_log),
         usage: Arc::clone(&whole.usage),
         cors: config.cors,
-        retirement: config.retirement,
+        deprecation: config.deprecation,
         notice: whole.notice.clone(),
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();

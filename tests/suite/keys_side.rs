@@ -185,7 +185,7 @@ async fn a_batch_answers_for_each_key_and_its_size_is_bounded() {
         (&told["results"][1]["field"], &told["results"][3]["field"]),
         (&json!("sha256"), &json!("line"))
     );
-    assert_eq!(world.running.gateway().roster.len(), 2);
+    assert_eq!(world.running.gateway().key_directory.len(), 2);
     assert_eq!(world.counted("scoregate_keys").await, 2);
     let many = json!({"keys": vec![0; 501]});
     assert_eq!(asked(&world, "POST", "/v1/applications/import", &many).await.status, 400);

@@ -29,7 +29,7 @@ async fn waits(world: &World) -> u32 {
 async fn leases_a_pro_day_is_delivered_whole_with_few_ledger_calls_and_one_request_that_waits() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000_000, 10_000)).await;
-    let account = world.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
+    let account = world.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
     let mut connection = Connection::open(world.address()).await;
     for request in 0..10_000 {
         let answer = connection.ask(world.get(MODELS).key(&customer.key)).await;

@@ -57,7 +57,7 @@ impl World {
 
     /// Waits until no lease is under way for the customer.
     async fn has_leased(&self, customer: &Customer) {
-        let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
+        let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
         while account.is_leasing() {
             tokio::task::yield_now().await;
         }

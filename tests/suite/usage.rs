@@ -149,7 +149,7 @@ async fn keys_show_tells_what_an_application_uses_on_a_running_server_and_what_w
     assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
     let told = keys.run(&["show", &application, "--usage"]).with(0).out;
     let row = |name: &str| {
-        let line = told.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{told}"));
+        let line = told.lines().rfind(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{told}"));
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(row("today")[1..], ["4", "3", "1", "0", "0", "1", "0"]);

@@ -46,7 +46,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 pub struct Registrar {
     store: Arc<dyn Store>,
     /// `None` on a stopped system, which serves no requests.
-    roster: Option<Arc<KeyDirectory>>,
+    key_directory: Option<Arc<KeyDirectory>>,
     terms: ArcSwap<TermsByTier>,
     form: KeyForm,
     clock: Clock,
@@ -135,10 +135,10 @@ pub enum RegistrarError {
 }
 
 impl Registrar {
-    /// A registrar of `store` that keeps `roster` current, if there is one.
+    /// A registrar of `store` that keeps `key_directory` current, if there is one.
     pub fn new(
         store: Arc<dyn Store>,
-        roster: Option<Arc<KeyDirectory>>,
+        key_directory: Option<Arc<KeyDirectory>>,
         terms: TermsByTier,
         form: KeyForm,
         clock: Clock,
@@ -146,13 +146,22 @@ impl Registrar {
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::new(()));
         let misplaced_told = ArcSwapOption::empty();
-        Self { store, roster, terms, form, clock, instruments, turn, misplaced_logged_at: misplaced_told }
+        Self {
+            store,
+            key_directory,
+            terms,
+            form,
+            clock,
+            instruments,
+            turn,
+            misplaced_logged_at: misplaced_told,
+        }
     }
 
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
     /// prevent a start.
     pub async fn load(&self) -> Result<(), StoreError> {
-        let Some(roster) = &self.roster else { return Ok(()) };
+        let Some(key_directory) = &self.key_directory else { return Ok(()) };
         let today = self.clock.now().wall.day();
         // A clock that was set back does not reopen a day: the newest opened day stays in force.
         let day = self.store.newest_day().await?.map_or(today, |newest| newest.max(today));
@@ -172,7 +181,7 @@ impl Registrar {
                 tracing::error!(%reason, "skipped an unreadable record of the store");
             }
             for application in &page.applications {
-                if !roster.apply(application, &terms, day) {
+                if !key_directory.apply(application, &terms, day) {
                     skipped += 1;
                     let (id, tier) = (application.id, &application.tier);
                     tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
@@ -231,14 +240,17 @@ impl Registrar {
     /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
     pub async fn account(&self, id: ApplicationId) -> Result<Option<Arc<Account>>, RegistrarError> {
         let stored = self.show(id).await?;
-        let found = |roster: &Arc<KeyDirectory>| stored.keys.iter().find_map(|key| roster.find(&key.digest));
-        Ok(self.roster.as_ref().and_then(found).map(|found| found.account))
+        let found = |key_directory: &Arc<KeyDirectory>| {
+            stored.keys.iter().find_map(|key| key_directory.find(&key.digest))
+        };
+        Ok(self.key_directory.as_ref().and_then(found).map(|found| found.account))
     }
 
     /// Units that an application used today. `None` on a stopped system, which knows only granted units.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
-        let roster = self.roster.as_ref()?;
-        let account = stored.keys.iter().find_map(|key| roster.find(&key.digest)).map(|found| found.account);
+        let key_directory = self.key_directory.as_ref()?;
+        let account =
+            stored.keys.iter().find_map(|key| key_directory.find(&key.digest)).map(|found| found.account);
         let today = self.clock.now().wall.day();
         Some(account.map_or(stored.granted, |account| u64::from(account.used(today))))
     }
@@ -296,14 +308,14 @@ impl Registrar {
 
     /// Stores which keys were used since the last call. Uses that cannot be stored are kept for the next call.
     pub async fn store_uses(&self) {
-        let Some(roster) = &self.roster else { return };
-        let uses = roster.take_used();
+        let Some(key_directory) = &self.key_directory else { return };
+        let uses = key_directory.take_used();
         for (number, some) in uses.chunks(USES).enumerate() {
             let remembered = self.timed(StoreWork::Uses, self.store.record_uses(some.to_vec())).await;
             if let Err(error) = remembered {
                 self.instruments.store_failed(StoreWork::Uses);
                 tracing::warn!(%error, "last use of keys could not be recorded");
-                roster.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
+                key_directory.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
                 return;
             }
         }
@@ -337,8 +349,8 @@ impl Registrar {
                 self.instruments.store_failed(StoreWork::Change);
             }
         })?;
-        if let Some(roster) = &self.roster {
-            roster.apply(&application, &self.terms.load(), now.day());
+        if let Some(key_directory) = &self.key_directory {
+            key_directory.apply(&application, &self.terms.load(), now.day());
         }
         Ok(application)
     }
@@ -352,8 +364,8 @@ impl Registrar {
     }
 
     fn count_keys(&self) {
-        if let Some(roster) = &self.roster {
-            self.instruments.keys(roster.len());
+        if let Some(key_directory) = &self.key_directory {
+            self.instruments.keys(key_directory.len());
         }
     }
 

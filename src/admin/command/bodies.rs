@@ -52,9 +52,9 @@ pub(super) struct TierBody {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitsBody {
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
     pub(super) minute_limit: FieldChange<u32>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
     pub(super) day_limit: FieldChange<u32>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct LimitsBody {
 pub(super) struct ExpiryBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
     pub(super) expires_at: FieldChange<String>,
 }
 
@@ -72,9 +72,9 @@ pub(super) struct ExpiryBody {
 pub(super) struct UpdateBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
     pub(super) contact: FieldChange<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::keeps")]
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
     pub(super) note: FieldChange<String>,
 }
 

@@ -34,7 +34,7 @@ impl AdminCommand {
     pub fn to_request(&self) -> (Method, String, Vec<u8>) {
         let get = |target: String| (Method::GET, target, Vec::new());
         match self {
-            Self::Create(new) => (Method::POST, ROOT.into(), written(new)),
+            Self::Create(new) => (Method::POST, ROOT.into(), to_json(new)),
             Self::List { after, limit } => get(format!("{ROOT}?most={limit}{}", optional("after", *after))),
             Self::Export { after, limit } => {
                 get(format!("{ROOT}/export?most={limit}{}", optional("after", *after)))
@@ -50,7 +50,7 @@ impl AdminCommand {
                     to_raw_value(&LineObject::of(record)).expect("strings and numbers are valid JSON")
                 };
                 let keys = lines.iter().flatten().map(raw).collect();
-                (Method::POST, format!("{ROOT}/import"), written(&ImportBody { keys }))
+                (Method::POST, format!("{ROOT}/import"), to_json(&ImportBody { keys }))
             }
             Self::Rotate { id, overlap_seconds, expires_at } => {
                 let (overlap_seconds, expires_at) = (*overlap_seconds, expires_at.clone());
@@ -93,8 +93,8 @@ impl AdminCommand {
                 Ok(Self::Export { after, limit })
             }
             ("GET", ["v1", "audit"]) => audit(query),
-            ("GET", ["v1", "applications", id]) => Ok(Self::Show(known(id)?)),
-            ("POST", ["v1", "applications", id, action]) => change(known(id)?, action, body),
+            ("GET", ["v1", "applications", id]) => Ok(Self::Show(application_id(id)?)),
+            ("POST", ["v1", "applications", id, action]) => change(application_id(id)?, action, body),
             _ => Err(CommandProblem::not_found()),
         }
     }
@@ -143,7 +143,7 @@ fn import(body: &[u8]) -> Result<AdminCommand, CommandProblem> {
 fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
     let pairs = QueryPairs::read(query, &["application", "before", "most"])?;
     Ok(AdminCommand::Audit(AuditQuery {
-        application: pairs.get("application").map(known).transpose()?,
+        application: pairs.get("application").map(application_id).transpose()?,
         before: pairs.number("before")?,
         limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
     }))
@@ -151,14 +151,14 @@ fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
 
 fn page(query: Option<&str>) -> Result<(Option<ApplicationId>, usize), CommandProblem> {
     let pairs = QueryPairs::read(query, &["after", "most"])?;
-    Ok((pairs.get("after").map(known).transpose()?, pairs.number("most")?.unwrap_or(DEFAULT_LIMIT)))
+    Ok((pairs.get("after").map(application_id).transpose()?, pairs.number("most")?.unwrap_or(DEFAULT_LIMIT)))
 }
 
 fn post(id: ApplicationId, action: &str, body: &impl Serialize) -> (Method, String, Vec<u8>) {
-    (Method::POST, format!("{ROOT}/{id}/{action}"), written(body))
+    (Method::POST, format!("{ROOT}/{id}/{action}"), to_json(body))
 }
 
-fn written(body: &impl Serialize) -> Vec<u8> {
+fn to_json(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("strings and numbers are valid JSON")
 }
 
@@ -166,7 +166,7 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!("&{name}={value}")).unwrap_or_default()
 }
 
-fn known(id: &str) -> Result<ApplicationId, CommandProblem> {
+fn application_id(id: &str) -> Result<ApplicationId, CommandProblem> {
     id.parse().map_err(|error: crate::keys::BadId| CommandProblem::bad(error.to_string()))
 }
 

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn cells_are_split_at_commas_outside_quotes() {
-        for (line, wanted) in [
+        for (line, expected) in [
             ("", &[""][..]),
             ("a,b", &["a", "b"]),
             (",", &["", ""]),
@@ -111,7 +111,7 @@ mod tests {
             ("\"say \"\"hi\"\"\",\"\"", &["say \"hi\"", ""]),
             ("a \"b\" c,d", &["a \"b\" c", "d"]),
         ] {
-            assert_eq!(cells(line).unwrap(), wanted, "{line}");
+            assert_eq!(cells(line).unwrap(), expected, "{line}");
         }
         for (line, words) in [("\"a", "not closed"), ("a,\"b\"\"", "not closed"), ("\"a\"b", "comma")] {
             assert!(cells(line).unwrap_err().reason.contains(words), "{line}");
@@ -148,13 +148,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cells_are_read_back_as_they_were_written(wanted in proptest::collection::vec("[^\r\n]*", 1..5)) {
-            let line = wanted.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",");
-            prop_assert_eq!(cells(&line).unwrap(), wanted);
+        fn any_cells_are_read_back_as_they_were_written(expected in proptest::collection::vec("[^\r\n]*", 1..5)) {
+            let line = expected.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",");
+            prop_assert_eq!(cells(&line).unwrap(), expected);
         }
 
         #[test]
-        fn no_line_makes_it_panic(line in "\\PC*") {
+        fn no_line_causes_a_panic(line in "\\PC*") {
             drop(cells(&line));
         }
     }

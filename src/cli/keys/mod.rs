@@ -39,7 +39,7 @@ pub(super) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 enum KeysAction {
     #[command(flatten)]
-    One(command::KeysCommand),
+    Command(command::KeysCommand),
     /// Import keys from another system by their SHA-256.
     #[command(after_help = import::AFTER_HELP)]
     Import(import::KeysImportArgs),
@@ -55,7 +55,7 @@ pub(super) fn run(args: KeysArgs) -> Exit {
         Err(problems) => return printer::input_error(&problems.to_string()),
     };
     match action {
-        KeysAction::One(subcommand) => {
+        KeysAction::Command(subcommand) => {
             let usage_id = subcommand.usage_id();
             let command = subcommand.into_command();
             let performed = command.clone();

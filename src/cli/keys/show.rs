@@ -22,7 +22,7 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
         | AdminCommand::SetLimits { .. }
         | AdminCommand::SetExpiry { .. }
         | AdminCommand::Update { .. } => {
-            serde_json::from_value(response).map(|application| one(&application))
+            serde_json::from_value(response).map(|application| details(&application))
         }
         AdminCommand::Audit(_) => serde_json::from_value(response).map(|page| audit(&page)),
         // Printed by `import` and `export`, a batch and a page at a time.
@@ -53,7 +53,7 @@ fn list(page: &PageView) -> Exit {
     let exit = printer::table(&["application", "tier", "keys", "today", "created", "name"], &rows);
     if page.applications.iter().any(|application| application.used_today.is_none()) {
         printer::message(
-            "no server is running: TODAY shows granted units; after a crash they are more than the used ones",
+            "no server is running: TODAY shows granted units, which exceed the used units after a crash",
         );
     }
     if let Some(next) = &page.next {
@@ -62,7 +62,7 @@ fn list(page: &PageView) -> Exit {
     exit
 }
 
-fn one(application: &ApplicationView) -> Exit {
+fn details(application: &ApplicationView) -> Exit {
     let own = |limit: Option<u32>| limit.map_or_else(|| "tier default".into(), |limit| limit.to_string());
     let fields = [
         ("application", application.id.clone()),

@@ -50,7 +50,15 @@ pub(super) fn show(used: Value) -> Exit {
 
 fn print_counts(counted: &CountedRequests) -> Exit {
     let row = |period: &str, counts: &RequestCounts| {
-        let RequestCounts { requests, delivered, waited, unchanged, limited, client_errors: mistaken, failed } = *counts;
+        let RequestCounts {
+            requests,
+            delivered,
+            waited,
+            unchanged,
+            limited,
+            client_errors: mistaken,
+            failed,
+        } = *counts;
         let numbers = [requests, delivered, waited, unchanged, limited, mistaken, failed];
         std::iter::once(period.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
     };

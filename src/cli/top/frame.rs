@@ -160,7 +160,7 @@ fn process(figures: &UsageRates<'_>) -> String {
 fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
     let is_on = |name: &str| figures.gauge(name, "") > 0.0;
     let expiry = figures.gauge("scoregate_certificate_expiry_timestamp_seconds", "");
-    let left = expiry - as_f64(figures.after.at.wall.seconds());
+    let remaining = expiry - as_f64(figures.after.at.wall.seconds());
     let panics = figures.gauge("scoregate_panics_total", "");
     let lost = figures.rate("scoregate_log_lines_lost_total", "");
     let breaker = breaker(figures);
@@ -179,7 +179,10 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
             is_on("scoregate_certificates_rejected"),
             "certificates rejected: the previous ones stay active".into(),
         ),
-        (expiry > 0.0 && left < EXPIRY_WARNING, format!("a certificate expires in {}", span(left.max(0.0)))),
+        (
+            expiry > 0.0 && remaining < EXPIRY_WARNING,
+            format!("a certificate expires in {}", span(remaining.max(0.0))),
+        ),
         (panics > 0.0, format!("{} panics since the start; see the log", count(panics))),
         (
             lost > 0.0,
@@ -200,7 +203,7 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
         let rates = |of| rate(change.rate(of));
         let today = used.requests.map_or(0, |counted| counted.today.requests);
         let is_day = |limit: &&AllowanceView| limit.name == "day";
-        let left = used.limits.iter().find(is_day).map_or(0, |limit| limit.remaining);
+        let remaining = used.limits.iter().find(is_day).map_or(0, |limit| limit.remaining);
         format!(
             "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>11} {:>11}  {}",
             used.application,
@@ -211,7 +214,7 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
             rates(|counts| counts.limited),
             rates(|counts| counts.failed),
             count(as_f64(today)),
-            count(f64::from(left)),
+            count(f64::from(remaining)),
             short(&used.name, 40),
         )
     };

@@ -35,12 +35,12 @@ pub(super) struct Alert<'a> {
 
 /// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
-    let pair = |portrait| {
-        let pair: &super::super::model_state::ModelState = portrait;
+    let pair = |model_state| {
+        let pair: &super::super::model_state::ModelState = model_state;
         let (now, _) = pair.over(Period::Day).estimates(Measure::Combined);
-        Some(EstimatePair { portrait: pair, before: pair.baseline.0?, now: now? })
+        Some(EstimatePair { model_state: pair, before: pair.baseline.0?, now: now? })
     };
-    let pairs: Vec<EstimatePair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
+    let pairs: Vec<EstimatePair<'_>> = snapshot.model_states.iter().filter_map(pair).collect();
     losses::find(&pairs, method::ALERT_ALPHA, method::ALERT_MINIMUM)
 }
 
@@ -50,22 +50,22 @@ pub(super) fn items<'a>(alerts: &[SureLoss<'a>]) -> Vec<Alert<'a>> {
 }
 
 fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
-    let portrait = loss.pair.portrait;
+    let model_state = loss.pair.model_state;
     let (current, baseline) = (points(loss.pair.now.mean), points(loss.pair.before.mean));
-    let name = portrait.model.name();
+    let name = model_state.model.name();
     Alert {
         // At most one alert per model, with the same id as long as it lasts.
-        id: format!("alert-{}", portrait.id()),
-        model_id: portrait.id(),
+        id: format!("alert-{}", model_state.id()),
+        model_id: model_state.id(),
         model_name: name,
-        provider: portrait.model.provider(),
+        provider: model_state.model.provider(),
         severity: Severity::from(loss.points, method::ALERT_CRITICAL),
         current_score: current,
         baseline_score: baseline,
         drop: loss.points,
         p_value: loss.chance,
-        samples: portrait.over(Period::Day).reading.scored(),
-        baseline_samples: portrait.baseline.1,
+        samples: model_state.over(Period::Day).reading.scored(),
+        baseline_samples: model_state.baseline.1,
         since: since(loss),
         message: format!(
             "{name} scores {current:.1} over the last 24 hours, {:.1} points below its own baseline of {baseline:.1}.",
@@ -77,7 +77,7 @@ fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
 /// The first round after the change of level: the maximum of the cumulative sum above the middle of both levels.
 fn since(loss: &SureLoss<'_>) -> Wall {
     let middle = loss.pair.now.mean.midpoint(loss.pair.before.mean);
-    let rounds = &loss.pair.portrait.rounds;
+    let rounds = &loss.pair.model_state.rounds;
     let (mut sum, mut highest) = (0.0, 0.0);
     let mut first = rounds.first();
     let nexts = rounds.iter().skip(1);

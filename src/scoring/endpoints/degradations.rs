@@ -38,24 +38,24 @@ pub(super) fn items<'a>(
     changes: &ModelChanges<'_>,
     period: Period,
 ) -> Vec<Degradation<'a>> {
-    let pair = |portrait| {
-        let portrait: &ModelState = portrait;
-        let (now, before) = portrait.over(period).estimates(Measure::Combined);
-        Some(EstimatePair { portrait, before: before?, now: now? })
+    let pair = |model_state| {
+        let model_state: &ModelState = model_state;
+        let (now, before) = model_state.over(period).estimates(Measure::Combined);
+        Some(EstimatePair { model_state, before: before?, now: now? })
     };
-    let pairs: Vec<EstimatePair<'_>> = snapshot.portraits.iter().filter_map(pair).collect();
+    let pairs: Vec<EstimatePair<'_>> = snapshot.model_states.iter().filter_map(pair).collect();
     let losses = losses::find(&pairs, method::DEGRADATION_ALPHA, method::DEGRADATION_MINIMUM);
     losses.iter().map(|loss| item(loss, changes, period)).collect()
 }
 
 fn item<'a>(loss: &SureLoss<'a>, changes: &ModelChanges<'_>, period: Period) -> Degradation<'a> {
-    let portrait = loss.pair.portrait;
-    let worst = worst_axis(portrait, period);
+    let model_state = loss.pair.model_state;
+    let worst = worst_axis(model_state, period);
     Degradation {
-        model_id: portrait.id(),
-        model_name: portrait.model.name(),
-        provider: portrait.model.provider(),
-        direction: changes.of(portrait).movement(period),
+        model_id: model_state.id(),
+        model_name: model_state.model.name(),
+        provider: model_state.model.provider(),
+        direction: changes.of(model_state).movement(period),
         magnitude: loss.points,
         previous_score: points(loss.pair.before.mean),
         current_score: points(loss.pair.now.mean),
@@ -65,8 +65,8 @@ fn item<'a>(loss: &SureLoss<'a>, changes: &ModelChanges<'_>, period: Period) -> 
     }
 }
 
-fn worst_axis(portrait: &ModelState, period: Period) -> Option<(Axis, f64)> {
-    let (now, before) = &portrait.over(period).axes;
+fn worst_axis(model_state: &ModelState, period: Period) -> Option<(Axis, f64)> {
+    let (now, before) = &model_state.over(period).axes;
     let losses = Axis::ALL
         .into_iter()
         .zip(before.iter().zip(now))

@@ -79,23 +79,23 @@ struct AxisTrend {
 
 /// The signature of a model, given the alerts of all.
 pub(super) fn item<'a>(
-    portrait: &'a ModelState,
+    model_state: &'a ModelState,
     change: ModelChange,
     alerts: &[SureLoss<'_>],
     hour: Hour,
 ) -> DriftSignature<'a> {
-    let day = portrait.over(Period::Day);
-    let axes = Axis::ALL.into_iter().zip(change.axes).zip(portrait.slopes);
+    let day = model_state.over(Period::Day);
+    let axes = Axis::ALL.into_iter().zip(change.axes).zip(model_state.slopes);
     DriftSignature {
-        model_id: portrait.id(),
-        model_name: portrait.model.name(),
-        provider: portrait.model.provider(),
-        regime: regime(portrait, change, alerts, hour),
-        page_hinkley: test(&portrait.drift, change),
+        model_id: model_state.id(),
+        model_name: model_state.model.name(),
+        provider: model_state.model.provider(),
+        regime: regime(model_state, change, alerts, hour),
+        page_hinkley: test(&model_state.drift, change),
         axes: axes.map(|((axis, trend), line)| axis_trend(axis, trend, line)).collect(),
-        baseline_score: portrait.baseline.0.map(|estimate| points(estimate.mean)),
+        baseline_score: model_state.baseline.0.map(|estimate| points(estimate.mean)),
         current_score: day.score.map(|score| score.score),
-        last_updated: portrait.last_updated(Period::Day),
+        last_updated: model_state.last_updated(Period::Day),
     }
 }
 
@@ -117,11 +117,11 @@ fn test(drift: &Watched, change: ModelChange) -> DriftTest {
     }
 }
 
-fn regime(portrait: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>], hour: Hour) -> Regime {
-    let alerted = alerts.iter().any(|alert| alert.pair.portrait.id() == portrait.id());
-    let falls = || portrait.incidents.iter().filter(|incident| incident.kind == IncidentKind::Degradation);
+fn regime(model_state: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>], hour: Hour) -> Regime {
+    let alerted = alerts.iter().any(|alert| alert.pair.model_state.id() == model_state.id());
+    let falls = || model_state.incidents.iter().filter(|incident| incident.kind == IncidentKind::Degradation);
     let lately = hour.last(method::RECOVERY_HOURS);
-    if portrait.over(Period::Day).score.is_none() {
+    if model_state.over(Period::Day).score.is_none() {
         Regime::Unavailable
     } else if falls().any(|fall| fall.resolved.is_none()) {
         Regime::Degraded
@@ -132,7 +132,7 @@ fn regime(portrait: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>], h
         Regime::Degraded
     } else if change.has_drifted() {
         Regime::Drifting
-    } else if portrait.drift.state == DriftState::Warming && portrait.baseline.0.is_none() {
+    } else if model_state.drift.state == DriftState::Warming && model_state.baseline.0.is_none() {
         // Neither test was possible.
         Regime::Unavailable
     } else {

@@ -25,8 +25,8 @@ pub(super) struct HistoryPoint {
 }
 
 /// The points of a period, oldest first. A range without a score is a point without one, so that gaps are visible.
-pub(super) fn items(portrait: &ModelState, period: Period) -> Vec<HistoryPoint> {
-    of_period(period, &portrait.history)
+pub(super) fn items(model_state: &ModelState, period: Period) -> Vec<HistoryPoint> {
+    of_period(period, &model_state.history)
         .iter()
         .map(|point| HistoryPoint {
             timestamp: point.start,

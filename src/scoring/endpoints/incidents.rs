@@ -42,32 +42,32 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>
         Period::Latest => found.resolved.is_none(),
         Period::Day | Period::Week | Period::Month => found.touches(stretch),
     };
-    let of_model = |portrait| {
-        let portrait: &ModelState = portrait;
-        portrait.incidents.iter().filter(counts).map(move |found| item(portrait, found))
+    let of_model = |model_state| {
+        let model_state: &ModelState = model_state;
+        model_state.incidents.iter().filter(counts).map(move |found| item(model_state, found))
     };
-    let mut items: Vec<IncidentItem<'_>> = snapshot.portraits.iter().flat_map(of_model).collect();
+    let mut items: Vec<IncidentItem<'_>> = snapshot.model_states.iter().flat_map(of_model).collect();
     items.sort_by(|a, b| (Reverse(a.opened_at), &a.id).cmp(&(Reverse(b.opened_at), &b.id)));
     items
 }
 
-fn item<'a>(portrait: &'a ModelState, found: &Found) -> IncidentItem<'a> {
+fn item<'a>(model_state: &'a ModelState, found: &Found) -> IncidentItem<'a> {
     let kind = match found.kind {
         IncidentKind::Degradation => "degradation",
         IncidentKind::Outage => "outage",
     };
     IncidentItem {
-        id: format!("{kind}-{}-{}", portrait.id(), found.opened.seconds()),
-        model_id: portrait.id(),
-        model_name: portrait.model.name(),
-        provider: portrait.model.provider(),
+        id: format!("{kind}-{}-{}", model_state.id(), found.opened.seconds()),
+        model_id: model_state.id(),
+        model_name: model_state.model.name(),
+        provider: model_state.model.provider(),
         kind,
         severity: found.severity,
         opened_at: found.opened,
         resolved_at: found.resolved,
         lowest_score: found.lowest.map(points),
         baseline_score: found.baseline.map(points),
-        message: message(portrait.model.name(), found),
+        message: message(model_state.model.name(), found),
     }
 }
 

@@ -43,7 +43,7 @@ struct IndexPoint {
 
 /// The index.
 pub(super) fn item(snapshot: &Snapshot) -> BenchmarkIndex<'_> {
-    let days = || snapshot.portraits.iter().map(|portrait| portrait.over(Period::Day));
+    let days = || snapshot.model_states.iter().map(|model_state| model_state.over(Period::Day));
     let scores: SampleSums = days().filter_map(|day| Some(day.score?.score)).collect();
     let best = models::ranked(snapshot, Period::Day, |day| Some(day.score?.score)).into_iter().next();
     let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
@@ -63,8 +63,8 @@ pub(super) fn item(snapshot: &Snapshot) -> BenchmarkIndex<'_> {
 
 /// From models with a score on both days, so that a new or removed model is not mistaken for a movement.
 fn trend(snapshot: &Snapshot) -> Trend {
-    let both = snapshot.portraits.iter().filter_map(|portrait| {
-        let (now, before) = portrait.over(Period::Day).estimates(Measure::Combined);
+    let both = snapshot.model_states.iter().filter_map(|model_state| {
+        let (now, before) = model_state.over(Period::Day).estimates(Measure::Combined);
         Some((before?, now?))
     });
     let (before, now): (Vec<Estimate>, Vec<Estimate>) = both.unzip();
@@ -82,9 +82,9 @@ fn mean(estimates: &[Estimate]) -> Option<Estimate> {
 }
 
 fn point(snapshot: &Snapshot, hour: Hour) -> IndexPoint {
-    let round = |portrait: &ModelState| {
-        portrait.rounds.iter().rev().find(|round| round.hour == hour).map(|round| round.score)
+    let round = |model_state: &ModelState| {
+        model_state.rounds.iter().rev().find(|round| round.hour == hour).map(|round| round.score)
     };
-    let scores: SampleSums = snapshot.portraits.iter().filter_map(round).collect();
+    let scores: SampleSums = snapshot.model_states.iter().filter_map(round).collect();
     IndexPoint { timestamp: hour.start(), value: scores.mean().map(points), models: scores.count }
 }

@@ -57,7 +57,7 @@ impl SnapshotAnswers {
         let mut rendered = HashMap::new();
         let mut put = |question, answer| rendered.insert(question, answer);
         let alerts = alerts::find(snapshot);
-        let changes = ModelChanges::among(&snapshot.portraits);
+        let changes = ModelChanges::among(&snapshot.model_states);
         for period in Period::ALL {
             for sort_by in SortBy::ALL {
                 put(
@@ -70,15 +70,15 @@ impl SnapshotAnswers {
             put(Question::ProviderReliability(period), array(&reliability::items(snapshot, period)));
             put(Question::Transparency(period), array(&transparency::items(snapshot, period)));
         }
-        for portrait in &snapshot.portraits {
-            let id = || portrait.model.id().clone();
-            put(Question::Model(id()), array(&[model::item(portrait, changes.of(portrait))]));
+        for model_state in &snapshot.model_states {
+            let id = || model_state.model.id().clone();
+            put(Question::Model(id()), array(&[model::item(model_state, changes.of(model_state))]));
             put(
                 Question::Drift(id()),
-                array(&[drift::item(portrait, changes.of(portrait), &alerts, snapshot.hour)]),
+                array(&[drift::item(model_state, changes.of(model_state), &alerts, snapshot.hour)]),
             );
             for period in Period::ALL {
-                put(Question::History { id: id(), period }, array(&history::items(portrait, period)));
+                put(Question::History { id: id(), period }, array(&history::items(model_state, period)));
             }
         }
         put(Question::Index, array(&[index::item(snapshot)]));
@@ -88,7 +88,7 @@ impl SnapshotAnswers {
             made_in: snapshot.made_in,
             at: snapshot.at,
             imported: snapshot.imported,
-            models: snapshot.portraits.iter().map(|portrait| portrait.model.id().clone()).collect(),
+            models: snapshot.model_states.iter().map(|model_state| model_state.model.id().clone()).collect(),
             rendered,
             incidents: Period::ALL
                 .map(|period| incidents::items(snapshot, period).iter().map(json).collect()),

@@ -69,27 +69,27 @@ struct SuiteScore {
 }
 
 /// The detail.
-pub(super) fn item(portrait: &ModelState, change: ModelChange) -> ModelDetail<'_> {
-    let day = portrait.over(Period::Day);
+pub(super) fn item(model_state: &ModelState, change: ModelChange) -> ModelDetail<'_> {
+    let day = model_state.over(Period::Day);
     let (runs, failed_runs) = day.runs;
     ModelDetail {
-        id: portrait.id(),
-        name: portrait.model.name(),
-        provider: portrait.model.provider(),
+        id: model_state.id(),
+        name: model_state.model.name(),
+        provider: model_state.model.provider(),
         current_score: day.score.map(|score| score.score),
-        latest_score: portrait.over(Period::Latest).score.map(|score| score.score),
+        latest_score: model_state.over(Period::Latest).score.map(|score| score.score),
         trend: change.trend(Period::Day, Measure::Combined),
         status: Status::of(day.score),
         confidence_lower: day.score.as_ref().and_then(Score::lower),
         confidence_upper: day.score.as_ref().and_then(Score::upper),
         axes: axes(day),
         suites: Suite::ALL.map(|suite| suite_score(day, suite)).into(),
-        price_input: portrait.model.price_input(),
-        price_output: portrait.model.price_output(),
+        price_input: model_state.model.price_input(),
+        price_output: model_state.model.price_output(),
         latency_ms: day.latency_ms(),
         runs,
         failed_runs,
-        last_updated: portrait.last_updated(Period::Day),
+        last_updated: model_state.last_updated(Period::Day),
     }
 }
 

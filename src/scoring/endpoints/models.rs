@@ -44,7 +44,7 @@ pub(super) fn items<'a>(
     sort_by: SortBy,
 ) -> Vec<Ranking<'a>> {
     let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by)).into_iter();
-    ranked.map(|portrait| item(portrait, changes.of(portrait), period, sort_by)).collect()
+    ranked.map(|model_state| item(model_state, changes.of(model_state), period, sort_by)).collect()
 }
 
 /// All models, best first; then those without a rank; ties by id.
@@ -53,10 +53,11 @@ pub(super) fn ranked(
     period: Period,
     merit: impl Fn(&PeriodSummary) -> Option<f64>,
 ) -> Vec<&ModelState> {
-    let judged = snapshot.portraits.iter().map(|portrait| (merit(portrait.over(period)), portrait));
+    let judged =
+        snapshot.model_states.iter().map(|model_state| (merit(model_state.over(period)), model_state));
     let mut judged: Vec<(Option<f64>, &ModelState)> = judged.collect();
     judged.sort_by(|(a, left), (b, right)| better(*a, *b).then_with(|| left.id().cmp(right.id())));
-    judged.into_iter().map(|(_, portrait)| portrait).collect()
+    judged.into_iter().map(|(_, model_state)| model_state).collect()
 }
 
 fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
@@ -89,19 +90,19 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     }
 }
 
-fn item(portrait: &ModelState, change: ModelChange, period: Period, sort_by: SortBy) -> Ranking<'_> {
-    let (summary, measure) = (portrait.over(period), shown(sort_by));
+fn item(model_state: &ModelState, change: ModelChange, period: Period, sort_by: SortBy) -> Ranking<'_> {
+    let (summary, measure) = (model_state.over(period), shown(sort_by));
     let score = summary.published(measure);
     Ranking {
-        id: portrait.id(),
-        name: portrait.model.name(),
-        provider: portrait.model.provider(),
+        id: model_state.id(),
+        name: model_state.model.name(),
+        provider: model_state.model.provider(),
         current_score: score.map(|score| score.score),
         trend: change.trend(period, measure),
         status: Status::of(score),
         confidence_lower: score.as_ref().and_then(Score::lower),
         confidence_upper: score.as_ref().and_then(Score::upper),
-        last_updated: portrait.last_updated(period),
+        last_updated: model_state.last_updated(period),
         latency_ms: score.filter(|_| sort_by == SortBy::Speed).and_then(|_| summary.latency_ms()),
         cost_usd: score.filter(|_| sort_by == SortBy::Price).and_then(|_| summary.cost_usd()),
     }

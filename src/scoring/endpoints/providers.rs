@@ -41,8 +41,8 @@ pub(super) fn items(snapshot: &Snapshot) -> Vec<ProviderRank<'_>> {
 /// The models of each provider.
 pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState>> {
     let mut providers: BTreeMap<&str, Vec<&ModelState>> = BTreeMap::new();
-    for portrait in &snapshot.portraits {
-        providers.entry(portrait.model.provider()).or_default().push(portrait);
+    for model_state in &snapshot.model_states {
+        providers.entry(model_state.model.provider()).or_default().push(model_state);
     }
     providers
 }

@@ -40,7 +40,7 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'
 }
 
 fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
-    let fit = |portrait: &&ModelState| task.fits(portrait.over(period));
+    let fit = |model_state: &&ModelState| task.fits(model_state.over(period));
     let mut best = ranked(snapshot, period, |summary| task.rank(summary)).into_iter().filter(fit);
     let first = best.next()?;
     let summary = first.over(period);

@@ -52,17 +52,17 @@ struct SampleCounts {
 
 /// All models, by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Transparency<'_>> {
-    snapshot.portraits.iter().map(|portrait| item(snapshot, portrait, period)).collect()
+    snapshot.model_states.iter().map(|model_state| item(snapshot, model_state, period)).collect()
 }
 
-fn item<'a>(snapshot: &Snapshot, portrait: &'a ModelState, period: Period) -> Transparency<'a> {
-    let summary = portrait.over(period);
+fn item<'a>(snapshot: &Snapshot, model_state: &'a ModelState, period: Period) -> Transparency<'a> {
+    let summary = model_state.over(period);
     let spread = summary.estimates(Measure::Combined).0.and_then(|estimate| estimate.spread);
     let age = |at: Wall| snapshot.at.since(at).as_secs();
     Transparency {
-        model_id: portrait.id(),
-        model_name: portrait.model.name(),
-        provider: portrait.model.provider(),
+        model_id: model_state.id(),
+        model_name: model_state.model.name(),
+        provider: model_state.model.provider(),
         current_score: summary.score.map(|score| score.score),
         standard_error: spread.map(|spread| points(spread.variance.sqrt())),
         suite_weights: method::SUITE_WEIGHTS

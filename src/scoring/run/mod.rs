@@ -18,7 +18,7 @@ pub use trial::{Axis, Trial};
 pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
 
 /// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
-pub const MOST_TRIALS: usize = 1_000;
+pub const MAX_TRIALS: usize = 1_000;
 
 /// Why a run, or one of its trials, failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,9 +108,9 @@ impl Run {
                 bad("a run needs a trial with scores; one without has failed, and says so in `failure`"
                     .into())
             }
-            RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MOST_TRIALS => {
+            RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MAX_TRIALS => {
                 let found = trials.len() + failed_trials.len();
-                bad(format!("{found} are more than the {MOST_TRIALS} that one run may bring"))
+                bad(format!("{found} are more than the {MAX_TRIALS} that one run may bring"))
             }
             RunOutcome::Scored(_) | RunOutcome::Failed(_) => {
                 Ok(Self { model, suite, at, outcome, failed_trials })
@@ -190,7 +190,7 @@ mod tests {
             |trials| Run::new(Arc::clone(&model), Suite::Coding, Wall::default(), RunOutcome::Scored(trials));
         let trial = Trial::new([0.5; 7], 1.0, 0.0).unwrap();
         assert!(run(vec![]).unwrap_err().problem.contains("needs a trial"));
-        assert!(run(vec![trial; MOST_TRIALS + 1]).unwrap_err().problem.contains("1001 are more"));
+        assert!(run(vec![trial; MAX_TRIALS + 1]).unwrap_err().problem.contains("1001 are more"));
         assert!(run(vec![trial]).is_ok());
     }
 

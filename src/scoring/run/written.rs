@@ -15,7 +15,7 @@ use crate::routes::ModelId;
 
 use super::{BadRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
 
-/// Maximum length of a run in bytes: [`super::MOST_TRIALS`] trials with all digits need half of it.
+/// Maximum length of a run in bytes: [`super::MAX_TRIALS`] trials with all digits need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
 
 /// How far a run may be in the future: allowed difference of clocks.

@@ -38,23 +38,23 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
 fn among_many_quiet_models_no_trend_is_told_though_some_would_be_alone() {
     let runs = (0..180).flat_map(|number| history(number, 0.0)).collect();
     let snapshot = RunSource::Runs(runs).in_order().snapshot(now()).unwrap();
-    let changes = ModelChanges::among(&snapshot.portraits);
+    let changes = ModelChanges::among(&snapshot.model_states);
     let mut alone = 0;
-    for portrait in &snapshot.portraits {
+    for model_state in &snapshot.model_states {
         for period in [Period::Day, Period::Week] {
-            let (now, before) = portrait.over(period).estimates(Measure::Combined);
+            let (now, before) = model_state.over(period).estimates(Measure::Combined);
             let (now, before) = (now.unwrap(), before.unwrap());
             let trend = Trend::between(before, now, chance_of_change(before, now));
             alone += u32::from(trend != Trend::Stable);
             assert_eq!(
-                changes.of(portrait).trend(period, Measure::Combined),
+                changes.of(model_state).trend(period, Measure::Combined),
                 Trend::Stable,
                 "{}",
-                portrait.id()
+                model_state.id()
             );
         }
-        assert_eq!(changes.of(portrait).axes, [Trend::Stable; 7]);
-        assert!(!changes.of(portrait).has_drifted());
+        assert_eq!(changes.of(model_state).axes, [Trend::Stable; 7]);
+        assert!(!changes.of(model_state).has_drifted());
     }
     assert!(alone > 0, "nothing needed a correction");
 }

@@ -87,7 +87,7 @@ pub(super) struct Glance {
 
 /// A request on HTTP/2. It is over when this is dropped.
 pub(super) struct StreamGuard {
-    pulse: Arc<ConnectionActivity>,
+    activity: Arc<ConnectionActivity>,
     number: u32,
     is_answered: bool,
     unsent: Option<UnsentResponse>,
@@ -183,7 +183,7 @@ impl ConnectionActivity {
         state.requests.push((number, since));
         state.unasked = 0;
         state.unanswered += 1;
-        StreamGuard { pulse: Arc::clone(self), number, is_answered: false, unsent: None }
+        StreamGuard { activity: Arc::clone(self), number, is_answered: false, unsent: None }
     }
 
     /// HTTP/2: the codec is polled.
@@ -284,37 +284,37 @@ impl StreamGuard {
     /// The response is complete. Returns `false` if it may not be sent: the client has no key and does not read other
     /// responses.
     pub(super) fn answered(&mut self, has_body: bool) -> bool {
-        let pulse = Arc::clone(&self.pulse);
-        let mut state = pulse.state();
+        let activity = Arc::clone(&self.activity);
+        let mut state = activity.state();
         self.is_answered = true;
         state.unanswered -= 1;
         if !has_body {
             return true;
         }
-        if state.unsent >= UNSENT_WITHOUT_KEY && !pulse.authenticated.get() {
+        if state.unsent >= UNSENT_WITHOUT_KEY && !activity.authenticated.get() {
             state.refused += 1;
             if state.refused > REFUSED_WITHOUT_KEY {
-                pulse.changed.notify_one();
+                activity.changed.notify_one();
             }
             return false;
         }
-        self.unsent = Some(pulse.all_unsent.count());
+        self.unsent = Some(activity.all_unsent.count());
         state.unsent += 1;
-        state.bodies.begin(pulse.clock.mono());
+        state.bodies.begin(activity.clock.mono());
         true
     }
 
     /// Bytes of the body were sent: the client's windows had room for them.
     pub(super) fn sent(&self, bytes: usize) {
-        let mut state = self.pulse.state();
+        let mut state = self.activity.state();
         state.taken += bytes as u64;
-        state.bodies.taken(bytes, || self.pulse.clock.mono());
+        state.bodies.taken(bytes, || self.activity.clock.mono());
     }
 }
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        let mut state = self.pulse.state();
+        let mut state = self.activity.state();
         state.requests.retain(|(number, _)| *number != self.number);
         state.unasked = 0;
         if !self.is_answered {
@@ -328,7 +328,7 @@ impl Drop for StreamGuard {
             state.bodies.end();
         }
         if state.requests.is_empty() {
-            state.since = self.pulse.clock.mono();
+            state.since = self.activity.clock.mono();
         }
     }
 }

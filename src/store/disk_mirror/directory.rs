@@ -98,7 +98,7 @@ impl MirrorDirectory {
     }
 
     /// The record, checked completely.
-    pub(super) fn jar(&self, stem: &FileStem) -> Result<MirrorRecord, RecordFlaw> {
+    pub(super) fn record(&self, stem: &FileStem) -> Result<MirrorRecord, RecordFlaw> {
         let bytes = read(&self.slip(stem), 0..=LONGEST)?;
         let slip = slip_in(stem, &bytes)?;
         let content = read(&self.content(stem, slip.content), slip.length..=slip.length)?;

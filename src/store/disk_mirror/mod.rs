@@ -51,26 +51,26 @@ impl Mirror {
         let failed = |verb, source| MirrorError::Disk { verb, path: path.to_owned(), source };
         let directory = MirrorDirectory::open(path).map_err(|error| failed("made", error))?;
         let files = directory.list().map_err(|error| failed("read", error))?;
-        let shelf = Self {
+        let mirror = Self {
             directory,
             state: Mutex::new(MirrorState { places: RecordSlots::new(most_bytes), refused: Vec::new() }),
         };
-        let mut state = shelf.lock();
-        shelf.scan(&mut state, &files);
+        let mut state = mirror.lock();
+        mirror.scan(&mut state, &files);
         let gone = state.places.fit();
-        shelf.discard_record(&gone);
+        mirror.discard_record(&gone);
         drop(state);
-        Ok(shelf)
+        Ok(mirror)
     }
 
     /// All records, newest first, checked completely. Damaged ones are deleted and logged; unreadable ones are only
     /// left out.
     pub fn all(&self) -> MirrorContents {
         let mut state = self.lock();
-        let mut stock = MirrorContents { jars: Vec::new(), refused: std::mem::take(&mut state.refused) };
+        let mut stock = MirrorContents { records: Vec::new(), refused: std::mem::take(&mut state.refused) };
         for stem in state.places.newest_first() {
-            match self.directory.jar(&stem) {
-                Ok(jar) => stock.jars.push(jar),
+            match self.directory.record(&stem) {
+                Ok(record) => stock.records.push(record),
                 Err(flaw) => {
                     if flaw.is_permanent()
                         && let Some(place) = state.places.remove(&stem)
@@ -82,7 +82,7 @@ impl Mirror {
             }
         }
         if let Some(first) = stock.refused.first() {
-            let (count, kept) = (stock.refused.len(), stock.jars.len());
+            let (count, kept) = (stock.refused.len(), stock.records.len());
             tracing::warn!(count, kept, %first, "documents on disk are damaged or cannot be read, and are passed over");
         }
         stock
@@ -92,20 +92,20 @@ impl Mirror {
     /// the content is unchanged, only the header is written.
     ///
     /// For a moment the old content exists beside the new one, above the capacity.
-    pub fn put(&self, jar: &MirrorRecord) -> Result<(), MirrorError> {
-        let (stem, content) = (FileStem::of(&jar.name), Sha256Sum::of(&jar.content));
+    pub fn put(&self, record: &MirrorRecord) -> Result<(), MirrorError> {
+        let (stem, content) = (FileStem::of(&record.name), Sha256Sum::of(&record.content));
         let mut state = self.lock();
-        let length = jar.content.len() as u64;
+        let length = record.content.len() as u64;
         let slip = RecordHeader {
             turn: state.places.next_turn(),
             content,
             length,
-            name: &jar.name,
-            label: &jar.label,
+            name: &record.name,
+            label: &record.label,
         };
         let stands = state.places.get(&stem).is_some_and(|before| before.content == content)
             && is_there(&self.directory.content(&stem, content), length);
-        self.put_down(&mut state.places, stem, &slip, (!stands).then_some(&jar.content))
+        self.put_down(&mut state.places, stem, &slip, (!stands).then_some(&record.content))
     }
 
     /// Removes a record, if it exists.

@@ -20,7 +20,7 @@ pub struct MirrorRecord {
 #[derive(Debug, Default)]
 pub struct MirrorContents {
     /// The records, newest first.
-    pub jars: Vec<MirrorRecord>,
+    pub records: Vec<MirrorRecord>,
     /// Damaged and unreadable ones.
     pub refused: Vec<RejectedRecord>,
 }

@@ -54,7 +54,9 @@ impl IntegrityCheck {
                 return;
             }
             match sound::whole(&connection) {
-                Err(fault @ StoreFault::Record(_)) => file.is_damaged(&fault.into_error("be checked", &file.path)),
+                Err(fault @ StoreFault::Record(_)) => {
+                    file.is_damaged(&fault.into_error("be checked", &file.path))
+                }
                 // Some damage ends the check itself; other errors are interruptions.
                 Err(fault) => drop(fault.into_error_while_serving("be checked", &file)),
                 Ok(()) => {}

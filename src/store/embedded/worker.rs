@@ -94,7 +94,8 @@ where
 {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let outcome = work(connection).map_err(|fault| fault.into_error_while_serving(self.doing, &self.file));
+        let outcome =
+            work(connection).map_err(|fault| fault.into_error_while_serving(self.doing, &self.file));
         let stays = outcome.as_ref().map(drop).map_err(ToString::to_string);
         self.outcome = Some(outcome);
         stays

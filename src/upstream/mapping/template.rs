@@ -235,7 +235,12 @@ mod tests {
             ),
             (Route::Alerts, "a b{x}", NONE, vec![BadTemplate::NoSlash, none("x", "none"), spaced]),
             (Route::Incidents, "/i?p={period}", &[Param::Limit], vec![]),
-            (Route::Transparency, "/t?p={period}", &[Param::Period], vec![BadTemplate::Unsupported("period")]),
+            (
+                Route::Transparency,
+                "/t?p={period}",
+                &[Param::Period],
+                vec![BadTemplate::Unsupported("period")],
+            ),
         ] {
             assert_eq!(parse(route, text, without).err().unwrap_or_default(), expected, "{text}");
         }

@@ -14,8 +14,8 @@ struct RecordPair {
 
 impl RecordPair {
     fn new() -> Self {
-        let (directory, shelf) = fresh();
-        let (sound, spoilt) = (put(&shelf, "sound", "[2]"), put(&shelf, "a", "[1]"));
+        let (directory, mirror) = fresh();
+        let (sound, spoilt) = (put(&mirror, "sound", "[2]"), put(&mirror, "a", "[1]"));
         Self { directory, spoilt, sound }
     }
 
@@ -31,7 +31,7 @@ impl RecordPair {
     fn gives_one(&self, why: &str) {
         let again = open(&self.directory);
         let stock = again.all();
-        assert_eq!(stock.jars, std::slice::from_ref(&self.sound), "{why}");
+        assert_eq!(stock.records, std::slice::from_ref(&self.sound), "{why}");
         assert_eq!(stock.refused.len(), 1, "{why}: {:?}", stock.refused);
         assert_eq!(stock.refused[0].file, self.slip(), "{why}");
         assert_eq!(files(&self.directory).len(), 2, "{why}: what is damaged is deleted");
@@ -43,7 +43,7 @@ impl RecordPair {
     /// The damaged record can be written again.
     fn can_be_put_down_in(&self, again: &Mirror) {
         again.put(&self.spoilt).unwrap();
-        assert_eq!(jars(again), [self.spoilt.clone(), self.sound.clone()]);
+        assert_eq!(records(again), [self.spoilt.clone(), self.sound.clone()]);
     }
 }
 
@@ -91,10 +91,10 @@ fn a_file_that_is_missing_takes_the_other_with_it() {
     fs::remove_file(pair.content()).unwrap();
     pair.gives_one("no content");
     fs::remove_file(pair.slip()).unwrap();
-    let shelf = open(&pair.directory);
-    assert_eq!(jars(&shelf), std::slice::from_ref(&pair.sound));
+    let mirror = open(&pair.directory);
+    assert_eq!(records(&mirror), std::slice::from_ref(&pair.sound));
     assert_eq!(files(&pair.directory).len(), 2, "a content that nothing names is removed");
-    pair.can_be_put_down_in(&shelf);
+    pair.can_be_put_down_in(&mirror);
 }
 
 #[test]
@@ -124,12 +124,12 @@ fn a_jar_in_the_place_of_another_is_not_taken_for_it() {
 #[test]
 fn damage_that_comes_while_it_is_open_is_found_as_well() {
     let pair = RecordPair::new();
-    let shelf = open(&pair.directory);
+    let mirror = open(&pair.directory);
     fs::write(pair.slip(), "").unwrap();
-    let stock = shelf.all();
-    assert_eq!((stock.jars, stock.refused.len()), (vec![pair.sound.clone()], 1));
+    let stock = mirror.all();
+    assert_eq!((stock.records, stock.refused.len()), (vec![pair.sound.clone()], 1));
     assert_eq!(files(&pair.directory).len(), 2);
-    pair.can_be_put_down_in(&shelf);
+    pair.can_be_put_down_in(&mirror);
 }
 
 #[test]
@@ -148,18 +148,18 @@ fn what_cannot_be_read_is_left_and_stands_in_nobodys_way() {
             let short = pair.directory.path().join("s");
             lay(&short);
             fs::rename(&short, &file).unwrap();
-            let shelf = open(&pair.directory);
-            let stock = shelf.all();
-            assert_eq!(stock.jars, std::slice::from_ref(&pair.sound), "way {number}");
+            let mirror = open(&pair.directory);
+            let stock = mirror.all();
+            assert_eq!(stock.records, std::slice::from_ref(&pair.sound), "way {number}");
             assert!(stock.refused[0].to_string().contains("cannot be read"), "{}", stock.refused[0]);
             assert_eq!(files(&pair.directory).len(), 4, "way {number}: it is left, and so is the other file");
-            let again = shelf.put(&pair.spoilt);
+            let again = mirror.put(&pair.spoilt);
             if number == 0 {
                 assert!(matches!(again, Err(MirrorError::Disk { .. })), "{again:?}");
                 assert!(files(&pair.directory).iter().all(|file| !file.ends_with("half")));
             } else {
                 again.unwrap();
-                assert_eq!(jars(&shelf).len(), 2, "way {number}: a new one takes its place");
+                assert_eq!(records(&mirror).len(), 2, "way {number}: a new one takes its place");
             }
         }
     }
@@ -183,7 +183,7 @@ fn files_of_others_are_left_alone() {
         fs::write(place.join(name), "mine").unwrap();
     }
     fs::create_dir(place.join("directory")).unwrap();
-    assert_eq!(jars(&open(&pair.directory)).len(), 2);
+    assert_eq!(records(&open(&pair.directory)).len(), 2);
     for name in &names {
         assert_eq!(fs::read(place.join(name)).unwrap(), b"mine", "{name}");
     }

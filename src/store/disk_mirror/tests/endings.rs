@@ -28,18 +28,18 @@ fn content(round: usize) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "so it is heard how far it is")]
-fn puts_without_end(shelf: &Mirror) {
+fn puts_without_end(mirror: &Mirror) {
     for round in 0.. {
-        put(shelf, "a", &content(round));
-        put(shelf, "b", &content(round));
+        put(mirror, "a", &content(round));
+        put(mirror, "b", &content(round));
         println!("\nround {round}");
     }
 }
 
 #[test]
 fn a_process_that_is_killed_leaves_the_old_jar_or_the_new_one() {
-    if let Some(shelf) = given() {
-        return puts_without_end(&shelf);
+    if let Some(mirror) = given() {
+        return puts_without_end(&mirror);
     }
     let directory = TempDir::new().unwrap();
     for life in 0..20 {
@@ -51,14 +51,14 @@ fn a_process_that_is_killed_leaves_the_old_jar_or_the_new_one() {
         child.kill().unwrap();
         child.wait().unwrap();
 
-        let shelf = open(&directory);
-        let there = jars(&shelf);
+        let mirror = open(&directory);
+        let there = records(&mirror);
         assert_eq!(there.len(), 2, "life {life}");
-        for jar in &there {
+        for record in &there {
             let round: usize =
-                std::str::from_utf8(&jar.content).unwrap().split(' ').next().unwrap().parse().unwrap();
+                std::str::from_utf8(&record.content).unwrap().split(' ').next().unwrap().parse().unwrap();
             assert!(round >= heard, "life {life}: what was done is there");
-            assert_eq!(jar.content, content(round), "life {life}");
+            assert_eq!(record.content, content(round), "life {life}");
         }
         assert_eq!(files(&directory).len(), 4, "life {life}: nothing half done is left");
     }
@@ -66,17 +66,17 @@ fn a_process_that_is_killed_leaves_the_old_jar_or_the_new_one() {
 
 #[test]
 fn every_step_of_a_put_that_was_cut_leaves_the_old_jar_or_the_new_one() {
-    let (before, shelf) = fresh();
-    let old = put(&shelf, "a", "old content");
-    let (after, shelf) = fresh();
-    let new = put(&shelf, "a", "new content");
+    let (before, mirror) = fresh();
+    let old = put(&mirror, "a", "old content");
+    let (after, mirror) = fresh();
+    let new = put(&mirror, "a", "new content");
     let place = |directory: &TempDir, name: &str| directory.path().join("documents").join(name);
     let half = slip_of(&before, "a").with_extension("half");
     let half = half.file_name().unwrap().to_str().unwrap();
     let (slip, content) =
         (fs::read(slip_of(&after, "a")).unwrap(), fs::read(content_of(&after, &new)).unwrap());
-    let opens_to = |jar: &MirrorRecord| {
-        assert_eq!(jars(&open(&before)), std::slice::from_ref(jar));
+    let opens_to = |record: &MirrorRecord| {
+        assert_eq!(records(&open(&before)), std::slice::from_ref(record));
         assert_eq!(files(&before).len(), 2);
     };
     for length in 0..=content.len() {
@@ -93,30 +93,30 @@ fn every_step_of_a_put_that_was_cut_leaves_the_old_jar_or_the_new_one() {
     opens_to(&new);
 }
 
-fn finds_no_room(shelf: &Mirror) {
-    let before = jars(shelf);
+fn finds_no_room(mirror: &Mirror) {
+    let before = records(mirror);
     for name in ["a", "new"] {
-        let refused = shelf.put(&jar(name, &"x".repeat(60_000))).unwrap_err();
+        let refused = mirror.put(&record(name, &"x".repeat(60_000))).unwrap_err();
         assert!(matches!(refused, MirrorError::Disk { verb: "written", .. }), "{refused}");
-        assert_eq!(jars(shelf), before, "what stood there stands there still");
-        assert_eq!(shelf.size().0, 2);
+        assert_eq!(records(mirror), before, "what stood there stands there still");
+        assert_eq!(mirror.size().0, 2);
     }
     let long = "l".repeat(40_000);
-    assert!(matches!(relabel(shelf, "a", &long), Err(MirrorError::Disk { .. })));
-    let torn = MirrorRecord { label: long, ..jar("a", "small, but its slip is not") };
-    assert!(matches!(shelf.put(&torn), Err(MirrorError::Disk { .. })));
-    assert_eq!(jars(shelf), before);
-    put(shelf, "b", "what fits is taken");
+    assert!(matches!(relabel(mirror, "a", &long), Err(MirrorError::Disk { .. })));
+    let torn = MirrorRecord { label: long, ..record("a", "small, but its slip is not") };
+    assert!(matches!(mirror.put(&torn), Err(MirrorError::Disk { .. })));
+    assert_eq!(records(mirror), before);
+    put(mirror, "b", "what fits is taken");
 }
 
 #[test]
 fn a_disk_that_takes_no_more_keeps_what_it_has() {
-    if let Some(shelf) = given() {
-        return finds_no_room(&shelf);
+    if let Some(mirror) = given() {
+        return finds_no_room(&mirror);
     }
-    let (directory, shelf) = fresh();
-    let (one, two) = (put(&shelf, "a", "old"), put(&shelf, "b", "old"));
-    drop(shelf);
+    let (directory, mirror) = fresh();
+    let (one, two) = (put(&mirror, "a", "old"), put(&mirror, "b", "old"));
+    drop(mirror);
     // The kernel cuts a write short and fails the next one, as on a full disk.
     let cut = "trap '' XFSZ; ulimit -f 16;";
     let child = other_process(cut, "a_disk_that_takes_no_more_keeps_what_it_has", &directory);
@@ -125,5 +125,5 @@ fn a_disk_that_takes_no_more_keeps_what_it_has() {
     assert!(ended.status.success() && said.contains("1 passed"), "{said}");
     assert_eq!(files(&directory).len(), 4, "nothing half done is left");
     let two = MirrorRecord { content: "what fits is taken".into(), ..two };
-    assert_eq!(jars(&open(&directory)), [two, one]);
+    assert_eq!(records(&open(&directory)), [two, one]);
 }

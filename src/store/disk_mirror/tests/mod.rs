@@ -24,36 +24,38 @@ fn open_with(directory: &TempDir, most_bytes: u64) -> Mirror {
 
 fn fresh() -> (TempDir, Mirror) {
     let directory = TempDir::new().unwrap();
-    let shelf = open(&directory);
-    (directory, shelf)
+    let mirror = open(&directory);
+    (directory, mirror)
 }
 
-fn jar(name: &str, content: &str) -> MirrorRecord {
+fn record(name: &str, content: &str) -> MirrorRecord {
     MirrorRecord { name: name.into(), label: format!("label of {name}"), content: content.to_owned().into() }
 }
 
 /// Writes a record and returns it.
-fn put(shelf: &Mirror, name: &str, content: &str) -> MirrorRecord {
-    let jar = jar(name, content);
-    shelf.put(&jar).unwrap();
-    jar
+fn put(mirror: &Mirror, name: &str, content: &str) -> MirrorRecord {
+    let record = record(name, content);
+    mirror.put(&record).unwrap();
+    record
 }
 
 /// Writes a record again with another label. Returns whether it exists.
-fn relabel(shelf: &Mirror, name: &str, label: &str) -> Result<bool, MirrorError> {
-    let Some(there) = shelf.all().jars.into_iter().find(|jar| jar.name == name) else { return Ok(false) };
-    shelf.put(&MirrorRecord { label: label.into(), ..there }).map(|()| true)
+fn relabel(mirror: &Mirror, name: &str, label: &str) -> Result<bool, MirrorError> {
+    let Some(there) = mirror.all().records.into_iter().find(|record| record.name == name) else {
+        return Ok(false);
+    };
+    mirror.put(&MirrorRecord { label: label.into(), ..there }).map(|()| true)
 }
 
 /// All records; fails if any was rejected.
-fn jars(shelf: &Mirror) -> Vec<MirrorRecord> {
-    let stock = shelf.all();
+fn records(mirror: &Mirror) -> Vec<MirrorRecord> {
+    let stock = mirror.all();
     assert!(stock.refused.is_empty(), "{:?}", stock.refused);
-    stock.jars
+    stock.records
 }
 
-fn names(shelf: &Mirror) -> String {
-    jars(shelf).iter().map(|jar| jar.name.as_str()).collect::<Vec<_>>().join(" ")
+fn names(mirror: &Mirror) -> String {
+    records(mirror).iter().map(|record| record.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// All files below the directory, sorted.
@@ -72,9 +74,9 @@ fn slip_of(directory: &TempDir, name: &str) -> PathBuf {
     MirrorDirectory::open(&directory.path().join("documents")).unwrap().slip(&FileStem::of(name))
 }
 
-fn content_of(directory: &TempDir, jar: &MirrorRecord) -> PathBuf {
+fn content_of(directory: &TempDir, record: &MirrorRecord) -> PathBuf {
     let directory = MirrorDirectory::open(&directory.path().join("documents")).unwrap();
-    directory.content(&FileStem::of(&jar.name), Sha256Sum::of(&jar.content))
+    directory.content(&FileStem::of(&record.name), Sha256Sum::of(&record.content))
 }
 
 fn mode(path: &Path) -> u32 {
@@ -83,134 +85,137 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn what_was_put_down_is_there_after_a_restart_newest_first() {
-    let (directory, shelf) = fresh();
-    let (one, two) = (put(&shelf, "one", "[1]"), put(&shelf, "two", "[2]"));
-    let empty = put(&shelf, "../../etc/passwd\0\n", "");
-    assert_eq!(jars(&shelf), [empty.clone(), two.clone(), one.clone()]);
-    drop(shelf);
-    assert_eq!(jars(&open(&directory)), [empty, two, one]);
+    let (directory, mirror) = fresh();
+    let (one, two) = (put(&mirror, "one", "[1]"), put(&mirror, "two", "[2]"));
+    let empty = put(&mirror, "../../etc/passwd\0\n", "");
+    assert_eq!(records(&mirror), [empty.clone(), two.clone(), one.clone()]);
+    drop(mirror);
+    assert_eq!(records(&open(&directory)), [empty, two, one]);
 }
 
 #[test]
 fn order_goes_on_across_restarts() {
-    let (directory, shelf) = fresh();
-    put(&shelf, "a", "1");
-    put(&shelf, "b", "1");
-    drop(shelf);
-    let shelf = open(&directory);
-    put(&shelf, "c", "1");
-    assert!(relabel(&shelf, "a", "again").unwrap());
-    drop(shelf);
+    let (directory, mirror) = fresh();
+    put(&mirror, "a", "1");
+    put(&mirror, "b", "1");
+    drop(mirror);
+    let mirror = open(&directory);
+    put(&mirror, "c", "1");
+    assert!(relabel(&mirror, "a", "again").unwrap());
+    drop(mirror);
     assert_eq!(names(&open(&directory)), "a c b");
 }
 
 #[test]
 fn a_jar_takes_the_place_of_the_one_of_its_name() {
-    let (directory, shelf) = fresh();
-    put(&shelf, "a", "old");
-    let new = put(&shelf, "a", "newer");
-    assert_eq!(jars(&shelf), std::slice::from_ref(&new));
+    let (directory, mirror) = fresh();
+    put(&mirror, "a", "old");
+    let new = put(&mirror, "a", "newer");
+    assert_eq!(records(&mirror), std::slice::from_ref(&new));
     assert_eq!(files(&directory).len(), 2, "the old content is gone");
-    assert_eq!(shelf.size(), (1, bytes(&directory)));
-    assert_eq!(jars(&open(&directory)), [new]);
+    assert_eq!(mirror.size(), (1, bytes(&directory)));
+    assert_eq!(records(&open(&directory)), [new]);
 }
 
 #[test]
 fn a_new_label_leaves_the_content_alone() {
     use std::os::unix::fs::MetadataExt as _;
-    let (directory, shelf) = fresh();
-    let mut one = put(&shelf, "a", "content");
+    let (directory, mirror) = fresh();
+    let mut one = put(&mirror, "a", "content");
     let file = content_of(&directory, &one);
     let before = fs::metadata(&file).unwrap().ino();
     // Held open, so that a new file cannot reuse its inode.
     let _held = fs::File::open(&file).unwrap();
     one.label = "confirmed".into();
-    assert!(relabel(&shelf, "a", "confirmed").unwrap());
-    assert_eq!(jars(&shelf), std::slice::from_ref(&one));
+    assert!(relabel(&mirror, "a", "confirmed").unwrap());
+    assert_eq!(records(&mirror), std::slice::from_ref(&one));
     one.label = "put down again".into();
-    shelf.put(&one).unwrap();
+    mirror.put(&one).unwrap();
     assert_eq!(fs::metadata(&file).unwrap().ino(), before, "equal content is not written again");
-    assert_eq!(jars(&open(&directory)), [one]);
-    assert!(!relabel(&shelf, "b", "nothing").unwrap());
+    assert_eq!(records(&open(&directory)), [one]);
+    assert!(!relabel(&mirror, "b", "nothing").unwrap());
 }
 
 #[test]
 fn content_that_was_taken_away_is_noticed_and_written_again() {
-    let (directory, shelf) = fresh();
-    let one = put(&shelf, "a", "content");
+    let (directory, mirror) = fresh();
+    let one = put(&mirror, "a", "content");
     fs::remove_file(content_of(&directory, &one)).unwrap();
-    assert!(!relabel(&shelf, "a", "confirmed").unwrap());
-    shelf.put(&one).unwrap();
-    assert_eq!(jars(&shelf), [one]);
+    assert!(!relabel(&mirror, "a", "confirmed").unwrap());
+    mirror.put(&one).unwrap();
+    assert_eq!(records(&mirror), [one]);
 }
 
 #[test]
 fn a_jar_that_was_removed_is_gone_and_gone_again_is_fine() {
-    let (directory, shelf) = fresh();
-    put(&shelf, "a", "1");
-    let other = put(&shelf, "b", "1");
-    shelf.remove("a").unwrap();
-    shelf.remove("a").unwrap();
-    shelf.remove("never there").unwrap();
+    let (directory, mirror) = fresh();
+    put(&mirror, "a", "1");
+    let other = put(&mirror, "b", "1");
+    mirror.remove("a").unwrap();
+    mirror.remove("a").unwrap();
+    mirror.remove("never there").unwrap();
     assert_eq!(files(&directory).len(), 2);
-    assert_eq!(jars(&open(&directory)), [other]);
+    assert_eq!(records(&open(&directory)), [other]);
 }
 
 #[test]
 fn what_was_put_down_or_labelled_longest_ago_goes_first() {
     let directory = TempDir::new().unwrap();
-    let shelf = open_with(&directory, 4_000);
+    let mirror = open_with(&directory, 4_000);
     let content = "x".repeat(700);
     for name in ["a", "b", "c", "d"] {
-        put(&shelf, name, &content);
+        put(&mirror, name, &content);
     }
-    assert!(relabel(&shelf, "a", "confirmed").unwrap());
-    put(&shelf, "c", &"y".repeat(700));
-    put(&shelf, "e", &content);
-    assert_eq!(names(&shelf), "e c a d");
-    put(&shelf, "e", &"z".repeat(800));
-    assert_eq!(names(&shelf), "e c a d", "a jar makes room for itself");
+    assert!(relabel(&mirror, "a", "confirmed").unwrap());
+    put(&mirror, "c", &"y".repeat(700));
+    put(&mirror, "e", &content);
+    assert_eq!(names(&mirror), "e c a d");
+    put(&mirror, "e", &"z".repeat(800));
+    assert_eq!(names(&mirror), "e c a d", "a record makes room for itself");
     assert!(bytes(&directory) <= 4_000);
-    drop(shelf);
+    drop(mirror);
     assert_eq!(names(&open_with(&directory, 2_000)), "e c", "less room than before");
     assert_eq!(files(&directory).len(), 4);
 }
 
 #[test]
 fn there_are_never_more_than_so_many_jars() {
-    let (directory, shelf) = fresh();
+    let (directory, mirror) = fresh();
     let most = 4_096;
     for number in 0..most + 3 {
-        put(&shelf, &number.to_string(), "");
+        put(&mirror, &number.to_string(), "");
     }
-    put(&shelf, "3", "the oldest, by now the newest");
-    assert_eq!(shelf.size().0, most);
-    drop(shelf);
-    let shelf = open(&directory);
-    let jars = jars(&shelf);
-    assert_eq!((jars.len() as u64, jars[0].name.as_str(), jars[4_095].name.as_str()), (most, "3", "4"));
+    put(&mirror, "3", "the oldest, by now the newest");
+    assert_eq!(mirror.size().0, most);
+    drop(mirror);
+    let mirror = open(&directory);
+    let records = records(&mirror);
+    assert_eq!(
+        (records.len() as u64, records[0].name.as_str(), records[4_095].name.as_str()),
+        (most, "3", "4")
+    );
 }
 
 #[test]
 fn a_jar_larger_than_a_quarter_is_refused_and_what_stood_there_stays() {
     let directory = TempDir::new().unwrap();
-    let shelf = open_with(&directory, 4_000);
-    let old = put(&shelf, "a", "old");
-    let refused = shelf.put(&jar("a", &"x".repeat(1_000))).unwrap_err();
+    let mirror = open_with(&directory, 4_000);
+    let old = put(&mirror, "a", "old");
+    let refused = mirror.put(&record("a", &"x".repeat(1_000))).unwrap_err();
     assert!(matches!(&refused, MirrorError::TooLarge { name, most: 1_000, .. } if name == "a"), "{refused}");
     assert!(refused.to_string().contains("the limit is 1000"), "{refused}");
-    let shelf = open(&directory);
+    let mirror = open(&directory);
     assert!(matches!(
-        relabel(&shelf, "a", &"x".repeat(70_000)),
+        relabel(&mirror, "a", &"x".repeat(70_000)),
         Err(MirrorError::TooLarge { most: 65_536, .. })
     ));
-    assert_eq!(jars(&shelf), [old]);
+    assert_eq!(records(&mirror), [old]);
 }
 
 #[test]
 fn everything_is_for_its_owner_alone() {
-    let (directory, shelf) = fresh();
-    put(&shelf, "a", "1");
+    let (directory, mirror) = fresh();
+    put(&mirror, "a", "1");
     assert_eq!(mode(&directory.path().join("documents")), 0o700);
     assert!(files(&directory).iter().all(|file| mode(file) == 0o600));
 }

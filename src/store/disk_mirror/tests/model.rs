@@ -27,10 +27,15 @@ fn step() -> impl Strategy<Value = MirrorStep> {
 }
 
 /// Size of a record with its header.
-fn weight(jar: &MirrorRecord) -> u64 {
-    let slip =
-        RecordHeader { turn: 0, content: Sha256Sum::of(b""), length: 0, name: &jar.name, label: &jar.label };
-    (slip.written().len() + jar.content.len()) as u64
+fn weight(record: &MirrorRecord) -> u64 {
+    let slip = RecordHeader {
+        turn: 0,
+        content: Sha256Sum::of(b""),
+        length: 0,
+        name: &record.name,
+        label: &record.label,
+    };
+    (slip.written().len() + record.content.len()) as u64
 }
 
 /// The expected records, newest first.
@@ -39,12 +44,12 @@ struct ExpectedRecords(Vec<MirrorRecord>);
 
 impl ExpectedRecords {
     /// Whether it was accepted.
-    fn put(&mut self, jar: MirrorRecord) -> bool {
-        if weight(&jar) > ROOM / 4 {
+    fn put(&mut self, record: MirrorRecord) -> bool {
+        if weight(&record) > ROOM / 4 {
             return false;
         }
-        self.0.retain(|other| other.name != jar.name);
-        self.0.insert(0, jar);
+        self.0.retain(|other| other.name != record.name);
+        self.0.insert(0, record);
         while self.0.iter().map(weight).sum::<u64>() > ROOM {
             self.0.pop();
         }
@@ -58,67 +63,67 @@ proptest! {
     #[test]
     fn any_calls_and_restarts_leave_what_they_should(steps in proptest::collection::vec(step(), 1..60)) {
         let directory = TempDir::new().unwrap();
-        let (mut shelf, mut model) = (open_with(&directory, ROOM), ExpectedRecords::default());
+        let (mut mirror, mut model) = (open_with(&directory, ROOM), ExpectedRecords::default());
         for step in steps {
             match step {
                 MirrorStep::Put { name, size, letter } => {
-                    let jar = jar(&name.to_string(), &letter.to_string().repeat(size));
-                    prop_assert_eq!(shelf.put(&jar).is_ok(), model.put(jar));
+                    let record = record(&name.to_string(), &letter.to_string().repeat(size));
+                    prop_assert_eq!(mirror.put(&record).is_ok(), model.put(record));
                 }
                 MirrorStep::Relabel { name, size } => {
                     let (name, label) = (name.to_string(), "l".repeat(size));
-                    let there = model.0.iter().find(|jar| jar.name == name);
-                    let expected = there.cloned().map(|jar| model.put(MirrorRecord { label: label.clone(), ..jar }));
+                    let there = model.0.iter().find(|record| record.name == name);
+                    let expected = there.cloned().map(|record| model.put(MirrorRecord { label: label.clone(), ..record }));
                     match expected {
-                        Some(true) => prop_assert!(relabel(&shelf, &name, &label).unwrap()),
-                        Some(false) => prop_assert!(relabel(&shelf, &name, &label).is_err()),
-                        None => prop_assert!(!relabel(&shelf, &name, &label).unwrap()),
+                        Some(true) => prop_assert!(relabel(&mirror, &name, &label).unwrap()),
+                        Some(false) => prop_assert!(relabel(&mirror, &name, &label).is_err()),
+                        None => prop_assert!(!relabel(&mirror, &name, &label).unwrap()),
                     }
                 }
                 MirrorStep::Remove(name) => {
-                    shelf.remove(&name.to_string()).unwrap();
-                    model.0.retain(|jar| jar.name != name.to_string());
+                    mirror.remove(&name.to_string()).unwrap();
+                    model.0.retain(|record| record.name != name.to_string());
                 }
                 MirrorStep::Restart => {
-                    drop(shelf);
-                    shelf = open_with(&directory, ROOM);
+                    drop(mirror);
+                    mirror = open_with(&directory, ROOM);
                 }
             }
-            prop_assert_eq!(jars(&shelf), &model.0[..]);
-            prop_assert_eq!(shelf.size(), (model.0.len() as u64, bytes(&directory)));
+            prop_assert_eq!(records(&mirror), &model.0[..]);
+            prop_assert_eq!(mirror.size(), (model.0.len() as u64, bytes(&directory)));
         }
     }
 }
 
 #[test]
 fn many_threads_at_once_leave_whole_jars() {
-    let (directory, shelf) = fresh();
+    let (directory, mirror) = fresh();
     let threads = 8;
     let start = Barrier::new(threads);
     std::thread::scope(|scope| {
         for thread in 0..threads {
-            let (shelf, start) = (&shelf, &start);
+            let (mirror, start) = (&mirror, &start);
             scope.spawn(move || {
                 start.wait();
                 for round in 0..50 {
                     // A name of its own, and one shared by all threads.
-                    put(shelf, &thread.to_string(), &format!("{thread} {round}"));
-                    put(shelf, "all", &thread.to_string().repeat(100 + round));
+                    put(mirror, &thread.to_string(), &format!("{thread} {round}"));
+                    put(mirror, "all", &thread.to_string().repeat(100 + round));
                     match round % 5 {
-                        0 => shelf.remove("all").unwrap(),
-                        1 => drop(relabel(shelf, "all", "confirmed").unwrap()),
-                        2 => drop(jars(shelf)),
+                        0 => mirror.remove("all").unwrap(),
+                        1 => drop(relabel(mirror, "all", "confirmed").unwrap()),
+                        2 => drop(records(mirror)),
                         _ => {}
                     }
                 }
             });
         }
     });
-    let there = jars(&shelf);
+    let there = records(&mirror);
     assert_eq!(there.len(), threads + 1);
     for thread in 0..threads {
-        assert!(there.contains(&jar(&thread.to_string(), &format!("{thread} 49"))));
+        assert!(there.contains(&record(&thread.to_string(), &format!("{thread} 49"))));
     }
-    assert_eq!(shelf.size().1, bytes(&directory));
-    assert_eq!(jars(&open(&directory)), there);
+    assert_eq!(mirror.size().1, bytes(&directory));
+    assert_eq!(records(&open(&directory)), there);
 }

@@ -54,7 +54,8 @@ pub fn import(
 ) -> Result<ImportSummary, MaintenanceError> {
     let path = file_in(directory);
     // An interrupted swap is finished first, so that there is only one at a time.
-    swap::finish(&path).map_err(|error| StoreFault::from(error).into_error("finish the last import", &path))?;
+    swap::finish(&path)
+        .map_err(|error| StoreFault::from(error).into_error("finish the last import", &path))?;
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     if !from.is_file() {
         return Err(unfit("there is no such file".into()));
