@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 
 use tempfile::TempDir;
 
-use crate::crowd::{Patron, TARGET, Wire, prepare};
 use crate::disk::{Disk, Order};
-use crate::shell::{BUILT_IN, Ended, Program, within_one_day};
+use crate::program::{BUILT_IN, Ended, Program, within_one_day};
+use crate::surviving_callers::{Patron, TARGET, Wire, prepare};
 
 const QUOTA: u32 = 2_000;
 const GRACE: u32 = QUOTA / 100;

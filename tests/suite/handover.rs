@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::crowd::{Patron, prepare};
-use crate::shell::Program;
+use crate::program::Program;
+use crate::surviving_callers::{Patron, prepare};
 
 /// How large the scene is.
 #[derive(Clone, Copy)]

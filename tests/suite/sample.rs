@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use scoregate::config::{read_text, resolve};
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy/scoregate.toml")

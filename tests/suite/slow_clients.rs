@@ -23,7 +23,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::client::TlsStream;
 
-use crate::http2::unread::{Goal, program};
+use crate::http2::unread_responses::{Goal, program};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How many attack at once in each way: on TCP, on TLS, and on either in full.

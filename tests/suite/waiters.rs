@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::backend::{Act, answer, json};
 use crate::client::Answer;
-use crate::inside::behind;
+use crate::in_process_backend::behind;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";

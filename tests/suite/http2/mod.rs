@@ -10,7 +10,7 @@ mod fair;
 mod floods;
 mod heads;
 mod room;
-pub mod unread;
+pub mod unread_responses;
 pub mod visit;
 
 use std::net::SocketAddr;

@@ -11,7 +11,7 @@ use super::floods::floods;
 use super::visit::Visit;
 use super::{Wire, get, request};
 use crate::client::Connection;
-use crate::shell::{BUILT_IN, Keys, Program};
+use crate::program::{BUILT_IN, Keys, Program};
 
 const MEGABYTE: u64 = 1 << 20;
 /// How much more memory the program may hold after all of them.

@@ -10,8 +10,8 @@ use scoregate::telemetry::metrics::{METRICS, max_series};
 use tempfile::TempDir;
 
 use crate::client::Connection;
-use crate::crowd::{Patron, prepare};
-use crate::shell::{BUILT_IN, Program};
+use crate::program::{BUILT_IN, Program};
+use crate::surviving_callers::{Patron, prepare};
 
 const REQUESTS: usize = 100_000;
 /// What is allocated once is allocated by then: threads, buffers, pages of code.

@@ -17,9 +17,9 @@ use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest,
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use crate::crowd::{TARGET, prepare};
-use crate::inside::behind;
-use crate::shell::{BUILT_IN, Program};
+use crate::in_process_backend::behind;
+use crate::program::{BUILT_IN, Program};
+use crate::surviving_callers::{TARGET, prepare};
 use crate::world::{Customer, World, good};
 
 /// What the side port answers, it answers within this.

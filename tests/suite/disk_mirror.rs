@@ -7,8 +7,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, answer};
-use crate::crowd::{Heard, Wire, prepare};
-use crate::shell::Program;
+use crate::program::Program;
+use crate::surviving_callers::{Heard, Wire, prepare};
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";

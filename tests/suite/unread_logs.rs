@@ -16,8 +16,8 @@ use scoregate::telemetry::log::{self, LogConfig};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, answer};
-use crate::crowd::{Heard, Patron, Wire, prepare};
-use crate::shell::{Owned, Program, command, ports_in};
+use crate::program::{Owned, Program, command, ports_in};
+use crate::surviving_callers::{Heard, Patron, Wire, prepare};
 use crate::world::good;
 
 /// The smallest pipe there is.
@@ -199,7 +199,7 @@ fn other_process(stderr: Stdio) -> Owned {
     command.args([
         "--exact",
         "--nocapture",
-        "unread::a_panic_waits_for_no_reader_and_is_an_event_of_the_log",
+        "unread_logs::a_panic_waits_for_no_reader_and_is_an_event_of_the_log",
     ]);
     Owned(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
 }
@@ -224,7 +224,7 @@ fn a_panic_waits_for_no_reader_and_is_an_event_of_the_log() {
     let mut child = other_process(stderr);
     let last = format!("panicking-{}", PANICS - 1);
     let line = err.line_with(&last);
-    let words = ["ERROR", "thread panicked", "tests/suite/unread.rs:", "panic 9 xxx"];
+    let words = ["ERROR", "thread panicked", "tests/suite/unread_logs.rs:", "panic 9 xxx"];
     assert!(words.iter().all(|word| line.contains(word)), "{line}");
     drop(err);
     assert!(child.0.wait().unwrap().success());

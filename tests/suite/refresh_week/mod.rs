@@ -15,7 +15,7 @@ use scoregate::clock::Wall;
 use scoregate::routes::ENDPOINTS;
 
 use crate::client::{Answer, Connection};
-use crate::dated::{DOCUMENTS, Dated};
+use crate::dated_backend::{DOCUMENTS, Dated};
 use crate::world::{Customer, NOON, World};
 
 use dice::{Callers, Dice};
