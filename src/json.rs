@@ -13,7 +13,7 @@ use serde_json::error::Category;
 pub struct BadJson {
     /// The field, such as `trials[0].cost`; `None` if the text as a whole is wrong.
     pub field: Option<String>,
-    /// What is wrong and what is expected.
+    /// The problem, and the expected value.
     pub problem: String,
 }
 

@@ -82,7 +82,7 @@ impl KeyDirectory {
     pub fn find(&self, digest: &Digest) -> Option<KeyLookup> {
         self.entries.get(digest).map(|entry| KeyLookup {
             account: Arc::clone(&entry.account),
-            ends: entry.ends.told(),
+            ends: entry.ends.instant(),
             used: UseHour(entry.used.load(Ordering::Relaxed)),
         })
     }
@@ -164,7 +164,7 @@ impl KeyDirectory {
     /// Removes expired keys once that loses nothing: a key stays until the balance of its application equals that of
     /// a new one.
     pub fn sweep(&self, now: Now) {
-        let has_ended = |entry: &DirectoryEntry| entry.ends.told().is_some_and(|ends| ends <= now.wall);
+        let has_ended = |entry: &DirectoryEntry| entry.ends.instant().is_some_and(|ends| ends <= now.wall);
         let may_go =
             |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.can_be_dropped(now);
         let first_to_stay = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
@@ -202,7 +202,7 @@ impl KeyDirectory {
 }
 
 impl KeyExpiry {
-    fn told(self) -> Option<Wall> {
+    fn instant(self) -> Option<Wall> {
         (self != NEVER).then_some(self.0)
     }
 }

@@ -259,7 +259,7 @@ impl Leases {
             self.instruments.ledger_unreachable(true);
             tracing::error!(
                 %reason,
-                "the ledger is away: what is leased goes on being spent, then paid applications run on grace and all \
+                "ledger unreachable; leased units can still be used, then paid applications run on grace and all \
                  others get 503"
             );
         } else {

@@ -16,7 +16,7 @@ pub struct Terms {
     pub tier: TierIndex,
     /// Name of its tier.
     pub tier_name: String,
-    /// What it may see.
+    /// Its entitlements.
     pub rights: Rights,
     /// How many requests it may make.
     pub limits: Limits,

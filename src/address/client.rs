@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn one_header_is_believed_and_the_other_is_not() {
+    fn only_the_configured_header_is_read() {
         let lines =
             [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2, for=10.0.0.2"), ("x-real-ip", "192.0.2.3")];
         assert_eq!(client(ClientHeader::XForwardedFor, "10.0.0.1", &lines), "192.0.2.1");

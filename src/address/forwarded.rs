@@ -104,8 +104,9 @@ fn is_port(text: &str) -> bool {
 
 /// An obfuscated port.
 fn is_hidden(text: &str) -> bool {
-    let told = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    text.strip_prefix('_').is_some_and(|name| !name.is_empty() && told(name))
+    let is_name =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    text.strip_prefix('_').is_some_and(|name| !name.is_empty() && is_name(name))
 }
 
 #[cfg(test)]

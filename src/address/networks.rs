@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_told_what_would_do() {
+    fn an_invalid_network_gets_an_error_with_the_remedy() {
         for bad in [
             "",
             " ",

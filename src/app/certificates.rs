@@ -113,7 +113,7 @@ impl CertificateReloader {
             tls.renew(certificates);
         }
         self.tell();
-        tracing::info!(ends = ends.rfc3339(), "certificates reloaded");
+        tracing::info!(expires_at = ends.rfc3339(), "certificates reloaded");
     }
 
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]

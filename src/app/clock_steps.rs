@@ -50,8 +50,8 @@ fn log(event: ClockEvent) {
             let (ahead, from, to) = (to.since(from), from.rfc3339(), to.rfc3339());
             tracing::error!(
                 ?ahead, from, to, day = %applies.day(),
-                "the wall clock was set ahead; it applies once it has stayed there for a minute, and the current UTC day \
-                 goes on until then"
+                "the wall clock was set ahead; the new time applies once it has lasted for a minute, and the current UTC \
+                 day continues until then"
             );
         }
         ClockEvent::Stepped { direction: StepDirection::Backward, from, to, applies } => {

@@ -197,8 +197,8 @@ impl RunningServer {
         }
         let (log, supervisor) = (Arc::clone(&gateway.request_log), self.supervisor);
         let logged = tokio::task::spawn_blocking(move || log.finish(LAST_LINES));
-        let told = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
-        drop(tokio::join!(logged, told));
+        let notified = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
+        drop(tokio::join!(logged, notified));
         let all_finished = served && settled;
         tracing::info!(all_finished, "stopped");
         ShutdownReport { all_finished, _held: self.data_dir }

@@ -29,11 +29,11 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts the thread. Without a service manager it does nothing.
     pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
-        let ((stages, told), (ends, ended)) = (channel(), channel());
+        let ((stages, notifications), (ends, ended)) = (channel(), channel());
         // Twice within the watchdog timeout.
         let every = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()).map(|limit| limit / 2);
         let serve = move || {
-            serve(&told, &heartbeat, every);
+            serve(&notifications, &heartbeat, every);
             drop::<Sender<()>>(ends);
         };
         let thread = std::thread::Builder::new().name("supervisor".into()).spawn(serve);

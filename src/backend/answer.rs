@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn an_answer_may_be_kept_until_the_next_snapshot_and_never_for_longer_than_one_lasts() {
         let due = Wall::from_seconds(7_200);
-        for (now, told) in [
+        for (now, expected) in [
             (Wall::from_seconds(3_600), "public, max-age=3600"),
             (Wall::from_seconds(7_199), "public, max-age=1"),
             (Wall::from_millis(7_198_001), "public, max-age=2"),
@@ -152,7 +152,7 @@ mod tests {
             (Wall::from_seconds(9_999), "no-cache"),
             (Wall::from_seconds(0), "public, max-age=3600"),
         ] {
-            assert_eq!(cache_control(due, now), told, "{now:?}");
+            assert_eq!(cache_control(due, now), expected, "{now:?}");
         }
     }
 }

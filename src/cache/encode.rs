@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wishes_for_too_much_gets_it_plain() {
+    fn too_many_encodings_get_the_plain_body() {
         let wishes = |count: usize| HeaderValue::from_str(&vec!["br"; count].join(",")).unwrap();
         assert_eq!(negotiate([wishes(MAX_ELEMENTS)].iter()), ContentCoding::Brotli);
         assert_eq!(negotiate([wishes(MAX_ELEMENTS + 1)].iter()), ContentCoding::Identity);

@@ -55,7 +55,7 @@ pub struct FreshnessDates {
     pub revalidate_at: Wall,
 }
 
-/// What is known about the next refresh when a document is confirmed.
+/// Knowledge about the next refresh when a document is confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownRefresh {
     /// The backend's statement for this document.

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_that_dies_wakes_its_passengers_and_leaves_the_table_empty() {
+    async fn a_fetch_that_dies_wakes_its_waiters_and_leaves_the_table_empty() {
         let flights = SingleFlight::<u32, ()>::default();
         let FlightRole::First(ticket, landed) = flights.join(&key(), ()) else {
             panic!("nobody was fetching")

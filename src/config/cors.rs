@@ -185,15 +185,18 @@ mod tests {
             ("https://[0:0::1]", "such as"),
         ] {
             let problems = config(&format!("cors.origins = [\"{origin}\"]")).unwrap_err();
-            let told = problems.to_string();
-            assert_eq!(problems.0.len(), 1, "{origin}: {told}");
-            assert!(told.starts_with("cors.origins: found ") && told.contains(origin), "{origin}: {told}");
-            assert!(told.contains(words), "{origin}: {told}");
+            let message = problems.to_string();
+            assert_eq!(problems.0.len(), 1, "{origin}: {message}");
+            assert!(
+                message.starts_with("cors.origins: found ") && message.contains(origin),
+                "{origin}: {message}"
+            );
+            assert!(message.contains(words), "{origin}: {message}");
         }
     }
 
     #[test]
-    fn every_problem_of_a_list_is_told_at_once() {
+    fn all_problems_of_a_list_are_reported_at_once() {
         let text = "[cors]\nmax_age = \"soon\"\norigins = [\"a\", \"https://x.example\", \"https://x.example\", \"b\"]";
         assert_eq!(config(text).unwrap_err().0.len(), 4);
         for (origins, words) in [
@@ -202,8 +205,8 @@ mod tests {
             ("[1]", "list"),
             ("true", "list"),
         ] {
-            let told = config(&format!("cors.origins = {origins}")).unwrap_err().to_string();
-            assert!(told.contains(words), "{origins}: {told}");
+            let message = config(&format!("cors.origins = {origins}")).unwrap_err().to_string();
+            assert!(message.contains(words), "{origins}: {message}");
         }
         let many: Vec<String> = (0..65).map(|number| format!("\"https://x{number}.example\"")).collect();
         assert!(config(&format!("cors.origins = [{}]", many.join(","))).is_err());

@@ -86,8 +86,8 @@ mod tests {
             (&format!("{from}deprecation_link = \"https://x/>;\""), "without spaces"),
             (&format!("{from}deprecation_link = 7"), "begins with https://"),
         ] {
-            let told = said(text).unwrap_err();
-            assert!(told.contains(words) && told.lines().count() == 1, "{text}: {told}");
+            let message = said(text).unwrap_err();
+            assert!(message.contains(words) && message.lines().count() == 1, "{text}: {message}");
         }
         assert!(said(&format!("{from}sunset_at = \"2026-11-22T00:00:00Z\"")).is_ok());
     }

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_believed_unless_it_is_said() {
+    fn no_proxy_is_trusted_by_default() {
         let config = config("").unwrap();
         assert_eq!(config.proxies.header, ClientHeader::XForwardedFor);
         assert_eq!(config.proxies.trusted, Networks::default());
@@ -107,9 +107,9 @@ mod tests {
             ("proxies.header", "\"x-real-ip\"", "\"forwarded\""),
             ("proxies.proxy_protocol", "\"10.0.0.1\"", "write a list"),
         ] {
-            let told =
+            let is_reported =
                 |line: &&String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
-            assert!(lines.iter().any(|line| told(&line)), "{path} {value} {remedy} in {lines:#?}");
+            assert!(lines.iter().any(|line| is_reported(&line)), "{path} {value} {remedy} in {lines:#?}");
         }
         assert_eq!(lines.len(), 5, "{lines:#?}");
     }

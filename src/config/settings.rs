@@ -140,7 +140,7 @@ pub(super) fn variable(path: &str) -> String {
 }
 
 impl ValueKind {
-    /// What to write, for an error message.
+    /// The expected value, for an error message.
     pub(super) fn remedy(self) -> String {
         match self {
             Self::Text | Self::Secret => "write a string in double quotes".into(),

@@ -114,10 +114,10 @@ impl DiskMirror {
                 .collect();
             parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|_| Vec::new())).collect()
         });
-        let (documents, useless) = (restored.len(), records.len() - restored.len());
+        let (documents, unusable) = (restored.len(), records.len() - restored.len());
         self.take_back(restored);
         if documents + useless > 0 {
-            tracing::info!(documents, useless, "documents restored from the disk mirror");
+            tracing::info!(documents, unusable, "documents restored from the disk mirror");
         }
     }
 

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_of_a_jar_is_what_went_in_at_the_same_instants_of_the_wall() {
+    fn a_record_is_decoded_with_the_same_wall_times() {
         let (before, after) = (at(0, 50_000), at(600, 1_000_000));
         let stored = stored(&key(), before);
         let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jar_that_makes_no_sense_is_of_no_use() {
+    fn an_invalid_record_is_unusable() {
         let good = || write(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
         let refused = |record: MirrorRecord, backend: &str| {
             read(&record, backend, "", at(0, 50_000)).unwrap_err().to_string()

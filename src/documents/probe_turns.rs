@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn one_question_a_second_goes_out_whoever_asks() {
+    fn one_request_a_second_is_sent_whatever_the_number_of_callers() {
         let (probes, one) = (ProbeTurns::default(), caller());
         let taken = [0, 0, 999, 1_000, 1_001, 5_000, 5_999].map(|millis| probes.take(one, at(millis)));
         assert_eq!(taken, [true, false, false, true, false, true, false]);

@@ -95,14 +95,14 @@ impl AccessLog {
         &self,
         fault: Option<Responsibility>,
         took: Duration,
-        told: impl FnOnce() -> AccessRecord,
+        build: impl FnOnce() -> AccessRecord,
     ) {
         let Some((lines, sampling)) = &self.output else { return };
         // Numbers start with 1, so a sample of one in N does not include the first request.
         let number = self.count.mine().fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.is_logged(fault, took, number) {
-            let told = told();
-            lines.write(move || told.fields());
+            let record = build();
+            lines.write(move || record.fields());
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_our_fault_or_slow_is_told_and_one_in_so_many_of_the_rest() {
+    fn failures_and_slow_requests_are_logged_and_a_sample_of_the_rest() {
         let sampling = LogSampling { slow: Duration::from_secs(1), one_in: 100 };
         let quick = Duration::from_millis(3);
         for fault in [Responsibility::Us, Responsibility::Upstream] {
@@ -141,8 +141,8 @@ mod tests {
         }
         assert!(sampling.is_logged(None, Duration::from_secs(1), 7));
         for fault in [None, Some(Responsibility::Caller)] {
-            let told = (1..=1_000).filter(|number| sampling.is_logged(fault, quick, *number)).count();
-            assert_eq!(told, 10);
+            let logged = (1..=1_000).filter(|number| sampling.is_logged(fault, quick, *number)).count();
+            assert_eq!(logged, 10);
         }
         let none = LogSampling { one_in: 0, ..sampling };
         assert!((1..=1_000).all(|number| !none.is_logged(None, quick, number)));

@@ -33,7 +33,7 @@ pub struct ConcurrencyConfig {
 
 /// Two pools of slots.
 pub struct ConcurrencyLimit {
-    at_hand: SlotPool,
+    cached: SlotPool,
     waiting: SlotPool,
     patience: Duration,
     instruments: Arc<Instruments>,
@@ -61,7 +61,7 @@ impl ConcurrencyLimit {
         instruments.slots(PoolLabel::Cached, config.cached);
         instruments.slots(PoolLabel::Waiting, config.waiting);
         Self {
-            at_hand: SlotPool::new(config.cached, config.queue),
+            cached: SlotPool::new(config.cached, config.queue),
             waiting: SlotPool::new(config.waiting, config.queue),
             patience: config.queue_timeout,
             instruments,
@@ -71,27 +71,27 @@ impl ConcurrencyLimit {
 
     /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout; if the
     /// queue is full, refuses at once.
-    pub(super) async fn enter(&self, at_hand: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
-        let (room, space) =
-            if at_hand { (PoolLabel::Cached, &self.at_hand) } else { (PoolLabel::Waiting, &self.waiting) };
+    pub(super) async fn enter(&self, cached: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
+        let (pool, space) =
+            if cached { (PoolLabel::Cached, &self.cached) } else { (PoolLabel::Waiting, &self.waiting) };
         if let Ok(permit) = space.places.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }
-        self.queue(room, space, clock).await.ok_or_else(|| {
-            self.instruments.overloaded(room);
-            self.tell(room, clock.now().mono);
+        self.queue(pool, space, clock).await.ok_or_else(|| {
+            self.instruments.overloaded(pool);
+            self.log_refusals(pool, clock.now().mono);
             Refusal::Overloaded
         })
     }
 
     async fn queue<'c>(
         &'c self,
-        room: PoolLabel,
+        pool: PoolLabel,
         space: &'c SlotPool,
         clock: &Clock,
     ) -> Option<ConcurrencySlot<'c>> {
         let _queued = space.queue.try_acquire().ok()?;
-        self.instruments.queued(room);
+        self.instruments.queued(pool);
         let permit = clock.within(self.patience, space.places.acquire()).await.ok()?;
         Some(ConcurrencySlot { _permit: permit.ok()? })
     }
@@ -99,25 +99,25 @@ impl ConcurrencyLimit {
     /// Updates the gauges of slots in use. Called every few seconds: updating them per request would cost as much as
     /// taking the slot.
     pub(super) fn update_gauges(&self) {
-        self.instruments.slots_in_use(PoolLabel::Cached, self.at_hand.taken());
+        self.instruments.slots_in_use(PoolLabel::Cached, self.cached.taken());
         self.instruments.slots_in_use(PoolLabel::Waiting, self.waiting.taken());
     }
 
-    fn tell(&self, room: PoolLabel, now: Mono) {
-        let told = self.logged_at.load(Ordering::Relaxed);
-        let is_due = told == 0 || now.since(Mono::from_nanos(told)) >= LOG_INTERVAL;
+    fn log_refusals(&self, pool: PoolLabel, now: Mono) {
+        let logged = self.logged_at.load(Ordering::Relaxed);
+        let is_due = logged == 0 || now.since(Mono::from_nanos(logged)) >= LOG_INTERVAL;
         // One of several concurrent requests writes the line.
-        let mine =
-            || self.logged_at.compare_exchange(told, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
-        if is_due && mine().is_ok() {
-            let (room, places) = (room.word(), self.space(room).size);
-            tracing::warn!(room, places, "concurrency limit reached; requests are refused");
+        let is_first =
+            || self.logged_at.compare_exchange(logged, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
+        if is_due && is_first().is_ok() {
+            let (pool, slots) = (pool.word(), self.pool(pool).size);
+            tracing::warn!(pool, slots, "concurrency limit reached; requests are refused");
         }
     }
 
-    fn space(&self, room: PoolLabel) -> &SlotPool {
-        match room {
-            PoolLabel::Cached => &self.at_hand,
+    fn pool(&self, pool: PoolLabel) -> &SlotPool {
+        match pool {
+            PoolLabel::Cached => &self.cached,
             PoolLabel::Waiting => &self.waiting,
         }
     }
@@ -151,17 +151,17 @@ mod tests {
     }
 
     impl Scene {
-        fn of(at_hand: usize, waiting: usize, queue: usize) -> Self {
+        fn of(cached: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
             let instruments = Arc::new(Instruments::new(&registry, &[]));
-            let config = ConcurrencyConfig { cached: at_hand, waiting, queue, queue_timeout: PATIENCE };
+            let config = ConcurrencyConfig { cached: cached, waiting, queue, queue_timeout: PATIENCE };
             let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
             Self { capacity: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
         }
 
         /// The immediate result; `None` if the request has to queue.
-        fn try_enter(&self, at_hand: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
-            self.capacity.enter(at_hand, &self.clock).now_or_never()
+        fn try_enter(&self, cached: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
+            self.capacity.enter(cached, &self.clock).now_or_never()
         }
 
         fn shows(&self, series: &str) {
@@ -233,7 +233,7 @@ mod tests {
         assert!(gone.as_mut().now_or_never().is_none());
         drop(gone);
         let mut unaware = Box::pin(scene.capacity.enter(false, &scene.clock));
-        assert!(unaware.as_mut().now_or_never().is_none(), "the queue has room again");
+        assert!(unaware.as_mut().now_or_never().is_none(), "the queue has pool again");
         drop(place);
         // Got its slot and leaves before it was polled.
         drop(unaware);
@@ -242,16 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn the_log_is_told_once_in_ten_seconds() {
+    fn refusals_are_logged_once_in_ten_seconds() {
         let scene = Scene::of(0, 0, 0);
-        let told = |scene: &Scene| scene.capacity.logged_at.load(Ordering::Relaxed);
+        let logged = |scene: &Scene| scene.capacity.logged_at.load(Ordering::Relaxed);
         assert!(scene.try_enter(true).unwrap().is_err());
-        let first = told(&scene);
+        let first = logged(&scene);
         scene.hand.advance(Duration::from_secs(9));
         assert!(scene.try_enter(false).unwrap().is_err());
-        assert_eq!(told(&scene), first);
+        assert_eq!(logged(&scene), first);
         scene.hand.advance(Duration::from_secs(1));
         assert!(scene.try_enter(false).unwrap().is_err());
-        assert_ne!(told(&scene), first);
+        assert_ne!(logged(&scene), first);
     }
 }

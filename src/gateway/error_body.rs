@@ -14,14 +14,14 @@ use super::refusal::{Refusal, whole_seconds};
 const CAPACITY: usize = 768;
 
 /// Renders the body.
-pub(super) fn render(refusal: &Refusal, told: &LimitStatus, request_id: &str, as_problem: bool) -> Bytes {
+pub(super) fn render(refusal: &Refusal, status: &LimitStatus, request_id: &str, as_problem: bool) -> Bytes {
     let row = refusal.code().row();
-    let message = refusal.message(told);
+    let message = refusal.message(status);
     let mut body = Vec::with_capacity(CAPACITY);
     body.push(b'{');
     ErrorBody::new(row, &message, refusal.param()).write(&mut body);
     if refusal.rule().is_some() {
-        limit(&mut body, told);
+        limit(&mut body, status);
     }
     let word = row.word;
     // Safe to insert: both kinds of request id contain only letters, digits and `._-`.
@@ -36,10 +36,10 @@ pub(super) fn render(refusal: &Refusal, told: &LimitStatus, request_id: &str, as
 }
 
 /// Writes the exhausted limit.
-fn limit(body: &mut Vec<u8>, told: &LimitStatus) {
-    let (name, window, reset) = (told.rule.name(), told.rule.window_seconds(), told.reset.rfc3339());
-    let LimitStatus { limit, remaining, .. } = told;
-    let wait = whole_seconds(told.wait);
+fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
+    let (name, window, reset) = (status.rule.name(), status.rule.window_seconds(), status.reset.rfc3339());
+    let LimitStatus { limit, remaining, .. } = status;
+    let wait = whole_seconds(status.wait);
     put(body, format_args!(",\"limit\":{{\"name\":\"{name}\",\"quota\":{limit},\"remaining\":{remaining},"));
     put(body, format_args!("\"window_seconds\":{window},\"reset_at\":\"{reset}\",\"retry_after\":{wait}}}"));
 }

@@ -117,7 +117,7 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    fn told(&self, took: Duration) -> AccessRecord {
+    fn access_record(&self, took: Duration) -> AccessRecord {
         AccessRecord {
             started: self.started.wall,
             id: self.id.clone(),
@@ -167,7 +167,7 @@ impl Drop for Exchange<'_> {
         });
         self.gateway.instruments.record(seen.as_ref());
         let fault = self.refusal.as_ref().map(Refusal::responsibility);
-        self.gateway.request_log.record(fault, took, || self.told(took));
+        self.gateway.request_log.record(fault, took, || self.access_record(took));
         self.count_use(ended);
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct ParsedRequest<'r> {
     pub(super) method: MethodKind,
 }
 
-/// What the client requests with a method.
+/// The request of the client, by method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MethodKind {
     /// A response, with or without its body.

@@ -84,7 +84,7 @@ pub enum MisplacedKey {
     Scheme,
 }
 
-/// Who has to act on a refusal.
+/// The party that has to act on a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Responsibility {
     /// The caller.
@@ -152,7 +152,7 @@ impl Refusal {
         self.traits().code
     }
 
-    /// Who has to act.
+    /// The party that has to act.
     pub fn responsibility(&self) -> Responsibility {
         self.traits().fault
     }

@@ -25,7 +25,7 @@ use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
 use super::response_head::{HeaderField, ResponseHead};
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Debug)]
 pub(super) enum Reply<'g> {
     /// A page that needs no key.
@@ -292,20 +292,17 @@ impl LimitHeaders {
     fn of(exchange: &Exchange<'_>, hit: Option<LimitRule>, at: &ResponseContext<'_>) -> Self {
         let Some(caller) = &exchange.caller else {
             let limit_status = at.guard.limit_status(exchange.peer.address, at.now);
-            let told =
+            let reported =
                 if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
-            return Self {
-                reported: told,
-                next_token: std::time::Duration::ZERO,
-                scope: LimitScope::Address,
-            };
+            return Self { reported, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
         };
         let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
         let [minute, day, limit_status] = caller.account.limit_statuses(rule, &terms.limits, at.now);
-        let told = if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
+        let reported =
+            if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
         Self {
-            reported: told,
+            reported,
             next_token: minute.wait,
             scope: LimitScope::Application([minute, day], terms.policy.clone()),
         }

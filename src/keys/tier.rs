@@ -16,7 +16,7 @@ pub struct TierLimits {
 pub struct Tier {
     /// Its name, as in keys, logs and metrics.
     pub name: String,
-    /// What it may request.
+    /// Its entitlements.
     pub rights: Rights,
     /// How many requests it may make.
     pub limits: TierLimits,
@@ -26,7 +26,7 @@ pub struct Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierIndex(pub usize);
 
-/// What a caller may see.
+/// Entitlements of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rights {
     /// `latest` is refused and `latestScore` is omitted.

@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_request_is_told_that_nothing_was_left_even_if_something_came_back_since() {
+    fn a_refused_request_sees_zero_remaining_even_if_units_came_back_since() {
         let nearly_spent = opened(&FREE, 9);
-        let told = nearly_spent.limit_status(LimitRule::Day, &FREE, noon()).as_hit(noon(), noon());
-        assert_eq!((told.remaining, told.wait), (0, Duration::from_hours(12)));
+        let status = nearly_spent.limit_status(LimitRule::Day, &FREE, noon()).as_hit(noon(), noon());
+        assert_eq!((status.remaining, status.wait), (0, Duration::from_hours(12)));
         let full = opened(&PRO, 0).limit_status(LimitRule::Minute, &PRO, noon()).as_hit(noon(), noon());
         let midnight = after(noon(), 12 * 3600);
-        let told = opened(&FREE, 10).limit_status(LimitRule::Day, &FREE, midnight).as_hit(noon(), midnight);
-        assert_eq!((told.remaining, told.wait), (0, Duration::from_secs(1)));
+        let status = opened(&FREE, 10).limit_status(LimitRule::Day, &FREE, midnight).as_hit(noon(), midnight);
+        assert_eq!((status.remaining, status.wait), (0, Duration::from_secs(1)));
         assert!(full.remaining == 0 && full.reset > noon().wall);
     }
 
@@ -289,7 +289,7 @@ mod tests {
         let today = noon().wall.day();
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(today, 1, 1, 1);
-        let told = [(); 3].map(|()| {
+        let status = [(); 3].map(|()| {
             let (next, verdict) = balance.admit(&PRO, noon(), false, LeaseAvailability::Unreachable);
             balance = next;
             verdict
@@ -299,7 +299,7 @@ mod tests {
             AdmissionVerdict::OnGrace { day: today },
             AdmissionVerdict::NoUnits,
         ];
-        assert_eq!(told, expected);
+        assert_eq!(status, expected);
         assert_eq!(balance.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 58);
         assert_eq!(
             balance.admit(&PRO, noon(), false, LeaseAvailability::Reachable).1,

@@ -105,7 +105,7 @@ impl ModelLedger {
     }
 }
 
-/// What happened on one day, as callers and the ledger saw it.
+/// Events of one day, as callers and the ledger saw it.
 #[derive(Clone, Copy, Debug, Default)]
 struct DayOutcome {
     delivered: u64,
@@ -164,15 +164,15 @@ impl ScheduleWorld {
         self.balance.day = before.on(today);
         if self.balance.day.day() != before.day() {
             // Owed units can no longer be charged, and idle units are worthless.
-            let told = self.told(before.day());
-            told.forgotten += u64::from(before.owed());
-            told.is_over = true;
+            let outcome = self.outcome(before.day());
+            outcome.forgotten += u64::from(before.owed());
+            outcome.is_over = true;
             (self.granted_before, self.delivered_before) = (0, 0);
         }
         self.balance.day.day()
     }
 
-    fn told(&mut self, day: Day) -> &mut DayOutcome {
+    fn outcome(&mut self, day: Day) -> &mut DayOutcome {
         self.days.entry(day).or_default()
     }
 
@@ -231,7 +231,7 @@ impl ScheduleWorld {
         }
         let day = self.running.swap_remove(which % self.running.len());
         self.balance.day = self.balance.day.settle(day, kept);
-        self.told(day).delivered += u64::from(kept);
+        self.outcome(day).delivered += u64::from(kept);
     }
 
     fn drain(&mut self) {
@@ -250,13 +250,13 @@ impl ScheduleWorld {
         self.running.clear();
         self.pending = None;
         let granted = self.granted(day) - self.granted_before;
-        let delivered = self.told(day).delivered - self.delivered_before;
+        let delivered = self.outcome(day).delivered - self.delivered_before;
         let most_running = self.most_running as u64;
-        let told = self.told(day);
-        told.forgotten += delivered.saturating_sub(granted);
+        let outcome = self.outcome(day);
+        outcome.forgotten += delivered.saturating_sub(granted);
         let gone = granted.saturating_sub(delivered);
-        told.lost += gone;
-        let one_lease = u64::from(largest_lease(told.largest_quota)).max(most_running + 1);
+        outcome.lost += gone;
+        let one_lease = u64::from(largest_lease(outcome.largest_quota)).max(most_running + 1);
         assert!(gone <= one_lease, "a crash lost {gone} units, more than a lease of {one_lease}");
         self.start();
     }
@@ -293,7 +293,7 @@ impl ScheduleWorld {
         let today = self.now.wall.day();
         let day = self.ledger.newest().map_or(today, |newest| newest.max(today));
         self.granted_before = self.granted(day);
-        self.delivered_before = self.told(day).delivered;
+        self.delivered_before = self.outcome(day).delivered;
         self.balance = AccountBalance::opened(&self.limits, day, self.granted_before);
         self.most_running = 0;
     }
@@ -328,18 +328,21 @@ impl ScheduleWorld {
             ScheduleStep::LedgerGoesAway(away) => self.is_away = away,
         }
         let (day, quota) = (self.day(), self.limits.day);
-        let told = self.told(day);
-        told.largest_quota = told.largest_quota.max(quota);
+        let outcome = self.outcome(day);
+        outcome.largest_quota = outcome.largest_quota.max(quota);
     }
 
     /// Checks the guarantees.
     fn check(&self, step: ScheduleStep) {
-        for (day, told) in &self.days {
-            let (quota, grace) = (u64::from(told.largest_quota), u64::from(told.largest_quota / 100));
-            assert!(told.forgotten <= grace, "{step:?}: {day}: {told:?}: more grace than a hundredth");
-            assert!(told.delivered <= quota + told.forgotten, "{step:?}: {day}: {told:?}: over-granted");
+        for (day, outcome) in &self.days {
+            let (quota, grace) = (u64::from(outcome.largest_quota), u64::from(outcome.largest_quota / 100));
+            assert!(outcome.forgotten <= grace, "{step:?}: {day}: {outcome:?}: more grace than a hundredth");
+            assert!(
+                outcome.delivered <= quota + outcome.forgotten,
+                "{step:?}: {day}: {outcome:?}: over-granted"
+            );
             let charged = self.granted(*day);
-            assert!(charged <= quota, "{step:?}: {day}: {told:?}: the ledger granted {charged}");
+            assert!(charged <= quota, "{step:?}: {day}: {outcome:?}: the ledger granted {charged}");
         }
     }
 }
@@ -381,7 +384,7 @@ proptest! {
         world.is_away = false;
         world.restart();
         let day = world.balance.day.day();
-        let (told, granted) = (*world.told(day), world.granted(day));
-        prop_assert!(told.is_over || granted + told.forgotten == told.delivered + told.lost, "{:?}", told);
+        let (outcome, granted) = (*world.outcome(day), world.granted(day));
+        prop_assert!(outcome.is_over || granted + outcome.forgotten == outcome.delivered + outcome.lost, "{:?}", outcome);
     }
 }

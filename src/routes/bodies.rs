@@ -29,7 +29,7 @@ pub const ERROR: &[ItemField] = &[
     field("status", Integer, "The HTTP status, again."),
     field("code", Text, "The word to decide by. It never changes its meaning."),
     field("message", Text, "One or two sentences for people. Not for programs: the wording may change."),
-    field("request_id", Text, "What to quote when you report a problem. It is also in `X-Request-Id`."),
+    field("request_id", Text, "Id of the request, for bug reports. Also in `X-Request-Id`."),
     field("docs", Text, "Where the code is explained: an anchor of the docs page."),
 ];
 
@@ -59,7 +59,7 @@ pub const LIMIT: &[ItemField] = &[
 pub const PROBLEM: &[ItemField] = &[
     field("type", Text, "Names the kind of problem; it leads to its explanation."),
     field("title", Text, "The kind of problem in a few words, the same each time."),
-    field("detail", Text, "What `message` says."),
+    field("detail", Text, "Same as `message`."),
     field("instance", Text, "Names this one occurrence."),
 ];
 

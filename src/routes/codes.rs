@@ -45,7 +45,7 @@ pub struct CodeRow {
     pub title: &'static str,
     /// When it is sent.
     pub condition: &'static str,
-    /// What the client should do.
+    /// The remedy for the client.
     pub remedy: &'static str,
 }
 
@@ -102,7 +102,7 @@ pub static CODES: [CodeRow; 21] = [
         remedy: "Send fewer or shorter headers; cookies are not used here." },
     CodeRow { code: ErrorCode::InternalError, status: StatusCode::INTERNAL_SERVER_ERROR, word: "internal_error", title: "Internal error",
         condition: "The gateway failed. It has been recorded.",
-        remedy: "Try again; report the request id if it goes on." },
+        remedy: "Try again; report the request id if it persists." },
     CodeRow { code: ErrorCode::UpstreamInvalid, status: StatusCode::BAD_GATEWAY, word: "upstream_invalid", title: "Unusable answer from the data source",
         condition: "The data source sent an answer that cannot be used, and no stored one is left.",
         remedy: "Try again later." },

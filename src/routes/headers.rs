@@ -64,7 +64,7 @@ pub static HEADERS: [Header; 25] = [
         meaning: "The rules that hold for you: quota `q` in a window of `w` seconds." },
     Header { name: "RateLimit", on: HeaderScope::Every, always: true, value: Pattern("^\"[a-z]+\";r=[0-9]+;t=[0-9]+(, \"[a-z]+\";r=[0-9]+;t=[0-9]+)*$"),
         example: "\"minute\";r=59;t=1, \"day\";r=9876;t=38211",
-        meaning: "What is left of each rule (`r`), and the seconds until it is whole again (`t`)." },
+        meaning: "Remaining allowance of each rule (`r`), and seconds until it is full again (`t`)." },
     Header { name: "Retry-After", on: HeaderScope::Status(&[404, 429, 503]), always: false, value: Integer, example: "38211",
         meaning: "How many seconds to wait before the next request: on every 429 and 503, and on a 404 of a model id that is in no list and could not be looked up yet." },
     Header { name: "X-Request-Id", on: HeaderScope::Every, always: true, value: Pattern("^[!-~]+$"), example: "01jd6v8k2m3n4p5q",

@@ -248,8 +248,8 @@ mod tests {
                     for id in ["a", "b"] {
                         let query = Query { period: Some(period), sort_by: Some(sort_by), limit: None };
                         let key = DocumentKey::new(row.route, ModelId::new(id), query, Period::Day);
-                        let told = resolved(row.route, Some(id), query, Period::Day);
-                        assert_eq!(seen.entry(key).or_insert_with(|| told.clone()), &told);
+                        let named = resolved(row.route, Some(id), query, Period::Day);
+                        assert_eq!(seen.entry(key).or_insert_with(|| named.clone()), &named);
                     }
                 }
             }

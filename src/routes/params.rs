@@ -53,7 +53,7 @@ pub struct Limit(u8);
 pub struct BadParam {
     /// The parameter.
     pub param: Param,
-    /// What is wrong with it, for the caller.
+    /// The problem, for the caller.
     pub problem: &'static str,
 }
 
@@ -166,7 +166,7 @@ impl Param {
                 "The stretch of time the answer is about. Without it: `latest` for a paid key, `24h` for a free one. \
                  `latest` needs a paid plan."
             }
-            Self::SortBy => "What the ranking is ordered by. Without it: `combined`.",
+            Self::SortBy => "Order of the ranking. Default: `combined`.",
             Self::Limit => "How many items to return at most. Without it: 50.",
         }
     }

@@ -133,7 +133,7 @@ pub const ALERT: &[ItemField] = &[
     ),
     field("samples", Integer, "Runs over the last 24 hours."),
     field("baselineSamples", Integer, "Runs of the baseline."),
-    field("since", Instant, "The hour in which the score fell, as far as can be told."),
+    field("since", Instant, "The hour in which the score fell, as far as known."),
     field("message", Text, "One sentence for people."),
 ];
 
@@ -143,7 +143,7 @@ pub const INCIDENT: &[ItemField] = &[
     field("modelId", Text, "The model it is about."),
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
-    field("kind", Words(&["degradation", "outage"]), "What happened."),
+    field("kind", Words(&["degradation", "outage"]), "Kind of incident."),
     field("severity", Words(SEVERITY), "How bad it was."),
     field("openedAt", Instant, "When it began."),
     maybe("resolvedAt", Instant, "When it ended; absent while it lasts."),
@@ -248,7 +248,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     maybe("standardError", Number, "Its standard error."),
     field("suiteWeights", Objects(WEIGHT), "How suites are weighed into the score."),
     field("axisWeights", Objects(WEIGHT), "How axes are weighed into a trial."),
-    field("samples", Objects(SAMPLES), "What it rests on."),
+    field("samples", Objects(SAMPLES), "Evidence for the score."),
     maybe("freshnessSeconds", Integer, "Age of the newest run when the answer was computed."),
     field("methodVersion", Text, "Version of the method; it changes with every constant."),
     field("synthetic", Flag, "Whether the runs were simulated."),
@@ -264,7 +264,7 @@ const PAGE_HINKLEY: &[ItemField] = &[
     field("delta", Number, "Deviations smaller than this do not weigh, in units of noise."),
     field("minimumSamples", Integer, "Rounds of runs needed before anything is signalled."),
     field("samples", Integer, "Rounds seen since the test last began anew, which it does after each signal."),
-    field("signalled", Flag, "Whether a signal stands, which it does for 72 rounds."),
+    field("signalled", Flag, "Whether a signal is in force; it lasts for 72 rounds."),
     field(
         "state",
         Words(&["warming", "quiet", "signalled"]),
@@ -296,7 +296,7 @@ pub const DRIFT: &[ItemField] = &[
     field(
         "regime",
         Words(&["stable", "drifting", "degraded", "recovering", "unavailable"]),
-        "What state the series is in.",
+        "State of the series.",
     ),
     field("pageHinkley", Object(PAGE_HINKLEY), "The drift test and its state."),
     field("axes", Objects(AXIS_TREND), "The trend of each axis."),

@@ -40,10 +40,10 @@ impl<'a> ModelChanges<'a> {
         let movements = Period::ALL.map(|period| movements(model_states, period));
         let (axes, drifts) = (axes(model_states), drifts(model_states));
         let models = model_states.iter().enumerate().map(|(place, model_state)| {
-            let told = |trends: &Vec<Trend>| trends.get(place).copied().unwrap_or(Trend::Unavailable);
+            let trend_at = |trends: &Vec<Trend>| trends.get(place).copied().unwrap_or(Trend::Unavailable);
             let change = ModelChange {
-                trends: trends.each_ref().map(|periods| periods.each_ref().map(told)),
-                movements: movements.each_ref().map(told),
+                trends: trends.each_ref().map(|periods| periods.each_ref().map(trend_at)),
+                movements: movements.each_ref().map(trend_at),
                 axes: axes.get(place).copied().unwrap_or([Trend::Unavailable; 7]),
                 drift: drifts.get(place).copied().flatten(),
             };

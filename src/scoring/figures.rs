@@ -85,8 +85,8 @@ impl Trend {
     }
 
     /// The direction of a gain, if it is to be reported.
-    pub(super) fn of(gain: f64, told: bool) -> Self {
-        if !told {
+    pub(super) fn of(gain: f64, is_significant: bool) -> Self {
+        if !is_significant {
             Self::Stable
         } else if gain > 0.0 {
             Self::Up
@@ -152,7 +152,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_fall_is_told_only_if_it_is_sure_and_large() {
+    fn a_fall_is_reported_only_if_it_is_significant_and_large() {
         let at = |mean| Estimate { mean, spread: Some(Spread { variance: 0.01, df: 50.0 }) };
         assert_eq!(Trend::between(at(70.0), at(69.0), 0.001), Trend::Down);
         assert_eq!(Trend::between(at(69.0), at(70.0), 0.001), Trend::Up);

@@ -98,7 +98,7 @@ impl IncidentScan {
     fn look_for_outage(&mut self, hour: Hour, reading: &PeriodScores) {
         let (runs, failed) = reading.runs();
         if runs > failed {
-            let ended = self.silence.take().and_then(|silence| silence.told(Some(hour.start())));
+            let ended = self.silence.take().and_then(|silence| silence.into_incident(Some(hour.start())));
             self.found.extend(ended);
         } else if runs > 0 {
             let baseline = self.baseline();
@@ -133,12 +133,12 @@ impl IncidentScan {
                 let lasted = round.hour.number() - slump.opened.number();
                 if slump.baseline - recent <= method::INCIDENT_RESOLVES {
                     let ended = self.recovered(&slump);
-                    self.found.push(slump.told(Some(ended.start())));
+                    self.found.push(slump.into_incident(Some(ended.start())));
                 } else if lasted >= method::INCIDENT_LONGEST_HOURS {
                     // The new level is the normal one; the old baseline no longer applies.
                     self.before.clear();
                     self.roughly = 0.0;
-                    self.found.push(slump.told(Some(round.hour.start())));
+                    self.found.push(slump.into_incident(Some(round.hour.start())));
                 } else {
                     self.slump = Some(slump);
                 }
@@ -182,14 +182,14 @@ impl IncidentScan {
     }
 
     fn end(mut self) -> Vec<Incident> {
-        self.found.extend(self.silence.and_then(|silence| silence.told(None)));
-        self.found.extend(self.slump.map(|slump| slump.told(None)));
+        self.found.extend(self.silence.and_then(|silence| silence.into_incident(None)));
+        self.found.extend(self.slump.map(|slump| slump.into_incident(None)));
         self.found
     }
 }
 
 impl Slump {
-    fn told(self, resolved: Option<Wall>) -> Incident {
+    fn into_incident(self, resolved: Option<Wall>) -> Incident {
         Incident {
             kind: IncidentKind::Degradation,
             severity: Severity::from(self.baseline - self.lowest, method::INCIDENT_CRITICAL),
@@ -202,7 +202,7 @@ impl Slump {
 }
 
 impl Silence {
-    fn told(self, resolved: Option<Wall>) -> Option<Incident> {
+    fn into_incident(self, resolved: Option<Wall>) -> Option<Incident> {
         let critical = self.hours >= method::OUTAGE_CRITICAL_HOURS;
         (self.hours >= method::OUTAGE_HOURS).then(|| Incident {
             kind: IncidentKind::Outage,

@@ -76,9 +76,14 @@ impl SnapshotUpdater {
         match looked {
             Ok(Ok(change)) => {
                 if change != Change::Nothing {
-                    let by_an_import = change == Change::ByAnImport;
+                    let after_import = change == Change::ByAnImport;
                     let next = next.rfc3339();
-                    tracing::info!(by_an_import, took_ms = took.as_millis(), next, "new snapshot");
+                    tracing::info!(
+                        after_import,
+                        duration_ms = took.as_millis(),
+                        next_refresh_at = next,
+                        "new snapshot"
+                    );
                 }
                 Ok(change)
             }

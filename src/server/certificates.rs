@@ -35,7 +35,7 @@ pub struct BadCertificate {
     pub name: String,
     /// The file.
     pub file: PathBuf,
-    /// What is wrong, and the remedy.
+    /// The problem, and the remedy.
     pub reason: String,
 }
 

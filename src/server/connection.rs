@@ -67,7 +67,7 @@ pub(super) async fn serve(
                 client
             }
             Ok(Err(error)) => return no_proxy_header(&error, peer),
-            Err(told) => return ConnectionEnd::from(told),
+            Err(signal) => return ConnectionEnd::from(signal),
         };
         // A health check by the proxy itself. The client may be a trusted proxy in turn.
         speaks_for_many = client.is_none_or(|client| config.many.contains(client.ip()));
@@ -89,7 +89,7 @@ pub(super) async fn serve(
             tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
             ConnectionEnd::Tls
         }
-        Err(told) => ConnectionEnd::from(told),
+        Err(signal) => ConnectionEnd::from(signal),
     }
 }
 
@@ -116,7 +116,7 @@ where
     let (spoken, heard) = match watch.over(detect_protocol(&mut stream)).await {
         Ok(Ok(found)) => found,
         Ok(Err(_)) => return ConnectionEnd::Failed,
-        Err(told) => return ConnectionEnd::from(told),
+        Err(signal) => return ConnectionEnd::from(signal),
     };
     let stream = PrefixedIo::new(heard, stream);
     match spoken {

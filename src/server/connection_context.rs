@@ -1,4 +1,4 @@
-//! What every connection needs from the server.
+//! State of the server that connections use.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::gateway::Gateway;
 
-/// What every connection needs.
+/// State shared by all connections.
 #[derive(Clone)]
 pub(super) struct ConnectionContext {
     /// Replaced by a reload.

@@ -29,8 +29,8 @@ pub(super) enum ConnectionEnd {
 }
 
 impl From<ConnectionSignal> for ConnectionEnd {
-    fn from(told: ConnectionSignal) -> Self {
-        match told {
+    fn from(signal: ConnectionSignal) -> Self {
+        match signal {
             ConnectionSignal::Retire => Self::Done,
             ConnectionSignal::Cut => Self::Displaced,
             ConnectionSignal::Overdue(MissedDeadline::Head) => Self::Head,

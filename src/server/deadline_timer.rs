@@ -47,7 +47,7 @@ impl DeadlineTimer {
             tokio::select! {
                 biased;
                 done = work.as_mut() => return Ok(done),
-                told = self.signal() => if told != ConnectionSignal::Retire { return Err(told) },
+                signal = self.signal() => if signal != ConnectionSignal::Retire { return Err(signal) },
             }
         }
     }
@@ -57,12 +57,12 @@ impl DeadlineTimer {
         let activity = Arc::clone(&self.activity);
         loop {
             let mut nudged = pin!(activity.changed());
-            let told = poll_fn(|cx| match self.poll_signal(cx) {
+            let signal = poll_fn(|cx| match self.poll_signal(cx) {
                 Poll::Pending => nudged.as_mut().poll(cx).map(|()| None),
-                told @ Poll::Ready(_) => told,
+                signal @ Poll::Ready(_) => signal,
             });
-            if let Some(told) = told.await {
-                return told;
+            if let Some(signal) = signal.await {
+                return signal;
             }
         }
     }

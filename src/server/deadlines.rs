@@ -44,7 +44,7 @@ pub(super) enum MissedDeadline {
 /// The part of a connection's state that determines its deadlines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionProgress {
-    /// What it waits for.
+    /// The event it waits for.
     pub(super) phase: ConnectionPhase,
     /// Since when.
     pub(super) since: Mono,
@@ -71,13 +71,13 @@ pub(super) enum ConnectionPhase {
 }
 
 impl Deadlines {
-    /// What has to happen next, and until when.
+    /// The next required event and its deadline.
     pub(super) fn next(&self, course: ConnectionProgress) -> (Mono, MissedDeadline) {
         let ConnectionProgress { phase, since, asked, blocked, hurries, retiring } = course;
         // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
         // for having been idle long enough.
         let last = retiring.filter(|_| asked.is_none() && phase != ConnectionPhase::Head);
-        let last = last.map(|told| (told.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
+        let last = last.map(|signal| (signal.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
         let work = match (asked, phase) {
             (Some(since), _) => (since.plus(self.request), MissedDeadline::Request),
             (None, ConnectionPhase::Opening | ConnectionPhase::Head) => {

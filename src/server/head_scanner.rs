@@ -18,7 +18,7 @@ pub(super) struct HeadScanner<S> {
     stream: S,
     at: ScanState,
     last: u8,
-    /// What the codec reads before anything else.
+    /// Bytes that the codec reads before anything else.
     refused: &'static [u8],
 }
 

@@ -81,9 +81,9 @@ where
             shut_down(stream, host).await;
             ConnectionEnd::Idle
         }
-        Err(told) => {
+        Err(signal) => {
             activity.cut();
-            ConnectionEnd::from(told)
+            ConnectionEnd::from(signal)
         }
     }
 }

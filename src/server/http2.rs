@@ -81,24 +81,24 @@ where
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     loop {
-        let told = tokio::select! {
+        let signal = tokio::select! {
             biased;
             ended = poll_fn(|cx| {
                 activity.next_turn();
                 connection.as_mut().poll(cx)
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
-            told = watch.signal() => told,
+            signal = watch.signal() => signal,
         };
-        // An idle connection is told with GOAWAY: requests in transit are answered.
-        if told == ConnectionSignal::Retire
-            || (told == ConnectionSignal::Overdue(MissedDeadline::Idle) && !activity.is_retiring())
+        // An idle connection gets a GOAWAY: requests in transit are answered.
+        if signal == ConnectionSignal::Retire
+            || (signal == ConnectionSignal::Overdue(MissedDeadline::Idle) && !activity.is_retiring())
         {
             activity.retire();
             connection.as_mut().graceful_shutdown();
             continue;
         }
         activity.cut();
-        return ConnectionEnd::from(told);
+        return ConnectionEnd::from(signal);
     }
 }
 

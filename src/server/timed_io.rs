@@ -1,5 +1,5 @@
 //! A socket that records activity: bytes received, bytes sent, or none accepted. Placed directly on the socket, below
-//! TLS, where a slow client can be told from a stalled one. Consequences are in `connection_activity`.
+//! TLS, where a slow client can be distinguished from a stalled one. Consequences are in `connection_activity`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -56,7 +56,7 @@ pub enum StoreError {
     Damaged {
         /// Its location.
         path: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The store was written by a newer version of the program.
@@ -107,7 +107,7 @@ pub trait Store: Send + Sync + 'static {
     /// Audit records, newest first.
     fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
 
-    /// What is wrong with the store, if damage was found while running. An operator has to repair it.
+    /// Damage of the store found while running. An operator has to repair it.
     fn damage(&self) -> Option<String>;
 
     /// Why nothing can be written durably, if that is known without an attempt: the store file was moved, deleted or

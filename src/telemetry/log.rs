@@ -96,13 +96,13 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
 /// Replaces the standard hook, which writes to standard error on the panicking thread.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
-    let (thread, place) = (thread.name().unwrap_or("unnamed"), panic.location().map(ToString::to_string));
+    let (thread, location) = (thread.name().unwrap_or("unnamed"), panic.location().map(ToString::to_string));
     let message = panic.payload_as_str().unwrap_or("no message");
     // Empty unless RUST_BACKTRACE asks for one.
     let backtrace = std::backtrace::Backtrace::capture();
     let backtrace =
         (backtrace.status() == std::backtrace::BacktraceStatus::Captured).then(|| backtrace.to_string());
-    tracing::error!(thread, place, panic = ?message, backtrace, "thread panicked");
+    tracing::error!(thread, location, panic = ?message, backtrace, "thread panicked");
 }
 
 /// The event log's output: each write is one line.

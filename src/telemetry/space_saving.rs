@@ -162,14 +162,14 @@ mod tests {
     use std::collections::HashMap;
 
     fn counted(all: impl IntoIterator<Item = u64>) -> SpaceSaving<u64, u64> {
-        let heaviest = SpaceSaving::new();
-        all.into_iter().for_each(|who| heaviest.count(1, who, |_| 0, |tally| *tally += 1));
-        heaviest
+        let sketch = SpaceSaving::new();
+        all.into_iter().for_each(|who| sketch.count(1, who, |_| 0, |tally| *tally += 1));
+        sketch
     }
 
     proptest! {
         #[test]
-        fn nobody_is_counted_too_little_and_whoever_is_heavy_is_there(
+        fn no_count_is_too_low_and_every_heavy_key_has_an_entry(
             skew in 1_i32..5,
             draws in prop::collection::vec(0.0_f64..1.0, 1..6_000),
         ) {
@@ -178,20 +178,20 @@ mod tests {
             let all = draws.iter().map(|draw| (draw.powi(skew) * 20_000.0) as u64);
             let mut exact = HashMap::<u64, u64>::new();
             all.clone().for_each(|who| *exact.entry(who).or_default() += 1);
-            let heaviest = counted(all);
-            let listed = heaviest.list(1);
+            let sketch = counted(all);
+            let listed = sketch.list(1);
             prop_assert!(listed.len() <= SHARDS * ENTRIES);
             prop_assert!(listed.is_sorted_by_key(|place| std::cmp::Reverse(place.count)));
             for place in &listed {
                 let truth = exact[&place.who];
                 prop_assert!(truth <= place.count && place.count - place.over <= truth, "{place:?} {truth}");
                 prop_assert_eq!(place.tally, place.count - place.over);
-                let found = heaviest.find(1, place.who);
+                let found = sketch.find(1, place.who);
                 prop_assert_eq!(found.as_ref(), Some(place));
             }
             for (who, truth) in exact {
-                let came: u64 = heaviest.shard(who).unwrap().counts.iter().sum();
-                let is_there = heaviest.find(1, who).is_some();
+                let came: u64 = sketch.shard(who).unwrap().counts.iter().sum();
+                let is_there = sketch.find(1, who).is_some();
                 prop_assert!(is_there || truth <= came / ENTRIES as u64, "{who} came {truth} of {came}");
             }
         }
@@ -202,34 +202,34 @@ mod tests {
         let before = (0..200_000).map(|number| number % 50_000);
         // One event in a hundred from then on, among new keys only.
         let late = (0..20_000).map(|number| if number % 100 == 0 { u64::MAX } else { 100_000 + number });
-        let heaviest = counted(before.chain(late));
-        let found = heaviest.find(1, u64::MAX).unwrap();
+        let sketch = counted(before.chain(late));
+        let found = sketch.find(1, u64::MAX).unwrap();
         assert_eq!(found.tally, 200, "it never lost its place");
     }
 
     #[test]
     fn a_later_era_begins_with_nobody_and_an_earlier_one_is_the_current() {
-        let heaviest = counted([7, 7, 8]);
-        assert_eq!(heaviest.list(1).iter().map(|place| place.count).collect::<Vec<_>>(), [2, 1]);
-        assert!(heaviest.list(2).is_empty() && heaviest.find(2, 7).is_none());
-        heaviest.count(2, 7, |_| 0, |tally| *tally += 1);
+        let sketch = counted([7, 7, 8]);
+        assert_eq!(sketch.list(1).iter().map(|place| place.count).collect::<Vec<_>>(), [2, 1]);
+        assert!(sketch.list(2).is_empty() && sketch.find(2, 7).is_none());
+        sketch.count(2, 7, |_| 0, |tally| *tally += 1);
         // After the clock was set back, counting continues.
-        heaviest.count(1, 7, |_| 0, |tally| *tally += 1);
-        assert_eq!(heaviest.find(2, 7).map(|place| place.count), Some(2));
+        sketch.count(1, 7, |_| 0, |tally| *tally += 1);
+        assert_eq!(sketch.find(2, 7).map(|place| place.count), Some(2));
     }
 
     #[test]
     fn threads_that_count_at_once_lose_nothing() {
-        let heaviest = SpaceSaving::<u64, u64>::new();
+        let sketch = SpaceSaving::<u64, u64>::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     (0..10_000).for_each(|number| {
-                        heaviest.count(1, number % 5, |_| 0, |tally| *tally += 1);
+                        sketch.count(1, number % 5, |_| 0, |tally| *tally += 1);
                     });
                 });
             }
         });
-        assert!(heaviest.list(1).iter().all(|place| place.tally == 8_000));
+        assert!(sketch.list(1).iter().all(|place| place.tally == 8_000));
     }
 }

@@ -144,7 +144,7 @@ mod tests {
         breaker.record(permission, BreakerSignal::Bad(None), now)
     }
 
-    fn resting() -> CircuitBreaker {
+    fn open_breaker() -> CircuitBreaker {
         (0..FAILURES).fold(CircuitBreaker::default(), |breaker, _| failing(breaker, at(0)))
     }
 
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn after_the_rest_one_question_goes_out_and_its_answer_decides() {
-        let (tried, permission) = resting().request(at(1));
+        let (tried, permission) = open_breaker().request(at(1));
         assert_eq!(permission, BreakerPermission::Trial);
         assert_eq!(tried.request(at(1)).1, BreakerPermission::Refused(TRIAL), "one alone");
         assert_eq!(tried.record(permission, BreakerSignal::Good, at(1)), CircuitBreaker::default());
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_rest_of_its_own_making_is_never_longer_than_five_seconds() {
-        let (mut breaker, mut now) = (resting(), 1);
+        let (mut breaker, mut now) = (open_breaker(), 1);
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
             let BreakerPermission::Refused(rest) = breaker.request(at(now)).1 else {

@@ -184,10 +184,10 @@ impl HttpUpstream {
             ));
         }
         let mut body = response.into_body();
-        let told = http_body::Body::size_hint(&body).exact();
+        let declared = http_body::Body::size_hint(&body).exact();
         let too_large =
             || UpstreamFailure::Invalid(format!("it is larger than {} bytes", self.config.max_bytes));
-        if told.is_some_and(|bytes| bytes > self.config.max_bytes as u64) {
+        if declared.is_some_and(|bytes| bytes > self.config.max_bytes as u64) {
             return Err(too_large());
         }
         let mut whole = BodyBlocks::default();
@@ -295,7 +295,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Whether all parsers agree on the end of the body: by length, or by chunks and nothing else. A body that ends with
-/// its connection cannot be told from a truncated one.
+/// its connection looks like a truncated one.
 fn has_unambiguous_length(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (headers.contains_key(CONTENT_LENGTH), codings.next(), codings.next()) {

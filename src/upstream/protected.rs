@@ -149,7 +149,7 @@ impl Drop for RequestPermit<'_> {
     }
 }
 
-/// What the result of a request means for the breaker. An invalid response concerns its document only.
+/// The meaning of a result for the breaker. An invalid response concerns its document only.
 fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
         Ok(_) => BreakerSignal::Good,

@@ -165,7 +165,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     #[test]
-    fn whoever_is_most_urgent_is_next_and_among_equals_whoever_came_first() {
+    fn the_highest_priority_is_next_and_within_it_the_first_that_came() {
         let line = FetchQueue::new(1);
         let mut turn =
             line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();

@@ -160,7 +160,7 @@ async fn a_damaged_document_on_disk_is_fetched_anew_and_harms_no_other() {
 }
 
 #[tokio::test]
-async fn a_shelf_that_cannot_be_opened_stops_nothing() {
+async fn a_mirror_that_cannot_be_opened_stops_nothing() {
     let directory = Arc::new(TempDir::new().unwrap());
     std::fs::write(directory.path().join("documents"), "in the way").unwrap();
     let world = World::with_backend("", Backend::start(good).await, directory).await;

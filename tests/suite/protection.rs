@@ -22,7 +22,7 @@ fn broken(status: &str) -> Act {
     answer(status, &[], "")
 }
 
-/// Fails five questions about different documents, which the backend is let rest for.
+/// Fails five requests for different documents, which opens the circuit breaker.
 async fn exhausts(world: &World, customer: &Customer) {
     for number in 0..5 {
         // Models that are in no list are asked about once a second.

@@ -35,8 +35,8 @@ impl Registrar {
             self.terms.store(before);
             // Applications changed so far are changed back. If the store fails again, only a restart helps, and the
             // log names the error.
-            if let Err(again) = self.load().await {
-                tracing::error!(%again, "some applications keep their previous tier settings");
+            if let Err(error) = self.load().await {
+                tracing::error!(%error, "some applications keep their previous tier settings");
             }
             return Err(error.into());
         }

@@ -60,7 +60,7 @@ pub enum ImportedKey {
 pub struct BadField {
     /// The invalid field.
     pub field: String,
-    /// What is wrong and what is expected.
+    /// The problem, and the expected value.
     pub reason: String,
 }
 
@@ -83,14 +83,14 @@ impl Registrar {
         records: Vec<KeyRecord>,
     ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
         let turn = self.turn.lock().await;
-        let mut told: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
+        let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
         let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
         for (place, record) in records.into_iter().enumerate() {
             let checked = record.check().and_then(|()| self.tier_of(&record));
             let is_new = seen.insert(record.digest);
             match checked {
-                Err(bad) => told.push((place, Ok(Err(bad)))),
-                Ok(()) if !is_new => told.push((place, Ok(Err(twice())))),
+                Err(bad) => results.push((place, Ok(Err(bad)))),
+                Ok(()) if !is_new => results.push((place, Ok(Err(twice())))),
                 Ok(()) => {
                     let id = record.application.map_or_else(ApplicationId::mint, Ok)?;
                     applications.entry(id).or_default().push((place, record));
@@ -99,11 +99,11 @@ impl Registrar {
         }
         // Wait for all before any error is returned: durable changes must take effect.
         let work = applications.into_iter().map(|(id, records)| self.import_application(who, id, records));
-        told.extend(join_all(work).await.into_iter().flatten());
+        results.extend(join_all(work).await.into_iter().flatten());
         self.count_keys();
         drop(turn);
-        told.sort_by_key(|(place, _)| *place);
-        Ok(told.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
+        results.sort_by_key(|(place, _)| *place);
+        Ok(results.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
     }
 
     /// Whether keys of other forms are looked up at all.
@@ -118,11 +118,11 @@ impl Registrar {
         id: ApplicationId,
         records: Vec<(usize, KeyRecord)>,
     ) -> Vec<(usize, IntakeResult)> {
-        let (mut told, mut known) = (Vec::with_capacity(records.len()), None);
+        let (mut results, mut known) = (Vec::with_capacity(records.len()), None);
         for (place, record) in records {
-            told.push((place, self.take_one(who, id, record, &mut known).await));
+            results.push((place, self.take_one(who, id, record, &mut known).await));
         }
-        told
+        results
     }
 
     async fn take_one(

@@ -145,17 +145,8 @@ impl Registrar {
         instruments: Arc<Instruments>,
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::new(()));
-        let misplaced_told = ArcSwapOption::empty();
-        Self {
-            store,
-            key_directory,
-            terms,
-            form,
-            clock,
-            instruments,
-            turn,
-            misplaced_logged_at: misplaced_told,
-        }
+        let misplaced_logged_at = ArcSwapOption::empty();
+        Self { store, key_directory, terms, form, clock, instruments, turn, misplaced_logged_at }
     }
 
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
@@ -290,7 +281,7 @@ impl Registrar {
         let now = self.clock.now().mono;
         let before = self.misplaced_logged_at.load();
         match (found, before.as_deref()) {
-            (Some(reason), before) if before.is_none_or(|told| now.since(*told) >= LOG_INTERVAL) => {
+            (Some(reason), before) if before.is_none_or(|logged| now.since(*logged) >= LOG_INTERVAL) => {
                 self.misplaced_logged_at.store(Some(Arc::new(now)));
                 tracing::error!(
                     %reason,

@@ -47,10 +47,10 @@
   field.placeholder = "Search (press /)";
   field.setAttribute("aria-label", "Search this page");
   field.autocomplete = "off";
-  const told = document.createElement("p");
-  told.className = "told";
-  told.setAttribute("role", "status");
-  form.append(field, told);
+  const count = document.createElement("p");
+  count.className = "count";
+  count.setAttribute("role", "status");
+  form.append(field, count);
   document.querySelector("body > header").append(form);
 
   function search() {
@@ -68,7 +68,7 @@
       link.parentElement.hidden = Boolean(target && target.hidden);
     }
     main.classList.toggle("searching", words.length > 0);
-    told.textContent = words.length ? found + (found === 1 ? " section" : " sections") : "";
+    count.textContent = words.length ? found + (found === 1 ? " section" : " sections") : "";
   }
 
   function clear() {

@@ -42,7 +42,7 @@ fn section(row: &CodeRow) -> String {
     );
     push(&mut html, heading);
     push(&mut html, format_args!("<p class=\"title\">{}</p>\n<dl>", escape(row.title)));
-    for (term, text) in [("When", row.condition), ("What to do", row.remedy), ("Costs", &costs)] {
+    for (term, text) in [("When", row.condition), ("Remedy", row.remedy), ("Costs", &costs)] {
         push(&mut html, format_args!("<dt>{term}</dt><dd>{}</dd>", prose(text)));
     }
     html.push_str("</dl>\n</section>\n");

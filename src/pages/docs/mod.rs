@@ -158,7 +158,7 @@ fn prices() -> String {
         let cost = |units: u8| if units == 0 { "–".into() } else { units.to_string() };
         vec![prose(row.outcome), cost(row.minute), cost(row.day), cost(row.guard)]
     });
-    table("What a request costs", &["Outcome", "Minute", "Day", "Guard"], rows)
+    table("Cost of a request", &["Outcome", "Minute", "Day", "Guard"], rows)
 }
 
 #[cfg(test)]

@@ -60,26 +60,29 @@ const LAST_IMPORT: &str = "
 
 /// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.
 pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveError> {
-    let told = |error| ArchiveError::of(path, error);
+    let to_error = |error| ArchiveError::of(path, error);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(told)?;
-    connection.busy_timeout(PATIENCE).map_err(told)?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(to_error)?;
+    connection.busy_timeout(PATIENCE).map_err(to_error)?;
     connection.set_prepared_statement_cache_capacity(32);
-    if is_empty(&connection).map_err(told)? {
-        make(&mut connection, summed_by).map_err(told)?;
+    if is_empty(&connection).map_err(to_error)? {
+        make(&mut connection, summed_by).map_err(to_error)?;
     }
     check(&connection, path)?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(told)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(to_error)?;
     if mode != "wal" {
         return Err(ArchiveError::Place { path: path.to_owned() });
     }
-    connection.execute_batch(LAST_IMPORT).map_err(told)?;
+    connection.execute_batch(LAST_IMPORT).map_err(to_error)?;
     // An acknowledged batch is synced.
-    connection.pragma_update(None, "synchronous", "FULL").map_err(told)?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(told)?;
-    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(())).map_err(told)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(to_error)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(to_error)?;
+    connection
+        .pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))
+        .map_err(to_error)?;
     Ok(connection)
 }
 

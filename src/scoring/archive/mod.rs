@@ -85,7 +85,7 @@ pub enum ArchiveError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The finding.
         what: String,
     },
     /// Another version has aggregated the days.
@@ -140,7 +140,7 @@ impl Archive {
         self.inside.lock()
     }
 
-    fn told(&self, trouble: Trouble) -> ArchiveError {
+    fn to_error(&self, trouble: Trouble) -> ArchiveError {
         let path = self.path.clone();
         match trouble {
             Trouble::File(error) => ArchiveError::of(&path, error),

@@ -30,18 +30,18 @@ impl Archive {
         each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, Stretch),
     ) -> Result<NewestRuns, ArchiveError> {
         let inside = &mut *self.inside();
-        each_series(&mut inside.connection, window, each).map_err(|trouble| self.told(trouble))
+        each_series(&mut inside.connection, window, each).map_err(|trouble| self.to_error(trouble))
     }
 
     /// The time of the last import. Cheap: one row is read.
     pub(in super::super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
-        last_import(&self.inside().connection).map_err(|error| self.told(error.into()))
+        last_import(&self.inside().connection).map_err(|error| self.to_error(error.into()))
     }
 
     /// Passes every run, by model and time, until the callback returns false.
     pub fn each_run(&self, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), ArchiveError> {
         let inside = self.inside();
-        each_run(&inside.connection, each).map_err(|trouble| self.told(trouble))
+        each_run(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
     }
 }
 

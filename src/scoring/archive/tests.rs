@@ -67,7 +67,7 @@ fn what_is_taken_in_comes_back_to_the_last_bit_and_no_run_twice() {
 }
 
 #[test]
-fn another_run_under_a_known_identifier_is_told_apart_and_changes_nothing() {
+fn another_run_under_a_known_identifier_is_rejected_and_changes_nothing() {
     let place = TempDir::new().unwrap();
     let records = records(2);
     let archive = in_(&place);
@@ -241,8 +241,8 @@ fn a_file_that_is_none_of_ours_or_damaged_is_refused_with_what_would_do_and_left
     let path = place.path().join("file");
     let refused = |what: &str| {
         let before = std::fs::read(&path).unwrap();
-        let told = Archive::open(&path, now()).unwrap_err().to_string();
-        assert!(told.contains(what) && told.contains("file"), "{told}");
+        let error = Archive::open(&path, now()).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("file"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), before, "{what}");
     };
     std::fs::write(&path, "some text that somebody needs, and more of it").unwrap();
@@ -267,8 +267,8 @@ fn a_damaged_sum_stops_a_refresh_and_the_snapshot_before_stays() {
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     archive.inside().connection.execute_batch("UPDATE day SET sum = x'0102'").unwrap();
     let later = now().plus(Duration::from_hours(1));
-    let told = scoring.refresh(later).unwrap_err().to_string();
-    assert!(told.contains("is damaged (the sum of a day"), "{told}");
+    let error = scoring.refresh(later).unwrap_err().to_string();
+    assert!(error.contains("is damaged (the sum of a day"), "{error}");
     assert_eq!(scoring.model_ids().len(), 2);
     assert!(!scoring.refresh(later.plus(Duration::from_secs(29))).unwrap(), "it is left alone for a while");
     assert!(scoring.refresh(later.plus(Duration::from_secs(31))).is_err());

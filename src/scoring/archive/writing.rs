@@ -34,7 +34,7 @@ pub(super) struct DescriptionIds(HashMap<Vec<u8>, (i64, i64)>);
 impl Archive {
     /// Enlarges the page cache for many runs.
     pub fn make_room(&self) -> Result<(), ArchiveError> {
-        file::make_room(&self.inside().connection).map_err(|error| self.told(error.into()))
+        file::make_room(&self.inside().connection).map_err(|error| self.to_error(error.into()))
     }
 
     /// Stores runs, all or, on an error, none. They are synced when this returns, and count from the next
@@ -45,7 +45,7 @@ impl Archive {
         taken.map_err(|trouble| {
             // It may contain ids that were rolled back.
             inside.described = DescriptionIds::default();
-            self.told(trouble)
+            self.to_error(trouble)
         })
     }
 
@@ -53,13 +53,13 @@ impl Archive {
     /// one step.
     pub fn sum_up(&self, now: Wall) -> Result<(), ArchiveError> {
         let inside = &mut *self.inside();
-        sum_up(&mut inside.connection, now).map_err(|trouble| self.told(trouble))
+        sum_up(&mut inside.connection, now).map_err(|trouble| self.to_error(trouble))
     }
 
     /// Ensures that the aggregates are of this version.
     pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
         let inside = &mut *self.inside();
-        adopt(&mut inside.connection, window_of(now)).map_err(|trouble| self.told(trouble))
+        adopt(&mut inside.connection, window_of(now)).map_err(|trouble| self.to_error(trouble))
     }
 }
 

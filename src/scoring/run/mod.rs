@@ -58,7 +58,7 @@ pub struct Run {
 pub struct BadRun {
     /// The field's path, such as `trials[2].scores.spec`.
     pub field: String,
-    /// What is wrong with it, and what is expected.
+    /// The problem, and the expected value.
     pub problem: String,
 }
 

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_is_told_with_its_field_and_what_would_do() {
+    fn every_error_names_its_field_and_the_remedy() {
         let rows = [
             (
                 "\"spec\":0.8",

@@ -32,7 +32,7 @@ fn the_drift_test_states_how_long_a_signal_stands_and_when_it_is_a_change() {
 }
 
 #[test]
-fn a_degradation_states_which_part_of_a_period_its_direction_is_told_by() {
+fn a_degradation_states_the_part_of_a_period_that_determines_its_direction() {
     let [latest, day, week, month] = method::MOVEMENT_HOURS;
     assert_eq!(latest, day);
     let stated = format!("({day} hours; of 7d {} days, of 30d {} days)", week / 24, month / 24);

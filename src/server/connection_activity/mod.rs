@@ -245,7 +245,7 @@ impl ConnectionActivity {
         self.changed.notified().await;
     }
 
-    /// What decides whether this connection is displaced by another. `None` if it is being closed.
+    /// The facts that decide whether this connection is displaced by another. `None` if it is being closed.
     pub(super) fn conduct(&self) -> Option<ConnectionConduct> {
         let state = self.state();
         (!state.cut).then(|| ConnectionConduct {

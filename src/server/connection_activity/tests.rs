@@ -71,7 +71,7 @@ fn a_request_lasts_until_its_answer_is_sent() {
 }
 
 #[test]
-fn whoever_asks_on_without_reading_is_not_younger_for_it() {
+fn further_requests_without_reading_do_not_extend_the_deadline() {
     let (activity, _hand, pass) = activity();
     activity.begun();
     activity.answered();
@@ -107,7 +107,7 @@ fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
 }
 
 #[test]
-fn one_that_was_idle_too_long_and_is_told_so_has_a_second_still() {
+fn after_the_idle_timeout_a_connection_has_one_more_second() {
     let (activity, _hand, pass) = activity();
     activity.switch_to_http2();
     pass(60);

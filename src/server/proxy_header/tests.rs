@@ -114,12 +114,12 @@ fn a_line_ends_within_107_bytes() {
 #[test]
 fn a_block_says_who_the_client_is() {
     let mapped = six("::ffff:192.0.2.1");
-    let (stranger, unix) = (six("2001:db8::1"), [7; 216]);
+    let (other, unix) = (six("2001:db8::1"), [7; 216]);
     let checksummed = [&four()[..], &[3, 0, 4, 1, 2, 3, 4], &[4, 0, 0], &[0xe2, 0, 1, 9]].concat();
     let fullest = [&four()[..], &[4, 1, 249], &[0; 505]].concat();
     for (command, family, block, client) in [
         (0x21, 0x11, &four()[..], "192.0.2.1:51234"),
-        (0x21, 0x21, &stranger, "[2001:db8::1]:51234"),
+        (0x21, 0x21, &other, "[2001:db8::1]:51234"),
         (0x21, 0x21, &mapped, "192.0.2.1:51234"),
         (0x21, 0x11, &checksummed, "192.0.2.1:51234"),
         (0x21, 0x11, &fullest, "192.0.2.1:51234"),
@@ -349,15 +349,15 @@ impl AsyncRead for ResetStream {
 }
 
 #[tokio::test]
-async fn without_a_header_it_is_told_why() {
+async fn without_a_header_the_reason_is_returned() {
     for (mut stream, expected) in [
         (Box::new(&b"GET / HTTP/1.1\r\n"[..]) as Box<dyn AsyncRead + Unpin>, NoHeader::Malformed),
         (Box::new(&b"PROXY TCP4 192.0.2.1 198"[..]), NoHeader::Ended),
         (Box::new(&b""[..]), NoHeader::Ended),
         (Box::new(ResetStream), NoHeader::Broken(io::ErrorKind::ConnectionReset.into())),
     ] {
-        let told = take(&mut stream).await.unwrap_err();
-        assert_eq!(told.to_string(), expected.to_string());
+        let error = take(&mut stream).await.unwrap_err();
+        assert_eq!(error.to_string(), expected.to_string());
     }
     let mut unknown = &b"PROXY UNKNOWN\r\n"[..];
     assert_eq!(take(&mut unknown).await.unwrap(), (None, Bytes::new()));

@@ -26,8 +26,8 @@ pub(in crate::store) async fn a_lease_gives_what_the_quota_leaves(store: &dyn St
         assert_eq!(store.lease(asking(id, day, want, quota)).await.unwrap(), given, "{want} of {quota}");
     }
     assert_eq!(units(store, asking(other, day, 1, 10)).await, 1, "quotas are apart");
-    let told = store.application(id, day).await.unwrap().unwrap();
-    assert_eq!(told.granted, u64::from(u32::MAX));
+    let found = store.application(id, day).await.unwrap().unwrap();
+    assert_eq!(found.granted, u64::from(u32::MAX));
     let yesterday = Day::from_number(day.number() - 1);
     assert_eq!(store.application(id, yesterday).await.unwrap().unwrap().granted, 0);
     let page = store.page(None, 10, day).await.unwrap();
@@ -164,7 +164,7 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
             }
         }
         assert!(held.iter().all(|(day, held)| *held <= largest.get(day).copied().unwrap_or(0)), "{held:?}");
-        let told = store.newest_day().await.unwrap();
-        assert!(newest.is_none_or(|newest| told == Some(Day::from_number(first + newest))));
+        let found = store.newest_day().await.unwrap();
+        assert!(newest.is_none_or(|newest| found == Some(Day::from_number(first + newest))));
     }
 }

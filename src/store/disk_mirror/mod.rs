@@ -82,8 +82,8 @@ impl Mirror {
             }
         }
         if let Some(first) = stock.refused.first() {
-            let (count, kept) = (stock.refused.len(), stock.records.len());
-            tracing::warn!(count, kept, %first, "documents on disk are damaged or cannot be read, and are passed over");
+            let (count, remaining) = (stock.refused.len(), stock.records.len());
+            tracing::warn!(count, remaining, %first, "skipped damaged or unreadable documents on disk");
         }
         stock
     }
@@ -194,7 +194,7 @@ impl Mirror {
         }
         if let Some(first) = foreign.first() {
             let (count, first) = (foreign.len(), first.display());
-            tracing::warn!(count, %first, "files that are no stored documents lie among them, and are left");
+            tracing::warn!(count, %first, "ignored foreign files in the directory of documents");
         }
     }
 

@@ -31,7 +31,7 @@ pub struct MirrorContents {
 pub struct RejectedRecord {
     /// Its header file.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// The flaw.
     #[source]
     pub flaw: RecordFlaw,
 }

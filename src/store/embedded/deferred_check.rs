@@ -44,9 +44,9 @@ pub(super) struct IntegrityCheck {
 impl IntegrityCheck {
     /// Starts the check on a connection and a thread of its own.
     pub(super) fn begin(file: &OpenFile) -> Result<Self, StoreError> {
-        let told = |fault: StoreFault| fault.into_error("begin its check", &file.path);
+        let to_error = |fault: StoreFault| fault.into_error("begin its check", &file.path);
         let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
-            .map_err(|error| told(error.into()))?;
+            .map_err(|error| to_error(error.into()))?;
         let (is_over, interrupt) = (Arc::new(AtomicBool::new(false)), connection.get_interrupt_handle());
         let (ends, file) = (Arc::clone(&is_over), file.clone());
         let check = move || {
@@ -55,7 +55,7 @@ impl IntegrityCheck {
             }
             match sound::whole(&connection) {
                 Err(fault @ StoreFault::Record(_)) => {
-                    file.is_damaged(&fault.into_error("be checked", &file.path))
+                    file.is_damaged(&fault.into_error("be checked", &file.path));
                 }
                 // Some damage ends the check itself; other errors are interruptions.
                 Err(fault) => drop(fault.into_error_while_serving("be checked", &file)),

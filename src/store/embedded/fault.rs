@@ -96,7 +96,7 @@ impl OpenFile {
         }
     }
 
-    /// What is wrong with the file, as far as known.
+    /// Known damage of the file.
     pub(super) fn damage(&self) -> Option<String> {
         self.damage.get().cloned()
     }

@@ -125,7 +125,7 @@ fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// A day as stored; fails beyond the calendar, where it could not be told from others.
+/// A day as stored; fails beyond the calendar, where it would be ambiguous.
 fn written(day: Day) -> Result<String, StoreFault> {
     let text = day.to_string();
     if read(&text) == Some(day) {

@@ -124,10 +124,10 @@ pub(super) fn audit(connection: &Connection, ask: AuditQuery) -> Result<Vec<Audi
         "SELECT id, at, who, what, application, detail FROM audit WHERE id < ?1 AND {filter} ORDER BY id DESC LIMIT ?2"
     ))?;
     let mut rows = records.query(params![before, most, of])?;
-    let mut told = Vec::new();
+    let mut trail = Vec::new();
     while let Some(row) = rows.next()? {
         let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());
-        told.push(AuditRecord {
+        trail.push(AuditRecord {
             number: row.get::<_, i64>(0).map_or(0, |number| u64::try_from(number).unwrap_or(0)),
             at: instant(row, 1, "at").unwrap_or(None).unwrap_or_default(),
             who: word(2),
@@ -136,7 +136,7 @@ pub(super) fn audit(connection: &Connection, ask: AuditQuery) -> Result<Vec<Audi
             detail: word(5),
         });
     }
-    Ok(told)
+    Ok(trail)
 }
 
 /// Whether the application exists, readable or not.

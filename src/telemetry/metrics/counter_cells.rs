@@ -177,11 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_as_a_whole_rises_to_that_and_never_falls() {
+    fn an_absolute_value_only_raises_a_counter() {
         let cells = Arc::new(CounterCells::default());
         let counter = CounterCell::new(&cells);
-        for (told, sum) in [(7, 7), (7, 7), (3, 7), (9, 9)] {
-            counter.absolute(told);
+        for (value, sum) in [(7, 7), (7, 7), (3, 7), (9, 9)] {
+            counter.absolute(value);
             assert_eq!(counter.sum(), sum);
         }
     }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_is_told_why_and_not_at_length() {
+    fn the_reason_for_the_operator_is_short() {
         let reason = |body: String| {
             let body = Bytes::from(body);
             MappedBody::of(&body).unwrap().reported_error(false).unwrap().unwrap().reason()

@@ -128,7 +128,7 @@ fn named(params: &[Param]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// What is wrong with the placeholder of a parameter or its absence.
+/// The problem with the placeholder of a parameter, or with its absence.
 fn placeholder_problem(param: Param, pieces: &[TemplatePart], without: &[Param]) -> Option<BadTemplate> {
     let has_place = pieces.contains(&TemplatePart::Value(param));
     if param == Param::Id {
@@ -142,7 +142,7 @@ fn placeholder_problem(param: Param, pieces: &[TemplatePart], without: &[Param])
     }
 }
 
-/// What is wrong with fixed text.
+/// The problem with fixed text.
 fn text_problem(piece: &TemplatePart) -> Option<BadTemplate> {
     let TemplatePart::Text(text) = piece else { return None };
     if text.contains('}') {

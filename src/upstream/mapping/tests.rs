@@ -9,7 +9,7 @@ fn canonical(route: Route) -> EndpointMapping {
     EndpointMapping::canonical(route.endpoint())
 }
 
-fn told(route: Route, mapping: &EndpointMapping, body: &str) -> Result<UpstreamResponse, String> {
+fn read_body(route: Route, mapping: &EndpointMapping, body: &str) -> Result<UpstreamResponse, String> {
     let key = DocumentKey::new(route, None, Query::default(), Period::Day);
     let head = ResponseInfo { source: Validators::default(), dated: None, next_refresh: None, now: NOW };
     mapping.read(&key, &Bytes::copy_from_slice(body.as_bytes()), head)
@@ -18,7 +18,7 @@ fn told(route: Route, mapping: &EndpointMapping, body: &str) -> Result<UpstreamR
 /// The result in one word, and the data.
 fn said(route: Route, mapping: &EndpointMapping, body: &str) -> Result<(&'static str, String), String> {
     let text = |content: DocumentContent| String::from_utf8(content.data.to_vec()).unwrap();
-    Ok(match told(route, mapping, body)? {
+    Ok(match read_body(route, mapping, body)? {
         UpstreamResponse::Content { content, .. } => ("content", text(content)),
         UpstreamResponse::Nothing { content, .. } => ("nothing", text(content)),
         UpstreamResponse::NoSuchModel => ("no such model", String::new()),
@@ -27,7 +27,7 @@ fn said(route: Route, mapping: &EndpointMapping, body: &str) -> Result<(&'static
 }
 
 fn read(body: &str) -> Result<DocumentContent, String> {
-    match told(Route::Models, &canonical(Route::Models), body)? {
+    match read_body(Route::Models, &canonical(Route::Models), body)? {
         UpstreamResponse::Content { content, .. } => Ok(content),
         other @ (UpstreamResponse::Nothing { .. }
         | UpstreamResponse::NoSuchModel
@@ -90,7 +90,7 @@ fn anything_else_is_refused_with_the_reason() {
 
 #[test]
 fn what_is_about_one_thing_has_exactly_one_item() {
-    let read = |body| told(Route::Index, &canonical(Route::Index), body);
+    let read = |body| read_body(Route::Index, &canonical(Route::Index), body);
     assert!(read("[{}]").is_ok() && read("[]").is_err() && read("[{},{}]").is_err());
 }
 
@@ -115,7 +115,7 @@ fn the_data_and_its_instant_are_where_the_operator_says() {
         timestamp: at("/meta/at"),
         ..canonical(Route::Models)
     };
-    let read = |body| told(Route::Models, &mapping, body);
+    let read = |body| read_body(Route::Models, &mapping, body);
     let body = r#"{"success":true,"meta":{"at":"2026-11-21T10:00:00Z"},"data":[],"result":{"rows":{"17":{"n":1.10}}}}"#;
     let Ok(UpstreamResponse::Content { content, .. }) = read(body) else { panic!("{:?}", read(body)) };
     assert_eq!(&content.data[..], br#"[{"id":"17","n":1.10}]"#);
@@ -149,7 +149,7 @@ fn a_bare_object_is_the_item_unless_it_says_that_it_is_none() {
 }
 
 #[test]
-fn words_that_say_not_found_are_believed_where_the_operator_says_so() {
+fn a_text_that_contains_not_found_counts_only_if_configured() {
     let gone = r#"{"success":false,"error":"Model 17 not found"}"#;
     let mut mapping = canonical(Route::Drift);
     assert!(said(Route::Drift, &mapping, gone).unwrap_err().contains("Model 17 not found"));

@@ -18,7 +18,7 @@ use crate::world::{Customer, World, good};
 const ROOMS: &str = "overload.waiting_slots = 3\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"\nfreshness.max_wait = \"5s\"";
 const MODELS: &str = "/api/v1/models?period=24h";
 const A_MOMENT: Duration = Duration::from_secs(1);
-/// Longer than a backend that failed is let rest.
+/// Longer than the circuit breaker stays open.
 const REST: Duration = Duration::from_secs(70);
 
 /// What must have been counted when all is over.

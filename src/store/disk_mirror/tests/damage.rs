@@ -109,7 +109,7 @@ fn another_version_is_named() {
 }
 
 #[test]
-fn a_jar_in_the_place_of_another_is_not_taken_for_it() {
+fn a_record_under_the_name_of_another_is_rejected() {
     let pair = RecordPair::new();
     fs::copy(slip_of(&pair.directory, "sound"), pair.slip()).unwrap();
     pair.gives_one("the other's slip");

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use super::*;
 
 /// Environment variable with the directory for the other process. The same test runs there, in the other role.
-const PLACE: &str = "SHELF_OF_THE_OTHER_PROCESS";
+const PLACE: &str = "MIRROR_OF_THE_OTHER_PROCESS";
 
 /// A test of this file in a process of its own, after these shell commands.
 fn other_process(words: &str, test: &str, directory: &TempDir) -> Child {
@@ -37,14 +37,14 @@ fn puts_without_end(mirror: &Mirror) {
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_the_old_jar_or_the_new_one() {
+fn a_killed_process_leaves_the_old_record_or_the_new_one() {
     if let Some(mirror) = given() {
         return puts_without_end(&mirror);
     }
     let directory = TempDir::new().unwrap();
     for life in 0..20 {
         let mut child =
-            other_process("", "a_process_that_is_killed_leaves_the_old_jar_or_the_new_one", &directory);
+            other_process("", "a_killed_process_leaves_the_old_record_or_the_new_one", &directory);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let rounds = lines.filter_map(|line| line.strip_prefix("round ")?.parse::<usize>().ok());
         let heard = rounds.take(1 + life).last().unwrap();
@@ -65,7 +65,7 @@ fn a_process_that_is_killed_leaves_the_old_jar_or_the_new_one() {
 }
 
 #[test]
-fn every_step_of_a_put_that_was_cut_leaves_the_old_jar_or_the_new_one() {
+fn every_interrupted_step_of_a_put_leaves_the_old_record_or_the_new_one() {
     let (before, mirror) = fresh();
     let old = put(&mirror, "a", "old content");
     let (after, mirror) = fresh();

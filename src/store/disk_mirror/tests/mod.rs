@@ -107,7 +107,7 @@ fn order_goes_on_across_restarts() {
 }
 
 #[test]
-fn a_jar_takes_the_place_of_the_one_of_its_name() {
+fn a_record_replaces_the_one_with_its_name() {
     let (directory, mirror) = fresh();
     put(&mirror, "a", "old");
     let new = put(&mirror, "a", "newer");
@@ -147,7 +147,7 @@ fn content_that_was_taken_away_is_noticed_and_written_again() {
 }
 
 #[test]
-fn a_jar_that_was_removed_is_gone_and_gone_again_is_fine() {
+fn a_record_can_be_removed_twice() {
     let (directory, mirror) = fresh();
     put(&mirror, "a", "1");
     let other = put(&mirror, "b", "1");
@@ -179,7 +179,7 @@ fn what_was_put_down_or_labelled_longest_ago_goes_first() {
 }
 
 #[test]
-fn there_are_never_more_than_so_many_jars() {
+fn the_number_of_records_is_limited() {
     let (directory, mirror) = fresh();
     let most = 4_096;
     for number in 0..most + 3 {
@@ -197,7 +197,7 @@ fn there_are_never_more_than_so_many_jars() {
 }
 
 #[test]
-fn a_jar_larger_than_a_quarter_is_refused_and_what_stood_there_stays() {
+fn a_record_larger_than_a_quarter_is_rejected_and_the_old_one_stays() {
     let directory = TempDir::new().unwrap();
     let mirror = open_with(&directory, 4_000);
     let old = put(&mirror, "a", "old");
@@ -221,7 +221,7 @@ fn everything_is_for_its_owner_alone() {
 }
 
 #[test]
-fn a_shelf_that_cannot_be_made_says_where() {
+fn a_mirror_that_cannot_be_created_names_its_path() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("documents"), "a file").unwrap();
     let refused = Mirror::open(&directory.path().join("documents"), MOST).unwrap_err();

@@ -96,7 +96,7 @@ proptest! {
 }
 
 #[test]
-fn many_threads_at_once_leave_whole_jars() {
+fn concurrent_threads_leave_complete_records() {
     let (directory, mirror) = fresh();
     let threads = 8;
     let start = Barrier::new(threads);

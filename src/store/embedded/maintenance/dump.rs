@@ -24,7 +24,7 @@ pub(super) const CUT: &str = "the last page is cut: records in it may be wrong";
 pub struct ExportSummary {
     /// Number of records.
     pub counts: RecordCounts,
-    /// What could not be read. Empty unless damage was accepted.
+    /// Records that could not be read. Empty unless damage was accepted.
     pub left_out: Vec<String>,
 }
 

@@ -83,7 +83,7 @@ pub fn import(
     made
 }
 
-/// What is there now.
+/// The current state of the directory.
 #[derive(Clone, Copy, PartialEq)]
 enum ExistingTarget {
     /// Nothing, or a store that was never used.

@@ -63,7 +63,7 @@ pub enum MaintenanceError {
     Unfit {
         /// Its path.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The given date is not that of the machine's clock.

@@ -25,7 +25,7 @@ pub(super) struct TransferSummary {
     pub(super) ended: u64,
     /// Keys that the new store does not contain.
     pub(super) lost: u64,
-    /// What the old store can no longer tell.
+    /// Facts that the old store can no longer provide.
     pub(super) gaps: Vec<String>,
 }
 

@@ -215,7 +215,7 @@ fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_lea
 }
 
 #[test]
-fn damage_that_is_met_at_work_is_told_to_whoever_asks_and_remembered() {
+fn damage_found_while_running_is_reported_to_callers_and_remembered() {
     let filled = filled();
     let store = Embedded::open(filled.directory.path()).unwrap();
     let mut bytes = filled.bytes.clone();

@@ -178,7 +178,7 @@ async fn leases_that_come_together_share_commits_and_a_refused_one_spoils_no_oth
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_is_told_to_the_whole_group_and_the_next_group_is_sound() {
+async fn a_failed_commit_is_reported_to_the_whole_group_and_the_next_group_succeeds() {
     let (_directory, store) = fresh();
     let id = created(&store).await;
     let (go, wait_for_go) = std::sync::mpsc::channel();
@@ -300,12 +300,12 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
     let by_hand = Connection::open(file(&directory)).unwrap();
     let mut rows = by_hand.prepare("SELECT what || ': ' || detail FROM audit ORDER BY id").unwrap();
-    let told: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let found: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let shown: String = id.to_string().chars().take(12).collect();
     let wanted = [
         format!("create: tier \"free\", key \"{shown}\""),
         "set_tier: from \"free\" to \"pro\"".to_owned(),
         "revoke_all: 1 keys".to_owned(),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(found, wanted);
 }

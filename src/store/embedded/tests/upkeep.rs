@@ -90,8 +90,8 @@ fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
     let tomorrow = wait(store.lease(asking(one, day(1), 99, 10))).unwrap();
     assert_eq!(tomorrow, LeaseReply::Granted { units: 10, total: 10, grace: 0 });
     let trail = wait(store.audit(AuditQuery { limit: 9, ..Default::default() })).unwrap();
-    let told: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
-    assert!(told.len() == 1 && told[0].who == "anna" && told[0].detail.contains("15 units"), "{trail:?}");
+    let found: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
+    assert!(found.len() == 1 && found[0].who == "anna" && found[0].detail.contains("15 units"), "{trail:?}");
 }
 
 /// The export without its first and last line, which contain the time.
@@ -174,7 +174,7 @@ async fn a_backup_while_a_writer_is_busy_is_one_instant_of_the_store() {
 }
 
 #[test]
-fn a_backup_overwrites_nothing_unless_it_is_told_to_and_never_the_store() {
+fn a_backup_overwrites_files_only_with_an_option_and_never_the_store() {
     let (directory, store) = fresh();
     wait(created(&store));
     let to = directory.path().join("mine.db");
