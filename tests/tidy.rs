@@ -19,6 +19,8 @@ mod pages;
 mod programs;
 #[path = "tidy/readme.rs"]
 mod readme;
+#[path = "tidy/retired.rs"]
+mod retired;
 #[path = "tidy/shape.rs"]
 mod shape;
 #[path = "tidy/source.rs"]

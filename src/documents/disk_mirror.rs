@@ -116,7 +116,7 @@ impl DiskMirror {
         });
         let (documents, unusable) = (restored.len(), records.len() - restored.len());
         self.take_back(restored);
-        if documents + useless > 0 {
+        if documents + unusable > 0 {
             tracing::info!(documents, unusable, "documents restored from the disk mirror");
         }
     }
