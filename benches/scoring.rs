@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use scoregate::backend::{self, BackendServer};
 use scoregate::clock::{Clock, ManualClock, Wall};
-use scoregate::scoring::{Archive, Question, RunSource, Scoring, simulated_records};
+use scoregate::routes::{DocumentKey, Route};
+use scoregate::scoring::{Archive, RunSource, Scoring, simulated_records};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -132,7 +133,7 @@ fn refreshes(path: &Path) {
     );
     let mut bytes = 0;
     for id in scoring.model_ids() {
-        bytes += scoring.answer(&Question::Model(id)).unwrap().data.len();
+        bytes += scoring.answer(&DocumentKey::of_model(Route::Model, id)).unwrap().data.len();
     }
     println!("its model details alone: {bytes} bytes of JSON");
 }

@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use crate::cache::is_current;
 use crate::clock::{Clock, Wall};
 use crate::routes::{DocumentKey, ModelId, Period, decode_query, find};
-use crate::scoring::{ArchiveError, Change, Question, Scoring};
+use crate::scoring::{ArchiveError, Change, Scoring};
 
 use super::refusal::BackendRefusal;
 use super::snapshot_response::{BodyParts, SnapshotResponse, SnapshotResponses};
@@ -53,7 +53,7 @@ impl BackendServer {
     pub(super) fn check(&self, now: Wall) -> Result<Change, ArchiveError> {
         let change = self.scoring.check(now)?;
         if change != Change::Nothing {
-            self.responses.keep_current(|key| self.scoring.answer(&Question::of(key)?));
+            self.responses.keep_current(|key| self.scoring.answer(key));
         }
         Ok(change)
     }
@@ -77,12 +77,11 @@ impl BackendServer {
     }
 
     fn document(&self, target: &Uri, headers: &HeaderMap) -> Result<Response<BodyParts>, BackendRefusal> {
-        let found = find(target.path()).ok_or(BackendRefusal::Path)?;
+        let found = find(target.path()).filter(|found| found.endpoint.stored).ok_or(BackendRefusal::Path)?;
         let id = found.raw_id.map(ModelId::from_path).transpose().map_err(BackendRefusal::Param)?;
         let query = decode_query(target.query(), found.endpoint.takes).map_err(BackendRefusal::Param)?;
         let key = DocumentKey::new(found.endpoint.route, id, query, Period::Latest);
-        let question = Question::of(&key).ok_or(BackendRefusal::Path)?;
-        let answer = self.scoring.answer(&question).ok_or(BackendRefusal::Model)?;
+        let answer = self.scoring.answer(&key).ok_or(BackendRefusal::Model)?;
         let sheet = self.responses.of(key, &answer);
         let mut response = if is_not_modified(headers, &sheet) {
             empty(StatusCode::NOT_MODIFIED)

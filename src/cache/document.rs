@@ -134,7 +134,7 @@ impl Document {
     ) -> Self {
         // With two forms, a date that only the full form changed would be visible to Free callers in the time of the
         // next refresh.
-        let two_forms = label.key.route == Route::Model;
+        let two_forms = has_paid_field(label.key.route);
         let generated_at = if two_forms { free.generated_at } else { content.generated_at };
         let listing = (label.key.route == Route::Models).then(|| ModelListing::read(&content.data)).flatten();
         Self { full, free, source: content.source, generated_at, items: content.count, listing }
@@ -214,23 +214,14 @@ impl DocumentForm {
     }
 }
 
+/// Whether only paid callers see all fields of an endpoint's items.
+fn has_paid_field(route: Route) -> bool {
+    route.endpoint().item.iter().any(|field| field.paid_only)
+}
+
 /// The data of the Free form, if it differs.
 fn free_data(data: &Bytes, label: &EnvelopeFields<'_>) -> Result<Option<Bytes>, BadContent> {
-    match label.key.route {
-        Route::Model => without_paid_field(data),
-        Route::Models
-        | Route::History
-        | Route::Index
-        | Route::Alerts
-        | Route::Incidents
-        | Route::Providers
-        | Route::Degradations
-        | Route::Recommendations
-        | Route::ProviderReliability
-        | Route::Transparency
-        | Route::Drift
-        | Route::Me => Ok(None),
-    }
+    if has_paid_field(label.key.route) { without_paid_field(data) } else { Ok(None) }
 }
 
 fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Bytes {

@@ -154,7 +154,7 @@ mod tests {
         fn of(cached: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
             let instruments = Arc::new(Instruments::new(&registry, &[]));
-            let config = ConcurrencyConfig { cached: cached, waiting, queue, queue_timeout: PATIENCE };
+            let config = ConcurrencyConfig { cached, waiting, queue, queue_timeout: PATIENCE };
             let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
             Self { capacity: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
         }

@@ -78,6 +78,21 @@ impl DocumentKey {
 }
 
 impl DocumentKey {
+    /// The key of an endpoint without parameters.
+    pub fn plain(route: Route) -> Self {
+        Self { route, id: None, period: None, sort_by: None, limit: None }
+    }
+
+    /// The key of an endpoint whose only parameter is the model.
+    pub fn of_model(route: Route, id: ModelId) -> Self {
+        Self { id: Some(id), ..Self::plain(route) }
+    }
+
+    /// The key of an endpoint whose only parameter is the period.
+    pub fn over(route: Route, period: Period) -> Self {
+        Self { period: Some(period), ..Self::plain(route) }
+    }
+
     /// The list of models for a request without parameters.
     pub fn list_of_models() -> Self {
         Self::new(Route::Models, None, Query::default(), Period::Day)

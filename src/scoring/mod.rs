@@ -20,7 +20,6 @@ mod measure;
 mod method;
 mod model_state;
 mod page_hinkley;
-mod question;
 mod run;
 mod series;
 mod simulate;
@@ -39,7 +38,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::clock::Wall;
-use crate::routes::{Limit, ModelId, Period, SortBy};
+use crate::routes::{DocumentKey, ModelId};
 
 use endpoints::SnapshotAnswers;
 use hour::Hour;
@@ -57,25 +56,7 @@ pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, Updat
 /// Pause after a source could not be read.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// A query: one variant per endpoint with data, with resolved parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the endpoints of routes/table.rs and their parameters, by name")]
-pub enum Question {
-    Models { period: Period, sort_by: SortBy },
-    Model(ModelId),
-    History { id: ModelId, period: Period },
-    Index,
-    Alerts,
-    Incidents { period: Period, limit: Limit },
-    Providers,
-    Degradations(Period),
-    Recommendations(Period),
-    ProviderReliability(Period),
-    Transparency(Period),
-    Drift(ModelId),
-}
-
-/// The answer to a query. Clones share its text.
+/// The data of a document. Clones share its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The items as a JSON array, paid-only fields included.
@@ -170,9 +151,9 @@ impl Scoring {
         Ok(true)
     }
 
-    /// The answer to a query; `None` if its model does not exist.
-    pub fn answer(&self, question: &Question) -> Option<Answer> {
-        self.answers.load().answer(question)
+    /// The data of a document; `None` if its model does not exist.
+    pub fn answer(&self, key: &DocumentKey) -> Option<Answer> {
+        self.answers.load().answer(key)
     }
 
     /// The ids of all models, sorted. A model exists while it has runs in the last 60 days.

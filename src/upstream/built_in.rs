@@ -6,7 +6,7 @@ use http::HeaderValue;
 
 use crate::cache::Validators;
 use crate::clock::Clock;
-use crate::scoring::{self, Scoring};
+use crate::scoring::Scoring;
 
 use super::mapping::{EndpointMapping, ResponseInfo};
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
@@ -28,9 +28,10 @@ impl BuiltInUpstream {
         &self,
         UpstreamRequest { key, known, trace: _ }: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
-        let question = scoring::Question::of(key);
-        let question =
-            question.ok_or_else(|| UpstreamFailure::Invalid(format!("{key} is no question for it")))?;
+        if !key.route.endpoint().stored {
+            return Err(UpstreamFailure::Invalid(format!("the built-in backend has no document {key}")));
+        }
+        let requested = key.clone();
         let now = self.clock.now().wall;
         // A refresh computes for a while, so it must not run on a serving thread.
         let scoring = Arc::clone(&self.scoring);
@@ -41,7 +42,7 @@ impl BuiltInUpstream {
                 // The previous snapshot is served, and is overdue by its own next refresh.
                 tracing::error!(%error, "score refresh failed");
             }
-            scoring.answer(&question)
+            scoring.answer(&requested)
         });
         let answer =
             answered.await.map_err(|error| UpstreamFailure::Invalid(format!("it failed: {error}")))?;

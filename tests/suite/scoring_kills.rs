@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 use scoregate::clock::{Clock, Wall};
-use scoregate::scoring::{Archive, Question, RunSource, Scoring};
+use scoregate::routes::{DocumentKey, Route};
+use scoregate::scoring::{Archive, RunSource, Scoring};
 use tempfile::TempDir;
 
 use crate::disk::{Disk, Order};
@@ -38,7 +39,9 @@ fn scores(place: &Path) -> String {
     let scoring = Scoring::open(RunSource::Archive(archive), noon).unwrap();
     let mut text = String::new();
     for id in scoring.model_ids() {
-        for question in [Question::Model(id.clone()), Question::Drift(id.clone())] {
+        for question in
+            [DocumentKey::of_model(Route::Model, id.clone()), DocumentKey::of_model(Route::Drift, id.clone())]
+        {
             writeln!(text, "{:?}", scoring.answer(&question).unwrap().data).unwrap();
         }
     }

@@ -12,10 +12,10 @@ use super::super::hour::{Hour, Stretch};
 use super::super::run::IdentifiedRun;
 use super::super::run::{Run, RunFailure, RunId, RunOutcome, Suite};
 use super::super::simulate;
-use super::super::{Change, Question, RunSource, Scoring};
+use super::super::{Change, RunSource, Scoring};
 use super::*;
 use crate::clock::Wall;
-use crate::routes::{Period, SortBy};
+use crate::routes::{DocumentKey, Period, Route, SortBy};
 
 fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
@@ -38,7 +38,8 @@ fn in_(place: &TempDir) -> Archive {
 }
 
 fn models(archive: Archive, now: Wall) -> String {
-    let question = Question::Models { period: Period::Day, sort_by: SortBy::Combined };
+    let question =
+        DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Day) };
     let data = Scoring::open(RunSource::Archive(archive), now).unwrap().answer(&question).unwrap().data;
     String::from_utf8(data.to_vec()).unwrap()
 }
@@ -137,18 +138,21 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     let runs = records.into_iter().map(|record| record.run).collect();
     let in_memory = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     // Their dates differ: only an archive knows about imports.
-    let data = |scoring: &Scoring, question: &Question| scoring.answer(question).map(|answer| answer.data);
+    let data = |scoring: &Scoring, key: &DocumentKey| scoring.answer(key).map(|answer| answer.data);
     for id in in_memory.model_ids() {
         for question in [
-            Question::Model(id.clone()),
-            Question::Drift(id.clone()),
-            Question::History { id, period: Period::Month },
+            DocumentKey::of_model(Route::Model, id.clone()),
+            DocumentKey::of_model(Route::Drift, id.clone()),
+            DocumentKey { id: Some(id), ..DocumentKey::over(Route::History, Period::Month) },
         ] {
             assert_eq!(data(&archived, &question), data(&in_memory, &question));
         }
     }
     assert_eq!(archived.model_ids(), in_memory.model_ids());
-    assert_eq!(data(&archived, &Question::Index), data(&in_memory, &Question::Index));
+    assert_eq!(
+        data(&archived, &DocumentKey::plain(Route::Index)),
+        data(&in_memory, &DocumentKey::plain(Route::Index))
+    );
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_be
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let id = scoring.model_ids().remove(0);
     let runs = || {
-        let detail = scoring.answer(&Question::Model(id.clone())).unwrap().data;
+        let detail = scoring.answer(&DocumentKey::of_model(Route::Model, id.clone())).unwrap().data;
         serde_json::from_slice::<serde_json::Value>(&detail).unwrap()[0]["runs"].as_u64().unwrap()
     };
     assert_eq!(runs(), 72, "a run of each suite in each of 24 hours");
@@ -204,14 +208,17 @@ fn a_running_backend_takes_new_runs_up_when_it_looks() {
     importing.sum_up(now()).unwrap();
     assert_eq!(scoring.check(now()).unwrap(), Change::Nothing);
     // Its date is that of the import; the next refresh is due at the full hour, as before.
-    let index = || scoring.answer(&Question::Index).unwrap();
+    let index = || scoring.answer(&DocumentKey::plain(Route::Index)).unwrap();
     let hour = Hour::of(now());
     assert_eq!((index().generated_at, index().next_refresh), (now(), hour.plus(1).start()));
     assert_eq!(scoring.check(hour.plus(1).start()).unwrap(), Change::ByTheHour);
     assert_eq!((index().generated_at, scoring.model_ids().len()), (hour.plus(1).start(), 2));
     // A server started now agrees.
     let other = Scoring::open(RunSource::Archive(in_(&place)), hour.plus(1).start()).unwrap();
-    assert_eq!(other.answer(&Question::Index), scoring.answer(&Question::Index));
+    assert_eq!(
+        other.answer(&DocumentKey::plain(Route::Index)),
+        scoring.answer(&DocumentKey::plain(Route::Index))
+    );
 }
 
 #[test]

@@ -25,12 +25,12 @@ use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::clock::Wall;
-use crate::routes::{ModelId, Period, SortBy};
+use crate::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
+use super::Answer;
 use super::changes::ModelChanges;
 use super::hour::{Hour, of_period};
 use super::snapshot::Snapshot;
-use super::{Answer, Question};
 
 /// The rendered data of one snapshot.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct SnapshotAnswers {
     at: Wall,
     imported: Option<Wall>,
     models: Vec<ModelId>,
-    rendered: HashMap<Question, RenderedAnswer>,
+    rendered: HashMap<DocumentKey, RenderedAnswer>,
     /// All incidents of each period, newest first, each rendered.
     incidents: [Vec<String>; 4],
 }
@@ -55,35 +55,35 @@ impl SnapshotAnswers {
     /// Renders all data of a snapshot.
     pub(super) fn render(snapshot: &Snapshot) -> Self {
         let mut rendered = HashMap::new();
-        let mut put = |question, answer| rendered.insert(question, answer);
+        let mut put = |key, answer| rendered.insert(key, answer);
         let alerts = alerts::find(snapshot);
         let changes = ModelChanges::among(&snapshot.model_states);
         for period in Period::ALL {
             for sort_by in SortBy::ALL {
-                put(
-                    Question::Models { period, sort_by },
-                    array(&models::items(snapshot, &changes, period, sort_by)),
-                );
+                let key = DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) };
+                put(key, array(&models::items(snapshot, &changes, period, sort_by)));
             }
-            put(Question::Degradations(period), array(&degradations::items(snapshot, &changes, period)));
-            put(Question::Recommendations(period), array(&recommendations::items(snapshot, period)));
-            put(Question::ProviderReliability(period), array(&reliability::items(snapshot, period)));
-            put(Question::Transparency(period), array(&transparency::items(snapshot, period)));
+            let over = |route| DocumentKey::over(route, period);
+            put(over(Route::Degradations), array(&degradations::items(snapshot, &changes, period)));
+            put(over(Route::Recommendations), array(&recommendations::items(snapshot, period)));
+            put(over(Route::ProviderReliability), array(&reliability::items(snapshot, period)));
+            put(over(Route::Transparency), array(&transparency::items(snapshot, period)));
         }
         for model_state in &snapshot.model_states {
-            let id = || model_state.model.id().clone();
-            put(Question::Model(id()), array(&[model::item(model_state, changes.of(model_state))]));
+            let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
+            put(of(Route::Model), array(&[model::item(model_state, changes.of(model_state))]));
             put(
-                Question::Drift(id()),
+                of(Route::Drift),
                 array(&[drift::item(model_state, changes.of(model_state), &alerts, snapshot.hour)]),
             );
             for period in Period::ALL {
-                put(Question::History { id: id(), period }, array(&history::items(model_state, period)));
+                let key = DocumentKey { period: Some(period), ..of(Route::History) };
+                put(key, array(&history::items(model_state, period)));
             }
         }
-        put(Question::Index, array(&[index::item(snapshot)]));
-        put(Question::Alerts, array(&alerts::items(&alerts)));
-        put(Question::Providers, array(&providers::items(snapshot)));
+        put(DocumentKey::plain(Route::Index), array(&[index::item(snapshot)]));
+        put(DocumentKey::plain(Route::Alerts), array(&alerts::items(&alerts)));
+        put(DocumentKey::plain(Route::Providers), array(&providers::items(snapshot)));
         Self {
             made_in: snapshot.made_in,
             at: snapshot.at,
@@ -110,14 +110,14 @@ impl SnapshotAnswers {
         &self.models
     }
 
-    /// The answer to a query; `None` if its model does not exist.
-    pub(super) fn answer(&self, question: &Question) -> Option<Answer> {
-        if let Question::Incidents { period, limit } = question {
+    /// The data of a document; `None` if its model does not exist.
+    pub(super) fn answer(&self, key: &DocumentKey) -> Option<Answer> {
+        if let DocumentKey { route: Route::Incidents, period: Some(period), limit: Some(limit), .. } = key {
             let all = of_period(*period, &self.incidents);
             let newest: Vec<&str> = all.iter().take(limit.get().into()).map(String::as_str).collect();
             return Some(self.stamped(&RenderedAnswer::new(format!("[{}]", newest.join(",")), newest.len())));
         }
-        self.rendered.get(question).map(|rendered| self.stamped(rendered))
+        self.rendered.get(key).map(|rendered| self.stamped(rendered))
     }
 
     fn stamped(&self, RenderedAnswer { data, count, etag }: &RenderedAnswer) -> Answer {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::routes::{Period, Route};
+
 use super::super::changes::ModelChanges;
 use super::super::figures::Trend;
 use super::super::measure::Measure;
@@ -64,7 +66,7 @@ fn a_rise_among_quiet_models_is_a_drift_with_its_direction_hour_and_chance() {
     let runs = (0..12).flat_map(|number| history(number, if number == 5 { 0.15 } else { 0.0 })).collect();
     let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     for id in scoring.model_ids() {
-        let drift = &asked(&scoring, &Question::Drift(id.clone()))[0];
+        let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, id.clone()))[0];
         let test = &drift["pageHinkley"];
         if id.as_str() == "m005" {
             assert_eq!((&drift["regime"], &test["state"]), (&"drifting".into(), &"signalled".into()));

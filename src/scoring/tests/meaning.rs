@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::routes::{Period, Route, SortBy};
+
 use super::super::hour::{Hour, hours_of};
 use super::super::*;
 use super::{HOUR, asked, demo, instants, limit, measured, now, rankings};
@@ -22,7 +24,7 @@ fn each_sort_key_orders_and_what_has_no_score_comes_last() {
             .map(|i| i["id"].as_str().unwrap())
             .collect();
         let merit = |id: &&str| {
-            let detail = &asked(&scoring, &Question::Model(ModelId::new(id).unwrap()))[0];
+            let detail = &asked(&scoring, &DocumentKey::of_model(Route::Model, ModelId::new(id).unwrap()))[0];
             let suite = |place: usize| detail["suites"][place]["score"].as_f64().unwrap();
             let axes = detail["axes"].as_array().unwrap();
             match sort_by {
@@ -94,8 +96,8 @@ fn what_was_not_compared_is_unavailable_and_not_stable() {
         let item = &rankings(&scoring, Period::Day, sort_by)[0];
         assert_eq!((&item["currentScore"], &item["trend"]), (&50.0.into(), &"unavailable".into()));
     }
-    assert_eq!(asked(&scoring, &Question::Index)[0]["trend"], "unavailable");
-    let drift = &asked(&scoring, &Question::Drift(ModelId::new("new").unwrap()))[0];
+    assert_eq!(asked(&scoring, &DocumentKey::plain(Route::Index))[0]["trend"], "unavailable");
+    let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, ModelId::new("new").unwrap()))[0];
     assert_eq!(
         (&drift["regime"], &drift["axes"][0]["trend"]),
         (&"unavailable".into(), &"unavailable".into())
@@ -108,13 +110,13 @@ fn the_list_and_the_details_agree() {
     let latest = rankings(&scoring, Period::Latest, SortBy::Combined);
     for item in rankings(&scoring, Period::Day, SortBy::Combined) {
         let id = ModelId::new(item["id"].as_str().unwrap()).unwrap();
-        let detail = &asked(&scoring, &Question::Model(id.clone()))[0];
+        let detail = &asked(&scoring, &DocumentKey::of_model(Route::Model, id.clone()))[0];
         for (name, value) in item.as_object().unwrap() {
             assert_eq!(value, &detail[name], "{id}.{name}");
         }
         let newest = latest.iter().find(|item| item["id"] == id.as_str()).unwrap();
         assert_eq!(newest.get("currentScore"), detail.get("latestScore"));
-        let drift = &asked(&scoring, &Question::Drift(id))[0];
+        let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, id))[0];
         assert_eq!(drift.get("currentScore"), detail.get("currentScore"));
     }
 }
@@ -123,7 +125,7 @@ fn the_list_and_the_details_agree() {
 fn the_index_lies_between_the_extremes_and_counts_who_is_away() {
     for now in instants().step_by(4) {
         let scoring = Scoring::demo(7, now);
-        let index = &asked(&scoring, &Question::Index)[0];
+        let index = &asked(&scoring, &DocumentKey::plain(Route::Index))[0];
         let items = rankings(&scoring, Period::Day, SortBy::Combined);
         let scores: Vec<f64> = items.iter().filter_map(|item| item["currentScore"].as_f64()).collect();
         let value = index["value"].as_f64().unwrap();
@@ -163,9 +165,9 @@ fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
     // Its newest run, though none is in the period.
     assert_eq!(gone["lastUpdated"], now().minus(HOUR * 60).rfc3339());
     assert_eq!((&gone["trend"], &gone["status"]), (&"unavailable".into(), &"unavailable".into()));
-    let index = |scoring| asked(scoring, &Question::Index)[0]["value"].clone();
+    let index = |scoring| asked(scoring, &DocumentKey::plain(Route::Index))[0]["value"].clone();
     assert_eq!(index(&with), index(&without));
-    let providers = asked(&with, &Question::Providers);
+    let providers = asked(&with, &DocumentKey::plain(Route::Providers));
     assert!(providers.iter().any(|p| p["provider"] == "nobody" && p["status"] == "unavailable"));
     assert!(
         !rankings(&with, Period::Week, SortBy::Combined)
@@ -177,7 +179,12 @@ fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
 #[test]
 fn incidents_are_newest_first_cut_to_their_limit_and_of_their_period() {
     let scoring = demo();
-    let ask = |period, number| asked(&scoring, &Question::Incidents { period, limit: limit(number) });
+    let ask = |period, number| {
+        asked(
+            &scoring,
+            &DocumentKey { limit: Some(limit(number)), ..DocumentKey::over(Route::Incidents, period) },
+        )
+    };
     let all = ask(Period::Month, 100);
     assert!(all.len() > 5, "{}", all.len());
     assert!(all.is_sorted_by(|a, b| a["openedAt"].as_str() >= b["openedAt"].as_str()));
@@ -196,7 +203,7 @@ fn alerts_come_with_evidence_that_holds_and_a_steady_model_raises_none() {
     let mut alerted = BTreeSet::new();
     for now in instants() {
         let scoring = Scoring::demo(7, now);
-        for alert in asked(&scoring, &Question::Alerts) {
+        for alert in asked(&scoring, &DocumentKey::plain(Route::Alerts)) {
             let number = |name: &str| alert[name].as_f64().unwrap();
             assert!((number("baselineScore") - number("currentScore") - number("drop")).abs() < 1e-9);
             assert!(number("pValue") < method::ALERT_ALPHA && number("drop") >= method::ALERT_MINIMUM);
@@ -214,7 +221,7 @@ fn every_regime_of_the_drift_signature_is_met_within_a_month() {
     for now in instants() {
         let scoring = Scoring::demo(7, now);
         for id in scoring.model_ids() {
-            let drift = &asked(&scoring, &Question::Drift(id))[0];
+            let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, id))[0];
             regimes.insert(drift["regime"].as_str().unwrap().to_owned());
         }
     }

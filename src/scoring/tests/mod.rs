@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::hour::Hour;
 use super::*;
 use crate::routes::shapes::{self, FieldShape, ItemField};
+use crate::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -30,37 +31,46 @@ fn limit(number: u8) -> Limit {
     Limit::parse(&number.to_string()).unwrap()
 }
 
-fn asked(scoring: &Scoring, question: &Question) -> Vec<Value> {
-    serde_json::from_slice(&scoring.answer(question).unwrap().data).unwrap()
+fn asked(scoring: &Scoring, key: &DocumentKey) -> Vec<Value> {
+    serde_json::from_slice(&scoring.answer(key).unwrap().data).unwrap()
 }
 
 fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {
-    asked(scoring, &Question::Models { period, sort_by })
+    asked(scoring, &DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) })
 }
 
 /// Every query, with the fields of its items.
-fn every_question(scoring: &Scoring) -> Vec<(Question, &'static [ItemField])> {
-    let mut all: Vec<(Question, &'static [ItemField])> = vec![
-        (Question::Index, shapes::INDEX),
-        (Question::Alerts, shapes::ALERT),
-        (Question::Providers, shapes::PROVIDER),
+fn every_question(scoring: &Scoring) -> Vec<(DocumentKey, &'static [ItemField])> {
+    let mut all: Vec<(DocumentKey, &'static [ItemField])> = vec![
+        (DocumentKey::plain(Route::Index), shapes::INDEX),
+        (DocumentKey::plain(Route::Alerts), shapes::ALERT),
+        (DocumentKey::plain(Route::Providers), shapes::PROVIDER),
     ];
     for period in Period::ALL {
         for sort_by in SortBy::ALL {
-            all.push((Question::Models { period, sort_by }, shapes::RANKING));
+            all.push((
+                DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) },
+                shapes::RANKING,
+            ));
         }
-        all.push((Question::Incidents { period, limit: limit(100) }, shapes::INCIDENT));
-        all.push((Question::Degradations(period), shapes::DEGRADATION));
-        all.push((Question::Recommendations(period), shapes::RECOMMENDATION));
-        all.push((Question::ProviderReliability(period), shapes::RELIABILITY));
-        all.push((Question::Transparency(period), shapes::TRANSPARENCY));
+        all.push((
+            DocumentKey { limit: Some(limit(100)), ..DocumentKey::over(Route::Incidents, period) },
+            shapes::INCIDENT,
+        ));
+        all.push((DocumentKey::over(Route::Degradations, period), shapes::DEGRADATION));
+        all.push((DocumentKey::over(Route::Recommendations, period), shapes::RECOMMENDATION));
+        all.push((DocumentKey::over(Route::ProviderReliability, period), shapes::RELIABILITY));
+        all.push((DocumentKey::over(Route::Transparency, period), shapes::TRANSPARENCY));
         for id in scoring.model_ids() {
-            all.push((Question::History { id, period }, shapes::HISTORY));
+            all.push((
+                DocumentKey { id: Some(id), ..DocumentKey::over(Route::History, period) },
+                shapes::HISTORY,
+            ));
         }
     }
     for id in scoring.model_ids() {
-        all.push((Question::Model(id.clone()), shapes::MODEL));
-        all.push((Question::Drift(id), shapes::DRIFT));
+        all.push((DocumentKey::of_model(Route::Model, id.clone()), shapes::MODEL));
+        all.push((DocumentKey::of_model(Route::Drift, id), shapes::DRIFT));
     }
     all
 }
@@ -173,7 +183,8 @@ fn the_same_seed_and_hour_give_the_same_bytes_and_another_seed_gives_others() {
     for (question, _) in every_question(&one) {
         assert_eq!(one.answer(&question), later.answer(&question), "{question:?}");
     }
-    let models = Question::Models { period: Period::Week, sort_by: SortBy::Combined };
+    let models =
+        DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Week) };
     let other = Scoring::demo(8, now()).answer(&models).unwrap();
     let same = one.answer(&models).unwrap();
     assert!(other.data != same.data && other.etag != same.etag);
@@ -182,7 +193,7 @@ fn the_same_seed_and_hour_give_the_same_bytes_and_another_seed_gives_others() {
 #[test]
 fn a_refresh_swaps_once_an_hour_and_catches_up_in_one_step() {
     let scoring = Scoring::demo(7, now());
-    let stamp = || scoring.answer(&Question::Index).unwrap();
+    let stamp = || scoring.answer(&DocumentKey::plain(Route::Index)).unwrap();
     assert_eq!(stamp().generated_at.rfc3339(), "2026-11-21T12:00:00Z");
     assert_eq!(stamp().next_refresh.rfc3339(), "2026-11-21T13:00:00Z");
     assert_eq!(scoring.next_refresh(), stamp().next_refresh);
@@ -211,7 +222,8 @@ fn a_run_of_the_running_hour_counts_when_the_hour_is_over() {
     let before = Scoring::open(RunSource::Runs(runs.clone()), now()).unwrap();
     runs.extend(simulate::models(7).iter().flat_map(|model| model.round(Hour::of(now()))));
     let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
-    let models = Question::Models { period: Period::Day, sort_by: SortBy::Combined };
+    let models =
+        DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Day) };
     assert_eq!(scoring.answer(&models), before.answer(&models));
     assert!(scoring.refresh(now().plus(HOUR)).unwrap());
     assert_ne!(scoring.answer(&models).unwrap().etag, before.answer(&models).unwrap().etag);
@@ -221,9 +233,12 @@ fn a_run_of_the_running_hour_counts_when_the_hour_is_over() {
 fn an_unknown_model_has_no_answer() {
     let id = || ModelId::new("nobody").unwrap();
     let scoring = demo();
-    assert_eq!(scoring.answer(&Question::Model(id())), None);
-    assert_eq!(scoring.answer(&Question::Drift(id())), None);
-    assert_eq!(scoring.answer(&Question::History { id: id(), period: Period::Week }), None);
+    assert_eq!(scoring.answer(&DocumentKey::of_model(Route::Model, id())), None);
+    assert_eq!(scoring.answer(&DocumentKey::of_model(Route::Drift, id())), None);
+    assert_eq!(
+        scoring.answer(&DocumentKey { id: Some(id()), ..DocumentKey::over(Route::History, Period::Week) }),
+        None
+    );
     assert!(scoring.model_ids().is_sorted() && scoring.model_ids().len() == 14);
 }
 
@@ -233,7 +248,7 @@ fn a_backend_without_runs_answers_with_empty_arrays() {
     for (question, fields) in every_question(&scoring) {
         for item in asked(&scoring, &question) {
             check_object(&item, fields, "empty");
-            assert_eq!(question, Question::Index);
+            assert_eq!(question, DocumentKey::plain(Route::Index));
         }
     }
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::routes::{Period, Route, SortBy};
+
 use super::super::*;
 use super::{HOUR, asked, every_question, now, rankings};
 
@@ -45,7 +47,7 @@ fn opened(runs: &[Run]) -> Scoring {
 }
 
 fn alerts(runs: &[Run]) -> BTreeSet<String> {
-    let items = asked(&opened(runs), &Question::Alerts);
+    let items = asked(&opened(runs), &DocumentKey::plain(Route::Alerts));
     items.iter().map(|item| item["modelId"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -68,7 +70,7 @@ proptest! {
             prop_assert!(number(item, "confidenceLower") <= score && score <= number(item, "confidenceUpper"), "{item}");
             prop_assert!(number(item, "confidenceLower") < number(item, "confidenceUpper"), "{item}");
         }
-        let index = number(&asked(&scoring, &Question::Index)[0], "value");
+        let index = number(&asked(&scoring, &DocumentKey::plain(Route::Index))[0], "value");
         let scores: Vec<f64> = items.iter().map(|item| number(item, "currentScore")).collect();
         // The index is rounded once more.
         prop_assert!(scores[scores.len() - 1] - 0.005 <= index && index <= scores[0] + 0.005, "{index} {scores:?}");

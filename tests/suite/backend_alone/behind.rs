@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use scoregate::routes::{DocumentKey, ENDPOINTS, Limit, Period, Query};
-use scoregate::scoring::{Question, Scoring};
+use scoregate::scoring::Scoring;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -84,8 +84,7 @@ fn document(changes: bool) -> DocumentKey {
         })
     });
     let suits = |key: &DocumentKey| {
-        let question = Question::of(key).unwrap();
-        let (now, later) = (now.answer(&question).unwrap(), later.answer(&question).unwrap());
+        let (now, later) = (now.answer(key).unwrap(), later.answer(key).unwrap());
         now.count > 0 && (now.etag != later.etag) == changes
     };
     keys.into_iter().find(suits).expect("in an hour some things change and some do not")

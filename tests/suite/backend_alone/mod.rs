@@ -16,7 +16,7 @@ use scoregate::routes::shapes::ItemField;
 use scoregate::routes::{
     API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Param, Period, Query, Route, SortBy,
 };
-use scoregate::scoring::{Archive, IdentifiedRun, Question, RunSource, Scoring};
+use scoregate::scoring::{Archive, IdentifiedRun, RunSource, Scoring};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -107,9 +107,8 @@ fn targets() -> impl Iterator<Item = (&'static Endpoint, String)> {
 }
 
 /// What is asked there.
-fn question(route: Route) -> Question {
-    let key = DocumentKey::new(route, ModelId::new("atlas-4-large"), Query::default(), Period::Latest);
-    Question::of(&key).unwrap()
+fn question(route: Route) -> DocumentKey {
+    DocumentKey::new(route, ModelId::new("atlas-4-large"), Query::default(), Period::Latest)
 }
 
 #[tokio::test]
@@ -151,7 +150,7 @@ async fn alone_parameters_are_those_of_the_api_and_choose_the_answer() {
     for period in Period::ALL {
         let word = period.word();
         let answer = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
-        let asked = Question::Models { period, sort_by: SortBy::Speed };
+        let asked = DocumentKey { sort_by: Some(SortBy::Speed), ..DocumentKey::over(Route::Models, period) };
         let data = known_at_noon().answer(&asked).unwrap().data;
         assert!(answer.body.ends_with(&[&data[..], b"}"].concat()), "{word}");
         assert_eq!((&answer.json()["period"], &answer.json()["sort_by"]), (&word.into(), &"speed".into()));
