@@ -22,7 +22,7 @@ use crate::routes::API_BASE;
 
 /// `Content-Security-Policy` of the HTML pages: browsers may show them, and run the one script of the docs page,
 /// identified by its hash.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-6xzGN59FHHs7ZA1Kp+CBEDkfLGoPGEj9WAghXFGyr1I='; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-gsAmC4s/SCnuzDU4bPvIu4v5dzy/lg1H/bQgxtuMTYc='; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::hour::Hour;
 use super::*;
 use crate::routes::shapes::{self, FieldShape, ItemField};
-use crate::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
+use crate::routes::{DocumentKey, ENDPOINTS, Limit, ModelId, Period, Query, Route, SortBy};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -213,6 +213,16 @@ fn a_refresh_swaps_once_an_hour_and_catches_up_in_one_step() {
     let fresh = Scoring::demo(7, later);
     for (question, _) in every_question(&fresh) {
         assert_eq!(scoring.answer(&question), fresh.answer(&question));
+    }
+}
+
+#[test]
+fn every_endpoint_that_is_stored_has_data_and_no_other() {
+    let scoring = demo();
+    for endpoint in &ENDPOINTS {
+        let id = scoring.model_ids().into_iter().next();
+        let key = DocumentKey::new(endpoint.route, id, Query::default(), Period::Latest);
+        assert_eq!(scoring.answer(&key).is_some(), endpoint.stored, "{key}");
     }
 }
 
