@@ -5,7 +5,7 @@
 
 In the run the backend goes away for a while, an application asks far more than its minute allows, and somebody tries made-up
 keys. Then each panel of each dashboard is asked for and drawn, and so is what `scoregate top` shows. It needs Python and
-Prometheus, and asks loopback alone. Not for: drawing (`plot.py`), nor for whether queries are right (`tests/suite/watching/`).
+Prometheus, and asks loopback alone. Not for: drawing (`plot.py`), nor for whether queries are right (`tests/suite/monitoring/`).
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Program, run, run_with};
+use crate::program::{BUILT_IN, Program, run, run_with};
 
 #[tokio::test]
 async fn audit_names_the_user_that_the_kernel_reports_and_not_the_environment() {

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Backend, json};
 use crate::client::Connection;
-use crate::shell::{Program, Visitor, run};
+use crate::program::{Program, Visitor, run};
 
 const TIERS: [&str; 5] = ["free", "pro", "developer", "teams", "enterprise"];
 const FREE_PORTS: [&str; 5] = ["demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];

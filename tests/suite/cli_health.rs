@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Ended, Program, run, run_with};
+use crate::program::{BUILT_IN, Ended, Program, run, run_with};
 
 fn health(side: SocketAddr) -> Ended {
     run(&["health", "--admin", &side.to_string()])

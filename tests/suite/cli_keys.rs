@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Keys, Program, Visitor, run, run_with, sqlite3};
+use crate::program::{BUILT_IN, Keys, Program, Visitor, run, run_with, sqlite3};
 
 /// Every command once, by what it prints for programs.
 fn every_command(keys: &Keys<'_>) {

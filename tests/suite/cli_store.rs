@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use scoregate::clock::{Clock, Day};
 use tempfile::TempDir;
 
-use crate::shell::{Ended, Program, Visitor, run, run_with, sqlite3, within_one_day};
+use crate::program::{Ended, Program, Visitor, run, run_with, sqlite3, within_one_day};
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 

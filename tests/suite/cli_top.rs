@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
 
 /// A server that has answered somebody and refused somebody.
 async fn busy(place: &TempDir) -> (Program, String) {

@@ -9,7 +9,7 @@ use scoregate::clock::Wall;
 use scoregate::store::OwnLimits;
 
 use crate::balances::own;
-use crate::shell::sqlite3;
+use crate::program::sqlite3;
 use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";

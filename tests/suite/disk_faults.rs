@@ -13,9 +13,9 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::crowd::{Heard, Patron, TARGET, Wire, prepare, remaining};
-use crate::disk::{Disk, Order};
-use crate::shell::{Ended, Program, run, within_one_day};
+use crate::failing_disk::{Disk, Order};
+use crate::load_clients::{Heard, Patron, TARGET, Wire, prepare, remaining};
+use crate::program::{Ended, Program, run, within_one_day};
 
 /// How long it may take until a disk that works again is noticed.
 const BACK_WITHIN: Duration = Duration::from_secs(20);

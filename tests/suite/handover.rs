@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::crowd::{Patron, prepare};
-use crate::shell::Program;
+use crate::load_clients::{Patron, prepare};
+use crate::program::Program;
 
 /// How large the scene is.
 #[derive(Clone, Copy)]

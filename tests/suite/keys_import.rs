@@ -7,7 +7,7 @@ use std::path::Path;
 use scoregate::keys::{Digest, KeyForm};
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, Visitor};
 
 const FOREIGN: &str = "tp_1234567890abcdef";
 const OPEN: [(&str, &str); 2] =

@@ -9,7 +9,7 @@ use scoregate::keys::Digest;
 
 use crate::balances::own;
 use crate::client::Connection;
-use crate::shell::sqlite3;
+use crate::program::sqlite3;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";

@@ -7,7 +7,7 @@ use scoregate::config::{UpstreamConfig, read_text, resolve};
 use scoregate::routes::{ENDPOINTS, Period, SortBy};
 
 use crate::backend::{Act, Received, answer, json};
-use crate::shell::run;
+use crate::program::run;
 use crate::world::World;
 
 /// The configuration as it is shipped.

@@ -9,7 +9,7 @@ use scoregate::store::{Embedded, OwnLimits};
 use tempfile::TempDir;
 
 use crate::balances::own;
-use crate::shell::{BUILT_IN, Keys, Program, run};
+use crate::program::{BUILT_IN, Keys, Program, run};
 use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -23,7 +23,7 @@ fn store(directory: &Path) -> std::path::PathBuf {
 }
 
 /// A start that is refused.
-fn refused(directory: &Path) -> crate::shell::Ended {
+fn refused(directory: &Path) -> crate::program::Ended {
     let program = Program::serve(directory, &BUILT_IN);
     assert_eq!(program.ports_if_any(), None, "it serves");
     program.end().0.with(2)

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::backend::json as answer;
 use crate::client::Answer;
-use crate::shell::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";

@@ -5,7 +5,7 @@ use scoregate::admin::Reloaded;
 use scoregate::config::{Config, ConfigProblems, read_text, resolve};
 
 use crate::client::Connection;
-use crate::shell::{Keys, Program, Visitor, run};
+use crate::program::{Keys, Program, Visitor, run};
 use crate::world::{World, good};
 
 impl World {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::shell::run;
+use crate::program::run;
 use crate::world::World;
 
 const BACKUP: &str = "scoregate_last_backup_timestamp_seconds";
@@ -20,7 +20,7 @@ fn now(world: &World) -> u32 {
 }
 
 impl World {
-    fn store(&self, arguments: &[&str]) -> crate::shell::Ended {
+    fn store(&self, arguments: &[&str]) -> crate::program::Ended {
         let directory = self.directory.path().to_str().unwrap();
         run(&[&["store"], arguments, &["--data-dir", directory]].concat())
     }

@@ -12,7 +12,7 @@ use scoregate::clock::Wall;
 use scoregate::scoring::simulated_records;
 use tempfile::TempDir;
 
-use crate::shell::{Ended, run, run_fed};
+use crate::program::{Ended, run, run_fed};
 use crate::world::{NOON, World, good};
 
 /// The lines of what so many simulated models did in the hours before noon.

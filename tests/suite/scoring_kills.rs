@@ -13,9 +13,9 @@ use scoregate::clock::{Clock, Wall};
 use scoregate::scoring::{Archive, Question, RunSource, Scoring};
 use tempfile::TempDir;
 
-use crate::disk::{Disk, Order};
+use crate::failing_disk::{Disk, Order};
+use crate::program::{Program, run};
 use crate::scoring_import::{archive, lines};
-use crate::shell::{Program, run};
 use crate::world::NOON;
 
 /// Kills of the large import.

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Program, run};
+use crate::program::{BUILT_IN, Program, run};
 
 /// The status of the side port's answer to whoever shows this token.
 fn status(side: SocketAddr, token: &str) -> String {

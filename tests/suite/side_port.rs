@@ -1,7 +1,7 @@
 //! The side port over TCP as a careless or a hostile client meets it: foreign hosts, bodies and heads without an end, tokens
 //! in other spellings.
 //!
-//! Not for: what its routes do (`keys_side`, `settings_side`).
+//! Not for: what its routes do (`side_port_keys`, `side_port_settings`).
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;

@@ -7,8 +7,8 @@
 use tempfile::TempDir;
 
 use crate::backend::Backend;
-use crate::crowd::{Heard, Patron, Seat, Wire, ask_all, prepare, remaining};
-use crate::shell::{Keys, Program, within_one_day};
+use crate::load_clients::{Heard, Patron, Seat, Wire, ask_all, prepare, remaining};
+use crate::program::{Keys, Program, within_one_day};
 use crate::world::good;
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Program};
+use crate::program::{BUILT_IN, Program};
 
 /// Where a notification does not come at all, its test fails.
 const AT_LAST: Duration = Duration::from_secs(30);

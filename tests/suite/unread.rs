@@ -1,6 +1,6 @@
 //! Logs that nobody reads: standard output and standard error are pipes that are full and stay full. No request, no
 //! stop and no panic waits for them. Also how floods of events are cut. Not for: everything that can fail besides
-//! (`all_at_once`).
+//! (`combined_failures`).
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ use scoregate::telemetry::log::{self, LogConfig};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, answer};
-use crate::crowd::{Heard, Patron, Wire, prepare};
-use crate::shell::{Owned, Program, command, ports_in};
+use crate::load_clients::{Heard, Patron, Wire, prepare};
+use crate::program::{Owned, Program, command, ports_in};
 use crate::world::good;
 
 /// The smallest pipe there is.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::backend::answer as backend_says;
 use crate::client::Answer;
-use crate::shell::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, Visitor};
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";

@@ -1,7 +1,7 @@
 //! Those who wait for one document: they end together with its fetch or by their own patience, whatever becomes of it,
 //! and cost the backend one question; and when everything expires under traffic, nobody waits at all.
 //!
-//! Not for: leaders that leave (`leavers`), nor for what is said of each bad answer (`faults`).
+//! Not for: leaders that leave (`client_disconnects`), nor for what is said of each bad answer (`faults`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::backend::{Act, answer, json};
 use crate::client::Answer;
-use crate::inside::behind;
+use crate::in_process_upstream::behind;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";

@@ -3,8 +3,8 @@
 //!
 //! Not for: what operators write into names and notes, which is theirs.
 
+mod key_positions;
 mod panics;
-mod places;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,12 +14,12 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::http2::visit::Visit;
+use crate::http2::http2_client::Visit;
 use crate::http2::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Wire};
-use crate::shell::{Keys, Program};
+use crate::program::{Keys, Program};
 use crate::world::{World, good};
 
-use places::Canary;
+use key_positions::Canary;
 
 const TOKEN: &str = "a-token-of-the-side-port";
 /// All there is to be told is told, by the codec too, to pages of any site too, and of whoever a proxy says it was.

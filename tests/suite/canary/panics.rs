@@ -17,10 +17,10 @@ use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest}
 use tracing::Dispatch;
 use tracing::dispatcher::{set_default, with_default};
 
-use crate::inside::behind;
+use crate::in_process_upstream::behind;
 use crate::world::World;
 
-use super::places::Canary;
+use super::key_positions::Canary;
 
 /// Where what was told is not written in time, the test fails.
 const AT_LAST: Duration = Duration::from_secs(30);

@@ -1,17 +1,17 @@
 //! HTTP/2 as bytes: frames by their numbers, heads with any octets in them, and what comes back.
 //!
-//! For what no library would send; `visit` is for what one does. A header block is written without a table and without
+//! For what no library would send; `http2_client` is for what one does. A header block is written without a table and without
 //! Huffman's code, and not read at all: an answer's status is in its body, or in the first octet of its head. Not for:
 //! what is true of every answer (`client` holds it).
 
-mod answers;
 mod deadlines;
-mod fair;
+mod fairness;
 mod floods;
 mod heads;
-mod room;
+pub mod http2_client;
+mod parity;
+mod resource_use;
 pub mod unread;
-pub mod visit;
 
 use std::net::SocketAddr;
 

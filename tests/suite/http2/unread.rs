@@ -22,7 +22,7 @@ use super::{
     request,
 };
 use crate::client::Connection;
-use crate::shell::{BUILT_IN, Program};
+use crate::program::{BUILT_IN, Program};
 use crate::slow_clients::{self, Part};
 use crate::world::{World, good};
 

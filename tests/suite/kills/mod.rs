@@ -12,9 +12,9 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::crowd::{Patron, Seat, Tally, ask_all, prepare, prepare_strangers, remaining};
-use crate::disk::{Disk, Order};
-use crate::shell::{Program, within_one_day};
+use crate::failing_disk::{Disk, Order};
+use crate::load_clients::{Patron, Seat, Tally, ask_all, prepare, prepare_strangers, remaining};
+use crate::program::{Program, within_one_day};
 
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
 /// A crash point that was not met after so many answers is a mistake of the test.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Answer, Connection};
-use crate::shell::{Keys, Program, Visitor};
+use crate::program::{Keys, Program, Visitor};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";

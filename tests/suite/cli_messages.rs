@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::shell::{run, run_with};
+use crate::program::{run, run_with};
 
 const COMMANDS: [&[&str]; 34] = [
     &["demo"],
@@ -204,7 +204,7 @@ fn a_line_that_is_no_json_is_told_in_a_sentence() {
         ("{\"id\":1}", "standard input:1: id: write a text in double quotes\n"),
         ("{\"id\":\"a\"", "standard input:1: line: the JSON ends too early, at byte 9: "),
     ] {
-        let told = crate::shell::run_fed(&import, line.as_bytes()).with(1).err;
+        let told = crate::program::run_fed(&import, line.as_bytes()).with(1).err;
         assert!(told.starts_with(sentence), "{line}: {told}");
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;

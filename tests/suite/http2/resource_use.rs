@@ -8,10 +8,10 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use super::floods::floods;
-use super::visit::Visit;
+use super::http2_client::Visit;
 use super::{Wire, get, request};
 use crate::client::Connection;
-use crate::shell::{BUILT_IN, Keys, Program};
+use crate::program::{BUILT_IN, Keys, Program};
 
 const MEGABYTE: u64 = 1 << 20;
 /// How much more memory the program may hold after all of them.

@@ -9,7 +9,7 @@ use scoregate::clock::Wall;
 
 use crate::backend::Act;
 use crate::client::Connection;
-use crate::dated::{DOCUMENTS, Dated};
+use crate::snapshot_upstream::{DOCUMENTS, Dated};
 use crate::world::{Customer, NOON, World};
 
 const MINUTE: Duration = Duration::from_mins(1);

@@ -1,5 +1,5 @@
 //! The side port while the public one can do nothing, or has more to do than it can: whoever is on call sees what goes
-//! on, and is not kept waiting. Not for: what the side port says (`keys_side`, `purge`, `metrics_reference`).
+//! on, and is not kept waiting. Not for: what the side port says (`side_port_keys`, `purge`, `metrics_reference`).
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,9 +17,9 @@ use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest,
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use crate::crowd::{TARGET, prepare};
-use crate::inside::behind;
-use crate::shell::{BUILT_IN, Program};
+use crate::in_process_upstream::behind;
+use crate::load_clients::{TARGET, prepare};
+use crate::program::{BUILT_IN, Program};
 use crate::world::{Customer, World, good};
 
 /// What the side port answers, it answers within this.

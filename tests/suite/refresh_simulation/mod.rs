@@ -5,7 +5,7 @@
 //! is done before the next, so the same seed gives the same table. Small in every run: a day. `SCOREGATE_FULL=1` plays
 //! the week. Not for: how long an answer takes.
 
-mod dice;
+mod rng;
 mod table;
 
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use scoregate::clock::Wall;
 use scoregate::routes::ENDPOINTS;
 
 use crate::client::{Answer, Connection};
-use crate::dated::{DOCUMENTS, Dated};
+use crate::snapshot_upstream::{DOCUMENTS, Dated};
 use crate::world::{Customer, NOON, World};
 
-use dice::{Callers, Dice};
+use rng::{Callers, Dice};
 use table::Row;
 
 const SEED: u64 = 20_261_121;

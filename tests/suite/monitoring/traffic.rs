@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use crate::backend::{Act, answer, json};
 use crate::balances::own;
 use crate::client::Connection;
+use crate::program::run;
 use crate::protection::waits_in_line;
-use crate::shell::run;
 use crate::world::{Customer, World, good};
 
 /// Three may wait for the backend, and one may queue for that; nobody waits for longer than five seconds.

@@ -61,7 +61,7 @@ impl Row {
 
 #[expect(clippy::print_stdout, reason = "the table is what the test is there for")]
 pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
-    let documents = u32::try_from(crate::dated::DOCUMENTS.len()).unwrap();
+    let documents = u32::try_from(crate::snapshot_upstream::DOCUMENTS.len()).unwrap();
     let refreshes = rows.first().map_or(0, |row| row.refreshes - 1);
     println!(
         "{days} x 24 hours, {refreshes} refreshes, {documents} documents, {customers} customers who poll each; seed {seed}"

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::client::Connection;
-use crate::shell::{BUILT_IN, Program};
+use crate::program::{BUILT_IN, Program};
 
 const SECOND: Duration = Duration::from_secs(1);
 

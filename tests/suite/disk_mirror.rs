@@ -7,8 +7,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, answer};
-use crate::crowd::{Heard, Wire, prepare};
-use crate::shell::Program;
+use crate::load_clients::{Heard, Wire, prepare};
+use crate::program::Program;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";

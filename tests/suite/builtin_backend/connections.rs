@@ -8,7 +8,7 @@ use tokio::net::TcpSocket;
 
 use super::{Alone, MODELS, ask_on, known_at_noon, noon};
 use crate::client::Connection;
-use crate::shell::{Program, run};
+use crate::program::{Program, run};
 
 /// Somebody who asks for more than the kernel holds for who does not read, and does not read; and others after them, so
 /// that whatever there is room for is sent.

@@ -12,7 +12,7 @@ use scoregate::store::OwedFile;
 
 use crate::balances::own;
 use crate::client::Answer;
-use crate::shell::sqlite3;
+use crate::program::sqlite3;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";

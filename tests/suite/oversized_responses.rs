@@ -7,7 +7,7 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
-use crate::shell::{Keys, Program, Visitor};
+use crate::program::{Keys, Program, Visitor};
 
 const MEGABYTE: usize = 1 << 20;
 /// How much more memory the program may ever have held. Its cap on a response is 8 MiB; the allocator keeps freed pages for up

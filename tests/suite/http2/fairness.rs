@@ -7,7 +7,7 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tokio::task::JoinSet;
 
-use super::visit::Visit;
+use super::http2_client::Visit;
 use crate::balances::own;
 use crate::client::Connection;
 use crate::world::{World, good};

@@ -1,7 +1,7 @@
 //! Connections to the backend that are used again: one that was closed meanwhile costs nobody an answer, and who the
 //! gateway says it is there is the same on each, whoever asked.
 //!
-//! Not for: answers that go wrong on them (`bad_heads`, `faults`).
+//! Not for: answers that go wrong on them (`bad_upstream_responses`, `faults`).
 
 use futures_util::future::join_all;
 use scoregate::routes::Selection;

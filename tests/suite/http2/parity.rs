@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
-use super::visit::Visit;
+use super::http2_client::Visit;
 use crate::client::Answer;
 use crate::world::{World, good};
 

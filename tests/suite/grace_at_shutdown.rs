@@ -1,7 +1,7 @@
 //! Grace across stops in order, over the real program on a disk that fails: how much of a paid day is answered in all.
 //!
 //! The promise: a day ends above its quota, by at most a hundredth, only where the file of units owed cannot be written
-//! either, or the program dies. Not for: grace within one life (`ledger_away`).
+//! either, or the program dies. Not for: grace within one life (`ledger_unreachable`).
 
 #![expect(clippy::print_stdout, reason = "the figures are what these tests are run for")]
 
@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 
 use tempfile::TempDir;
 
-use crate::crowd::{Patron, TARGET, Wire, prepare};
-use crate::disk::{Disk, Order};
-use crate::shell::{BUILT_IN, Ended, Program, within_one_day};
+use crate::failing_disk::{Disk, Order};
+use crate::load_clients::{Patron, TARGET, Wire, prepare};
+use crate::program::{BUILT_IN, Ended, Program, within_one_day};
 
 const QUOTA: u32 = 2_000;
 const GRACE: u32 = QUOTA / 100;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::shell::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, Visitor};
 
 /// Every request is told.
 const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")];

@@ -1,8 +1,8 @@
-//! The built-in backend alone: what it says over HTTP. `behind` is a gateway before it, `connections` is about who comes
+//! The built-in backend alone: what it says over HTTP. `gateway` is a gateway before it, `connections` is about who comes
 //! to its port and how it ends.
 
-mod behind;
 mod connections;
+mod gateway;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -7,7 +7,7 @@ use scoregate::keys::KeyForm;
 use tempfile::TempDir;
 
 use crate::client::Connection;
-use crate::shell::Program;
+use crate::program::Program;
 
 /// Sends requests with random keys over one connection, a batch at a time, and reads all answers.
 fn flood(public: SocketAddr, requests: usize) {

@@ -15,10 +15,10 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, answer, json};
-use crate::crowd::{Heard, Patron, Wire, prepare};
-use crate::disk::{Disk, Order};
-use crate::ledger_away::Lock;
-use crate::shell::within_one_day;
+use crate::failing_disk::{Disk, Order};
+use crate::ledger_unreachable::Lock;
+use crate::load_clients::{Heard, Patron, Wire, prepare};
+use crate::program::within_one_day;
 use crate::unread::Unread;
 
 /// How long everything fails.
@@ -230,7 +230,7 @@ fn record(scene: &Scene, lasts: Duration) {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let mut page = format!(
         "# Everything fails at once, {day}\n\n\
-         `SCOREGATE_FULL=1 cargo test --release --test suite all_at_once::`: the {build} build of the program for {} s, {cores} cores \
+         `SCOREGATE_FULL=1 cargo test --release --test suite combined_failures::`: the {build} build of the program for {} s, {cores} cores \
          shared with its callers. Standard output and standard error are full pipes that nobody reads, the disk is full, another \
          process holds the ledger's lock, and the backend answers 500. Documents are overdue after 2 s.\n\n\
          | Caller | Answers | Slowest |\n|---|---|---:|\n",

@@ -1,6 +1,6 @@
 //! What strangers make up leaves no trace in the metrics: a hundred thousand requests, of which each has its own path,
 //! method, agent, identifier, trace and key, and the series are the same as before, to the letter. Not for: what random
-//! keys leave in memory (`strangers`).
+//! keys leave in memory (`unauthenticated_clients`).
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use scoregate::telemetry::metrics::{METRICS, most_series};
 use tempfile::TempDir;
 
 use crate::client::Connection;
-use crate::crowd::{Patron, prepare};
-use crate::shell::{BUILT_IN, Program};
+use crate::load_clients::{Patron, prepare};
+use crate::program::{BUILT_IN, Program};
 
 const REQUESTS: usize = 100_000;
 /// What is allocated once is allocated by then: threads, buffers, pages of code.

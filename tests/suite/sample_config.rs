@@ -1,13 +1,13 @@
 //! The sample of settings for production, `deploy/scoregate.toml`: what it says is so, and so is what it only suggests.
 //!
-//! Not for: the sample that the program prints (`cli_words`).
+//! Not for: the sample that the program prints (`cli_messages`).
 
 use std::path::PathBuf;
 
 use scoregate::config::{read_text, resolve};
 use tempfile::TempDir;
 
-use crate::shell::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy/scoregate.toml")

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::dashboards::in_tree;
-use crate::shell::Program;
+use crate::program::Program;
 
 /// It looks once a second, so looking at it more often than this finds nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

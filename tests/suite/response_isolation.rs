@@ -1,7 +1,7 @@
 //! What is kept apart: every two questions that differ have answers that differ and every two that are one share one, on
 //! every endpoint and in both forms; and nothing of one key is ever in what another is answered, whatever goes wrong.
 //!
-//! Not for: how a question can be spelled (`params`, `paths`), nor for what one form hides (`two_forms`).
+//! Not for: how a question can be spelled (`params`, `paths`), nor for what one form hides (`form_isolation`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
