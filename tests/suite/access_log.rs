@@ -30,7 +30,7 @@ async fn said(to: SocketAddr, head: &str) -> String {
 }
 
 #[tokio::test]
-async fn told_is_each_request_in_a_line_that_says_what_became_of_it() {
+async fn access_log_has_one_line_per_request_with_its_outcome() {
     let place = TempDir::new().unwrap();
     let program = Program::serve(place.path(), &ALL);
     let visitor = Visitor::to(program.public()).await;
@@ -55,7 +55,7 @@ async fn told_is_each_request_in_a_line_that_says_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn told_is_by_default_what_is_our_fault_and_not_what_is_the_caller_s() {
+async fn access_log_has_server_errors_and_no_client_errors_by_default() {
     let place = TempDir::new().unwrap();
     // Nobody listens there.
     let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")]);
@@ -73,7 +73,7 @@ async fn told_is_by_default_what_is_our_fault_and_not_what_is_the_caller_s() {
 }
 
 #[tokio::test]
-async fn told_or_not_a_reader_who_has_left_stops_nothing() {
+async fn access_log_without_a_reader_stops_nothing() {
     let place = TempDir::new().unwrap();
     let mut command = Command::new("sh");
     // The reader of its standard output is gone at once; where it serves it says on standard error. The shell becomes the
@@ -101,7 +101,7 @@ async fn told_or_not_a_reader_who_has_left_stops_nothing() {
 }
 
 #[tokio::test]
-async fn told_is_a_client_that_left_before_it_was_answered() {
+async fn access_log_marks_a_client_that_disconnected_before_the_response() {
     // A backend that takes questions and says nothing.
     let backend = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/api/v1", backend.local_addr().unwrap());

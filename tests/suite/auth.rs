@@ -21,7 +21,7 @@ fn me(world: &World, headers: &[(&str, &str)]) -> Ask {
 }
 
 #[tokio::test]
-async fn auth_a_key_is_taken_from_either_header_and_from_both_if_they_agree() {
+async fn auth_a_key_is_accepted_in_either_header_and_in_both_if_they_agree() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
     let bearer = |scheme: &str| format!("{scheme}{key}");
@@ -47,7 +47,7 @@ async fn auth_a_key_is_taken_from_either_header_and_from_both_if_they_agree() {
 }
 
 #[tokio::test]
-async fn auth_every_way_to_send_no_key_is_told_that_one_is_required() {
+async fn auth_every_request_without_a_key_gets_the_key_required_error() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
     // The message alone may say where the key was sent instead.
@@ -91,7 +91,7 @@ async fn auth_a_key_in_the_query_is_never_read() {
 }
 
 #[tokio::test]
-async fn auth_a_key_in_the_wrong_place_is_refused_with_the_place_where_it_belongs() {
+async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right_header() {
     let world = World::with(WIDE, good).await;
     let Customer { key, .. } = world.customer("pro").await;
     let belongs = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
@@ -198,7 +198,7 @@ async fn auth_unknown_keys_leave_no_trace() {
 }
 
 #[tokio::test]
-async fn auth_a_key_is_refused_from_the_instant_of_its_expiry_on() {
+async fn auth_a_key_is_refused_from_its_expiry_time() {
     let world = World::new().await;
     let ends = world.clock.now().wall.plus(Duration::from_mins(1));
     let new = NewApplication {
@@ -219,7 +219,7 @@ async fn auth_a_key_is_refused_from_the_instant_of_its_expiry_on() {
 }
 
 #[tokio::test]
-async fn auth_after_a_rotation_both_keys_hold_until_the_overlap_ends_and_share_one_quota() {
+async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_share_one_quota() {
     let world = World::new().await;
     let old = world.customer_with("pro", OwnLimits { minute: None, day: Some(10) }).await;
     let told = world.get("/api/v1/models").key(&old.key).send().await;
@@ -237,7 +237,7 @@ async fn auth_after_a_rotation_both_keys_hold_until_the_overlap_ends_and_share_o
 }
 
 #[tokio::test]
-async fn auth_a_revocation_holds_at_once_on_an_open_connection() {
+async fn auth_a_revocation_applies_at_once_on_an_open_connection() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let ask = world.get("/api/v1/models").key(&customer.key);
@@ -251,7 +251,7 @@ async fn auth_a_revocation_holds_at_once_on_an_open_connection() {
 }
 
 #[tokio::test]
-async fn auth_one_of_two_keys_can_be_revoked_and_the_other_goes_on() {
+async fn auth_one_of_two_keys_can_be_revoked_and_the_other_stays_valid() {
     let world = World::new().await;
     let old = world.customer("pro").await;
     let issued = world.running.registrar.rotate("test", old.id, Duration::from_mins(10)).await.unwrap();
@@ -261,7 +261,7 @@ async fn auth_one_of_two_keys_can_be_revoked_and_the_other_goes_on() {
 }
 
 #[tokio::test]
-async fn auth_a_change_of_tier_holds_at_once_on_an_open_connection() {
+async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     let world = World::new().await;
     let customer = world.customer("free").await;
     let latest = world.get("/api/v1/models?period=latest").key(&customer.key);
@@ -306,7 +306,7 @@ fn import(world: &World, key: &str) {
 }
 
 #[tokio::test]
-async fn auth_keys_of_another_form_work_only_where_imported_keys_are_accepted() {
+async fn auth_keys_of_another_format_work_only_if_imported_keys_are_accepted() {
     let foreign = "tp_1234567890abcdef";
     let closed = World::new().await;
     import(&closed, foreign);
@@ -354,7 +354,7 @@ async fn auth_the_key_never_reaches_the_backend() {
 }
 
 #[tokio::test]
-async fn a_new_name_is_told_at_once() {
+async fn auth_a_renamed_application_is_shown_at_once() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let (name, same) = (Some("Another name".to_owned()), FieldChange::Keep);

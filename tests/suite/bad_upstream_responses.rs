@@ -47,7 +47,7 @@ async fn black_hole() -> (String, Vec<TcpStream>, tokio::net::TcpListener) {
 }
 
 #[tokio::test]
-async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_connections() {
+async fn a_backend_that_accepts_no_connection_is_a_504_after_the_connect_timeout() {
     let (url, _filling, _listener) = black_hole().await;
     let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"50ms\"");
     let world = World::with(&settings, good).await;
@@ -59,7 +59,7 @@ async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_c
 }
 
 #[tokio::test]
-async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_answers_at_the_latest() {
+async fn a_backend_that_accepts_no_connection_is_a_504_after_the_total_timeout_at_the_latest() {
     let (url, _filling, _listener) = black_hole().await;
     let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"1h\"");
     let world = World::with(&settings, good).await;
@@ -73,7 +73,7 @@ async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_a
 }
 
 #[tokio::test]
-async fn an_answer_of_one_byte_a_second_is_a_504_at_the_deadline_of_what_drips() {
+async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", DATA.len());
     // A head that has not ended after 15 s, and a body that has not after 20 s.
     for (name, at_once, dripped, seconds) in
@@ -142,7 +142,7 @@ fn contradictory() -> Vec<(String, Act)> {
 }
 
 #[tokio::test]
-async fn an_answer_whose_head_cannot_be_believed_is_a_502_and_its_connection_is_not_used_again() {
+async fn a_response_with_an_invalid_head_is_a_502_and_its_connection_is_not_reused() {
     let mut wrong = Vec::new();
     for (name, act) in contradictory() {
         let world = World::with("", |_| json(DATA)).await;
@@ -164,7 +164,7 @@ async fn an_answer_whose_head_cannot_be_believed_is_a_502_and_its_connection_is_
 }
 
 #[tokio::test]
-async fn a_flood_of_early_hints_ends_with_its_answer_or_at_the_deadline() {
+async fn a_flood_of_early_hints_ends_with_its_response_or_at_the_deadline() {
     let hint = b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n".to_vec();
     let world = World::with("", |_| json(DATA)).await;
     let customer = world.paid().await;
@@ -184,7 +184,7 @@ async fn a_flood_of_early_hints_ends_with_its_answer_or_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn an_answer_is_what_its_body_is_whatever_type_it_says() {
+async fn the_response_body_decides_and_its_content_type_is_ignored() {
     for media_type in
         ["text/plain", "text/html; charset=utf-8", "application/octet-stream", "", "application/xml"]
     {

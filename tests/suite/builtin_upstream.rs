@@ -23,7 +23,7 @@ fn fields_of_the_items(answer: &Answer) -> BTreeSet<BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn built_in_every_endpoint_answers_every_tier_with_the_documented_fields() {
+async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
     let world = World::built_in().await;
     for tier in ["pro", "free"] {
         for endpoint in &ENDPOINTS {
@@ -54,7 +54,7 @@ fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn built_in_a_field_without_a_value_is_absent_and_never_null() {
+async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     let (mut found, mut without_a_score) = (Vec::new(), 0);
@@ -93,7 +93,7 @@ async fn built_in_a_field_without_a_value_is_absent_and_never_null() {
 }
 
 #[tokio::test]
-async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_carry_what_orders_them() {
+async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_sort_field() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     let mut numbers: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
@@ -154,7 +154,7 @@ async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_car
 }
 
 #[tokio::test]
-async fn built_in_a_refresh_of_the_hour_is_seen_and_an_unknown_model_is_not_found() {
+async fn builtin_the_hourly_refresh_is_detected_and_an_unknown_model_is_not_found() {
     let world = World::built_in().await;
     let pro = world.customer("pro").await;
     let before = world.get("/api/v1/models").key(&pro.key).send().await;

@@ -27,7 +27,7 @@ async fn encoded(world: &World, customer: &Customer, target: &str, accept: &str)
 }
 
 #[tokio::test]
-async fn cache_status_and_metric_say_where_an_answer_came_from_by_the_same_word() {
+async fn cache_status_and_metric_name_the_outcome_of_a_request_alike() {
     let world = World::new().await;
     let customer = world.paid().await;
     let said = async |outcome: &str, expected: &str| {
@@ -56,7 +56,7 @@ async fn cache_status_and_metric_say_where_an_answer_came_from_by_the_same_word(
 }
 
 #[tokio::test]
-async fn every_encoding_and_form_has_the_same_data_and_a_tag_of_its_own() {
+async fn every_encoding_and_form_has_the_same_data_and_its_own_etag() {
     let world = World::with("", long).await;
     let [free, paid] = [world.free().await, world.paid().await];
     let mut tags = Vec::new();
@@ -79,7 +79,7 @@ async fn every_encoding_and_form_has_the_same_data_and_a_tag_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_encoding_is_the_one_that_is_wished_for_most() {
+async fn the_encoding_with_the_highest_preference_is_sent() {
     let world = World::with("", long).await;
     let customer = world.free().await;
     let plain = world.asks(&customer, MODELS).await;
@@ -108,7 +108,7 @@ async fn the_encoding_is_the_one_that_is_wished_for_most() {
 }
 
 #[tokio::test]
-async fn a_conditional_request_is_answered_on_the_representation_it_would_get() {
+async fn a_conditional_request_is_compared_with_the_representation_it_would_get() {
     let world = World::with("", long).await;
     let [free, paid] = [world.free().await, world.paid().await];
     let tag = async |customer: &Customer, accept: &str| {
@@ -184,7 +184,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn ranges_and_dates_of_a_request_are_ignored_in_favour_of_full_answers() {
+async fn range_and_date_conditions_are_ignored_and_the_full_response_is_sent() {
     let world = World::new().await;
     let customer = world.free().await;
     let plain = world.asks(&customer, MODELS).await;
@@ -231,7 +231,7 @@ async fn me_is_never_stored_and_never_the_same_for_two_keys() {
 }
 
 #[tokio::test]
-async fn no_answer_has_an_age() {
+async fn no_response_has_an_age_header() {
     let world = World::new().await;
     let customer = world.free().await;
     for wait in [0, 60, 3_600, 48 * 3_600] {
@@ -243,7 +243,7 @@ async fn no_answer_has_an_age() {
 }
 
 #[tokio::test]
-async fn a_document_is_stored_once_for_all_who_may_ask_for_it() {
+async fn a_document_is_stored_once_for_all_callers() {
     let world = World::new().await;
     let [free, paid] = [world.free().await, world.paid().await];
     for (customer, target) in [

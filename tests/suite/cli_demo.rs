@@ -41,7 +41,7 @@ impl Printed {
 }
 
 #[tokio::test]
-async fn a_demo_prints_a_key_for_each_tier_and_each_opens_the_door_of_its_tier() {
+async fn a_demo_prints_a_key_for_each_tier_and_each_key_has_the_access_of_its_tier() {
     let program = demo(None);
     let printed = Printed::by(&program);
     let visitor = printed.visit().await;
@@ -88,7 +88,7 @@ fn curls(html: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_curl_of_the_docs_is_answered_in_the_demo() {
+async fn every_curl_command_of_the_docs_works_in_the_demo() {
     let program = demo(None);
     let printed = Printed::by(&program);
     let visitor = printed.visit().await;
@@ -105,7 +105,7 @@ async fn every_curl_of_the_docs_is_answered_in_the_demo() {
 }
 
 #[test]
-fn a_demo_that_is_told_to_stop_ends_in_order_and_leaves_nothing_behind() {
+fn a_stopped_demo_shuts_down_gracefully_and_leaves_no_files() {
     for signal in ["TERM", "INT"] {
         let program = demo(None);
         let state = program.prints("state ");
@@ -121,7 +121,7 @@ fn a_demo_that_is_told_to_stop_ends_in_order_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_named_directory_keeps_the_demo_s_applications_and_ends_its_old_keys() {
+async fn a_named_directory_keeps_the_demo_s_applications_and_revokes_its_old_keys() {
     let directory = TempDir::new().unwrap();
     let before = demo(Some(directory.path()));
     let old = Printed::by(&before);
@@ -143,7 +143,7 @@ async fn a_named_directory_keeps_the_demo_s_applications_and_ends_its_old_keys()
 }
 
 #[test]
-fn a_demo_has_no_settings_to_read_again_and_says_so() {
+fn a_demo_rejects_a_reload_since_it_has_no_settings_file() {
     let directory = TempDir::new().unwrap();
     let program = demo(Some(directory.path()));
     program.prints("state ");
@@ -153,7 +153,7 @@ fn a_demo_has_no_settings_to_read_again_and_says_so() {
 }
 
 #[test]
-fn a_second_demo_on_the_same_directory_refuses_and_says_why() {
+fn a_second_demo_on_the_same_directory_fails_with_the_reason() {
     let directory = TempDir::new().unwrap();
     let first = demo(Some(directory.path()));
     first.prints("state ");
@@ -187,7 +187,7 @@ async fn a_request_in_flight_at_sigterm_is_finished() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_accepts_no_more_and_gives_back_what_it_leased() {
+async fn a_server_that_shuts_down_accepts_no_connections_and_returns_leased_units() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
     let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM", "built-in")]);

@@ -14,7 +14,7 @@ fn health(side: SocketAddr) -> Ended {
 }
 
 #[test]
-fn the_exit_code_says_whether_a_server_is_ready() {
+fn the_exit_code_of_health_is_readiness() {
     let place = TempDir::new().unwrap();
     let server = Program::serve(place.path(), &BUILT_IN);
     let (_, side) = server.ports();
@@ -28,7 +28,7 @@ fn the_exit_code_says_whether_a_server_is_ready() {
 }
 
 #[test]
-fn health_finds_the_server_by_its_data_directory_or_its_configuration_as_other_commands_do() {
+fn health_finds_the_server_by_data_directory_or_configuration() {
     let place = TempDir::new().unwrap();
     let server = Program::serve(place.path(), &BUILT_IN);
     let (_, side) = server.ports();
@@ -47,7 +47,7 @@ fn health_finds_the_server_by_its_data_directory_or_its_configuration_as_other_c
 }
 
 #[test]
-fn a_server_that_is_not_ready_and_one_that_does_not_answer_are_not_healthy() {
+fn a_server_that_is_not_ready_or_not_responding_is_not_healthy() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let side = listener.local_addr().unwrap();
     let starting = std::thread::spawn(move || {

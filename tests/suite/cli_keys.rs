@@ -105,7 +105,7 @@ fn every_keys_command_works_on_a_running_server() {
 }
 
 #[tokio::test]
-async fn what_is_changed_on_a_running_server_holds_at_once() {
+async fn changes_on_a_running_server_apply_at_once() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
     let visitor = Visitor::to(program.public()).await;
@@ -128,7 +128,7 @@ async fn what_is_changed_on_a_running_server_holds_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_changed_on_a_stopped_server_holds_when_it_starts() {
+async fn changes_on_a_stopped_server_apply_when_it_starts() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let ((kept, key), (gone, lost)) = (keys.create("pro"), keys.create("pro"));
@@ -142,7 +142,7 @@ async fn what_is_changed_on_a_stopped_server_holds_when_it_starts() {
 }
 
 #[test]
-fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
+fn an_unknown_application_or_tier_is_a_usage_error() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
@@ -181,7 +181,7 @@ fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
 }
 
 #[test]
-fn limits_have_one_name_wherever_they_are_set() {
+fn limits_have_the_same_name_in_every_command() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     for [minute, day] in [["--minute", "--day"], ["--minute-limit", "--day-limit"]] {
@@ -218,7 +218,7 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
 }
 
 #[test]
-fn a_long_list_comes_in_pages() {
+fn a_long_list_is_paginated() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let mut made: Vec<String> = (0..3).map(|_| keys.create("free").0).collect();
@@ -235,7 +235,7 @@ fn a_long_list_comes_in_pages() {
 }
 
 #[test]
-fn state_is_for_its_owner_only() {
+fn state_files_are_readable_by_their_owner_only() {
     let directory = TempDir::new().unwrap();
     let state = directory.path().join("state");
     let program = Program::serve(&state, &BUILT_IN);
@@ -247,7 +247,7 @@ fn state_is_for_its_owner_only() {
 }
 
 #[tokio::test]
-async fn no_key_and_no_token_is_ever_said_or_listed() {
+async fn no_key_and_no_token_is_ever_printed() {
     let directory = TempDir::new().unwrap();
     let (token, credential) = ("a-token-of-the-side-port", "a-credential-of-the-backend");
     let environment = [
@@ -283,7 +283,7 @@ async fn no_key_and_no_token_is_ever_said_or_listed() {
 }
 
 #[tokio::test]
-async fn limits_that_a_hand_made_unreadable_are_mended_by_the_command_that_the_check_names() {
+async fn damaged_limits_are_repaired_by_the_command_that_the_check_prints() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
@@ -301,7 +301,7 @@ async fn limits_that_a_hand_made_unreadable_are_mended_by_the_command_that_the_c
 }
 
 #[test]
-fn a_directory_whose_name_is_too_long_for_a_socket_is_worked_on_all_the_same() {
+fn commands_work_in_a_directory_whose_path_is_too_long_for_a_socket() {
     let directory = TempDir::new().unwrap();
     let long = directory.path().join("l".repeat(120));
     std::fs::create_dir(&long).unwrap();
@@ -309,7 +309,7 @@ fn a_directory_whose_name_is_too_long_for_a_socket_is_worked_on_all_the_same() {
 }
 
 #[test]
-fn a_directory_without_a_store_is_named_and_left_as_it_is() {
+fn a_directory_without_a_store_is_reported_and_not_changed() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let id = "app_00000000001";
@@ -321,7 +321,7 @@ fn a_directory_without_a_store_is_named_and_left_as_it_is() {
 }
 
 #[test]
-fn commands_on_a_stopped_server_wait_for_each_other() {
+fn concurrent_commands_on_a_stopped_server_run_one_after_another() {
     const AT_ONCE: usize = 4;
     let directory = TempDir::new().unwrap();
     let (keys, begin) = (Keys(directory.path()), Barrier::new(AT_ONCE));
@@ -340,7 +340,7 @@ fn commands_on_a_stopped_server_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn a_key_whose_record_was_spoilt_under_a_running_server_is_revoked_by_its_name() {
+async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
@@ -355,7 +355,7 @@ async fn a_key_whose_record_was_spoilt_under_a_running_server_is_revoked_by_its_
 }
 
 #[test]
-fn no_beginning_at_all_means_no_key() {
+fn an_empty_key_prefix_matches_no_key() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, _) = keys.create("pro");
@@ -364,7 +364,7 @@ fn no_beginning_at_all_means_no_key() {
 }
 
 #[tokio::test]
-async fn keys_list_shows_used_units_and_not_leased_ones() {
+async fn keys_list_shows_used_units_and_not_leased_units() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (_, key) = keys.create("pro");

@@ -79,7 +79,7 @@ fn spoil(file: &Path) {
 }
 
 #[tokio::test]
-async fn the_way_back_that_is_printed_leads_back_by_a_backup() {
+async fn the_printed_recovery_steps_restore_a_backup() {
     let place = Place::new();
     let key = place.create("pro");
     let older = place.path("older.db");
@@ -116,7 +116,7 @@ async fn the_way_back_that_is_printed_leads_back_by_a_backup() {
 }
 
 #[tokio::test]
-async fn the_way_back_without_a_backup_leads_back_by_what_can_still_be_read() {
+async fn the_printed_recovery_steps_salvage_readable_records_without_a_backup() {
     let place = Place::new();
     let keys: Vec<String> = (0..2).map(|_| place.create("pro")).collect();
     // The audit trail alone is broken: its pages are in no other table.
@@ -144,7 +144,7 @@ async fn the_way_back_without_a_backup_leads_back_by_what_can_still_be_read() {
 }
 
 #[tokio::test]
-async fn an_older_backup_refills_no_day_and_a_forfeited_day_refuses_until_midnight() {
+async fn an_older_backup_refills_no_daily_quota_and_a_forfeited_day_refuses_until_midnight() {
     let place = Place::new();
     let key = place.create("free");
     let backup = place.path("backup.db");
@@ -173,7 +173,7 @@ async fn an_older_backup_refills_no_day_and_a_forfeited_day_refuses_until_midnig
 }
 
 #[test]
-fn an_import_refuses_while_a_server_runs_and_says_what_would_do() {
+fn an_import_fails_while_a_server_runs_and_names_the_remedy() {
     let place = Place::new();
     place.create("pro");
     let backup = place.path("backup.db");
@@ -214,7 +214,7 @@ fn closing(text: &str, today: Day, place: &Place) -> String {
 }
 
 #[test]
-fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
+fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
     within_one_day(|| {
         let today = Clock::system().now().wall.day();
         let tomorrow = Day::from_number(today.number() + 1);
@@ -255,7 +255,7 @@ fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
 }
 
 #[test]
-fn a_command_that_closes_days_is_refused_for_another_date_than_the_machine_shows() {
+fn a_command_that_closes_days_is_rejected_for_any_date_but_today() {
     let place = Place::new();
     place.create("pro");
     let refused = place.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
@@ -270,7 +270,7 @@ fn a_command_that_closes_days_is_refused_for_another_date_than_the_machine_shows
 }
 
 #[test]
-fn a_check_speaks_to_people_and_programs_and_never_makes_a_store() {
+fn a_check_prints_text_or_json_and_never_creates_a_store() {
     let place = Place::new();
     place.create("pro");
     let json = place.store(&["check", "--json"]).with(0).json();
@@ -283,7 +283,7 @@ fn a_check_speaks_to_people_and_programs_and_never_makes_a_store() {
 }
 
 #[test]
-fn an_export_goes_to_another_machine_whole_and_holds_no_key() {
+fn an_export_is_complete_on_another_machine_and_contains_no_key() {
     let (place, other) = (Place::new(), Place::new());
     let key = place.create("pro");
     let lines = place.store(&["export", "-"]).with(0);
@@ -300,7 +300,7 @@ fn an_export_goes_to_another_machine_whole_and_holds_no_key() {
 }
 
 #[test]
-fn an_export_is_for_its_owner_alone_and_writes_through_nobody_s_file() {
+fn an_export_is_readable_by_its_owner_only_and_overwrites_no_file() {
     let place = Place::new();
     place.create("pro");
     let (precious, open) = (place.path("precious"), place.path("open.jsonl.half"));
@@ -319,13 +319,13 @@ fn an_export_is_for_its_owner_alone_and_writes_through_nobody_s_file() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_said() {
+fn output_that_cannot_be_written_is_reported() {
     let ended = paste("scoregate check --sample > /dev/full").with(2);
     assert!(ended.err.contains("standard output cannot be written"), "{}", ended.err);
 }
 
 #[tokio::test]
-async fn documents_beside_the_store_are_nobodys_business_here() {
+async fn store_commands_ignore_the_disk_mirror() {
     let place = Place::new();
     let documents = place.path("documents");
     fs::create_dir(&documents).unwrap();

@@ -24,7 +24,7 @@ fn directory(place: &TempDir) -> &str {
 }
 
 #[tokio::test]
-async fn without_a_terminal_it_prints_what_two_looks_say_and_ends() {
+async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
     let told = run(&["top", "--interval", "1", "--data-dir", directory(&place)]).with(0);
@@ -56,7 +56,7 @@ async fn without_a_terminal_it_prints_what_two_looks_say_and_ends() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_it_has_a_page_of_its_own_that_a_q_takes_away_again() {
+async fn on_a_terminal_top_uses_the_alternate_screen_until_q_is_pressed() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
     let top = format!(

@@ -83,7 +83,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_before_the_backend_is_asked_takes_nobody_down() {
+async fn waiters_are_served_if_the_leader_is_reset_before_the_upstream_request() {
     let scene = Scene::set(ONE_AT_ONCE).await;
     let occupying = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
     scene.world.backend.has_received(scene.before + 1).await;
@@ -93,21 +93,21 @@ async fn a_leader_who_is_reset_before_the_backend_is_asked_takes_nobody_down() {
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_before_the_answer_begins_takes_nobody_down() {
+async fn waiters_are_served_if_the_leader_is_reset_before_the_response_begins() {
     let scene = Scene::set("").await;
     let leading = scene.leads().await;
     scene.plays(leading, 0, scene.world.backend.has_received(scene.before + 1), || ()).await;
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_within_the_answer_takes_nobody_down() {
+async fn waiters_are_served_if_the_leader_is_reset_during_the_response() {
     let (first, second) = DATA.split_at(DATA.len() / 2);
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", DATA.len());
     Scene::set("").await.plays_between([head, second.to_owned()]).await;
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_after_the_last_byte_of_data_and_before_the_answer_s_end_takes_nobody_down() {
+async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the_end_of_the_response() {
     let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{DATA}\r\n", DATA.len());
     Scene::set("").await.plays_between([head, "0\r\n\r\n".to_owned()]).await;
 }
@@ -115,7 +115,7 @@ async fn a_leader_who_is_reset_after_the_last_byte_of_data_and_before_the_answer
 /// Documents are built on a thread for work that takes a while. Here there is only one such thread, and it is occupied:
 /// so the answer is complete, and nothing of it is stored.
 #[test]
-fn a_leader_who_is_reset_before_the_whole_answer_is_stored_takes_nobody_down() {
+fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -144,7 +144,7 @@ fn a_leader_who_is_reset_before_the_whole_answer_is_stored_takes_nobody_down() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_given_to_nobody() {
+async fn a_late_response_is_sent_to_no_other_request() {
     let says = |received: &Received| {
         json(&format!(r#"{{"data":[{{"id":"atlas","asked":"{}"}}]}}"#, received.target()))
     };
@@ -170,7 +170,7 @@ async fn an_answer_that_comes_too_late_is_given_to_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_thousand_of_whom_half_are_reset_at_any_moment_each_other_is_told_of_itself() {
+async fn with_half_of_two_thousand_clients_reset_each_other_client_gets_its_own_response() {
     let world = World::with("guard.per_minute = 100000", good).await;
     let customers = join_all((0..20).map(|_| world.paid())).await;
     for round in 0..50_u64 {

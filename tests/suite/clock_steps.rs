@@ -59,7 +59,7 @@ async fn stays(stays: &[Stay]) -> (Vec<u32>, String) {
 }
 
 #[tokio::test]
-async fn clock_steps_an_hour_back_is_the_same_day_with_the_same_quota() {
+async fn clock_steps_an_hour_back_keep_the_day_and_its_quota() {
     let (served, granted) = stays(&[("2026-11-21T12:00:00Z", 60), ("2026-11-21T11:01:00Z", 200)]).await;
     // Twelve at once and one each five seconds: neither frozen nor refilled by the step.
     assert_eq!(served, [23, DAY - 23]);
@@ -77,7 +77,7 @@ async fn clock_steps_ten_seconds_back_across_midnight_reopen_nothing() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_up_no_quota() {
+async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_no_quota() {
     let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 59), ("2026-11-21T12:01:59Z", 400)];
     let (served, granted) = stays(&places).await;
     assert_eq!(served.iter().sum::<u32>(), DAY);
@@ -94,7 +94,7 @@ async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
 }
 
 #[tokio::test]
-async fn clock_steps_a_day_forth_for_long_and_back_are_one_new_quota_in_all() {
+async fn clock_steps_a_day_forward_and_back_open_one_new_quota() {
     let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 120), ("2026-11-21T12:03:00Z", 400)];
     let (served, granted) = stays(&places).await;
     let today: u32 = granted.lines().next().unwrap().split_once('|').unwrap().1.parse().unwrap();
@@ -103,7 +103,7 @@ async fn clock_steps_a_day_forth_for_long_and_back_are_one_new_quota_in_all() {
 }
 
 #[tokio::test]
-async fn a_key_does_not_end_because_the_clock_is_ahead_for_a_moment() {
+async fn a_key_does_not_expire_while_the_clock_is_briefly_ahead() {
     let world = World::new().await;
     let new = NewApplication {
         name: "a guest".into(),
@@ -123,7 +123,7 @@ async fn a_key_does_not_end_because_the_clock_is_ahead_for_a_moment() {
 }
 
 #[tokio::test]
-async fn steps_of_the_clock_are_counted_by_their_direction_and_corrections_are_not() {
+async fn clock_steps_are_counted_by_direction_and_slewing_is_not() {
     let world = World::new().await;
     let counted = async || {
         let mut counts = [0; 2];
@@ -150,7 +150,7 @@ async fn steps_of_the_clock_are_counted_by_their_direction_and_corrections_are_n
 }
 
 #[tokio::test]
-async fn a_step_of_the_clock_is_noticed_without_requests() {
+async fn a_clock_step_is_detected_without_requests() {
     let world = World::new().await;
     world.hand.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     let forward = "scoregate_clock_steps_total{direction=\"forward\"}";

@@ -212,7 +212,7 @@ fn check_headers(row: &CodeRow, told: &Answer) {
 }
 
 #[tokio::test]
-async fn codes_every_code_is_reached_with_its_status_its_body_and_its_headers() {
+async fn codes_every_code_is_returned_with_its_status_body_and_headers() {
     let mut unreached = Vec::new();
     for row in &CODES {
         let Some(case) = case(row.code).await else {
@@ -231,7 +231,7 @@ async fn codes_every_code_is_reached_with_its_status_its_body_and_its_headers() 
 }
 
 #[tokio::test]
-async fn codes_every_code_is_a_problem_for_who_accepts_that() {
+async fn codes_every_code_is_sent_as_problem_json_if_accepted() {
     for row in &CODES {
         let Some(case) = case(row.code).await else { continue };
         let told = case.send(case.ask.clone().header("Accept", "application/problem+json")).await;
@@ -266,7 +266,7 @@ async fn codes_every_code_has_its_anchor_in_the_docs() {
 }
 
 #[tokio::test]
-async fn codes_a_free_key_that_asks_for_latest_is_told_what_it_may_ask() {
+async fn codes_a_free_key_that_requests_latest_gets_the_allowed_periods() {
     let case = case(ErrorCode::LatestRequiresPlan).await.unwrap();
     assert_eq!(case.ask.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
 }
@@ -312,7 +312,7 @@ async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
 }
 
 #[tokio::test]
-async fn codes_one_request_is_not_spoken_of_as_several() {
+async fn codes_messages_use_the_singular_for_one_request() {
     let limited = case(ErrorCode::RateLimitExceeded).await.unwrap();
     let message = limited.ask.send().await.json()["message"].clone();
     assert_eq!(message, "The limit of 1 request a minute is used up. Retry in 60 s.");
@@ -322,7 +322,7 @@ async fn codes_one_request_is_not_spoken_of_as_several() {
 }
 
 #[tokio::test]
-async fn codes_the_day_s_message_says_the_quota_and_the_reset() {
+async fn codes_the_daily_limit_message_contains_the_quota_and_the_reset() {
     let case = case(ErrorCode::QuotaExceeded).await.unwrap();
     let told = case.ask.send().await;
     let words = "The daily quota of 1 request is spent. It resets at 2026-11-22T00:00:00Z.";
@@ -331,7 +331,7 @@ async fn codes_the_day_s_message_says_the_quota_and_the_reset() {
 }
 
 #[tokio::test]
-async fn codes_the_wait_after_a_503_is_the_backend_s_but_never_before_the_next_token() {
+async fn codes_retry_after_of_a_503_is_the_backend_s_but_never_before_the_next_token() {
     let world = World::with("", |_| answer("503 Service Unavailable", &[("retry-after", "7")], "")).await;
     let wide = world.customer("pro").await;
     let told = world.get("/api/v1/models").key(&wide.key).send().await;
@@ -342,7 +342,7 @@ async fn codes_the_wait_after_a_503_is_the_backend_s_but_never_before_the_next_t
 }
 
 #[tokio::test]
-async fn codes_an_error_says_nothing_of_what_was_sent() {
+async fn codes_an_error_repeats_no_input() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
     for target in ["/canary", "/api/v1/canary", "/api/v1/models/canary%00", "/api/v1/models?period=canary"] {
@@ -355,7 +355,7 @@ async fn codes_an_error_says_nothing_of_what_was_sent() {
 }
 
 #[tokio::test]
-async fn codes_a_backend_s_own_words_never_reach_a_caller() {
+async fn codes_error_texts_of_the_backend_are_never_forwarded() {
     let world = World::with("", |_| json(r#"{"success":false,"error":"canary"}"#)).await;
     let pro = world.customer("pro").await;
     let told = world.get("/api/v1/models").key(&pro.key).send().await;

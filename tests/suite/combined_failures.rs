@@ -210,7 +210,7 @@ impl Scene {
 }
 
 #[test]
-fn with_logs_unread_disk_full_ledger_away_and_backend_failing_stored_documents_are_served_and_a_stop_ends() {
+fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upstream_failing() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     within_one_day(|| {
         let lasts = if is_full { FULL } else { SMALL };

@@ -28,7 +28,7 @@ fn names(answer: &Answer) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn every_kind_of_answer_can_be_read_by_pages_of_a_listed_site_and_of_no_other() {
+async fn every_kind_of_response_is_readable_from_listed_origins_only() {
     let world = World::with(LISTED, good).await;
     for (status, ask) in kinds(&world).await {
         let (bare, other) = (ask.clone().send().await, ask.clone().header("Origin", OTHER).send().await);
@@ -49,7 +49,7 @@ async fn every_kind_of_answer_can_be_read_by_pages_of_a_listed_site_and_of_no_ot
 }
 
 #[tokio::test]
-async fn failures_can_be_read_too() {
+async fn errors_are_readable_from_listed_origins() {
     let world = World::with(&format!("guard.per_minute = 1\n{LISTED}"), good).await;
     let customer = world.paid().await;
     world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
@@ -62,7 +62,7 @@ async fn failures_can_be_read_too() {
 }
 
 #[tokio::test]
-async fn a_browser_that_asks_beforehand_is_told_what_it_may_ask_and_pays_nothing() {
+async fn a_preflight_request_lists_what_is_allowed_and_is_free() {
     let world = World::with(LISTED, good).await;
     let guard = world.guard_of(std::net::Ipv4Addr::LOCALHOST.into());
     let before = |target: &str, origin: &str| {
@@ -90,7 +90,7 @@ async fn a_browser_that_asks_beforehand_is_told_what_it_may_ask_and_pays_nothing
 }
 
 #[tokio::test]
-async fn where_any_site_may_read_the_answer_does_not_depend_on_who_asks() {
+async fn with_a_wildcard_the_response_does_not_depend_on_the_origin() {
     let world = World::with(ANY, good).await;
     for (status, ask) in kinds(&world).await {
         for origin in [None, Some("https://any.example"), Some("null")] {
@@ -103,7 +103,7 @@ async fn where_any_site_may_read_the_answer_does_not_depend_on_who_asks() {
 }
 
 #[tokio::test]
-async fn two_origins_are_none() {
+async fn two_origin_headers_are_ignored() {
     for settings in [LISTED, ANY] {
         let world = World::with(settings, good).await;
         for (status, ask) in kinds(&world).await {
@@ -114,7 +114,7 @@ async fn two_origins_are_none() {
 }
 
 #[tokio::test]
-async fn where_nothing_is_configured_an_origin_changes_no_byte() {
+async fn without_configuration_an_origin_header_changes_no_byte() {
     let world = World::new().await;
     for ask in [
         world.get("/"),
@@ -134,7 +134,7 @@ async fn where_nothing_is_configured_an_origin_changes_no_byte() {
 }
 
 #[tokio::test]
-async fn an_origin_is_no_part_of_a_document_s_name() {
+async fn an_origin_is_not_part_of_the_cache_key() {
     let world = World::with(LISTED, good).await;
     let customer = world.paid().await;
     for origin in [ORIGIN, OTHER, "http://localhost:3000", "null"] {

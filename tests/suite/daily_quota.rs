@@ -60,7 +60,7 @@ async fn a_request_that_began_yesterday_is_charged_to_yesterday() {
 }
 
 #[tokio::test]
-async fn a_unit_given_back_after_midnight_is_worth_nothing() {
+async fn a_unit_returned_after_midnight_adds_nothing_to_the_new_day() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1_000, 3)).await;
     world.pass(ALMOST_MIDNIGHT);
@@ -104,7 +104,7 @@ async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
 }
 
 #[tokio::test]
-async fn a_change_of_tier_keeps_what_was_used_of_day_and_minute() {
+async fn a_tier_change_keeps_the_usage_of_day_and_minute() {
     let world = World::new().await;
     let customer = world.customer("free").await;
     used(&world, &customer, 1).await;

@@ -36,7 +36,7 @@ impl Connection {
 }
 
 #[tokio::test]
-async fn whoever_sends_no_whole_head_is_cut_off_after_nine_seconds_and_not_before() {
+async fn an_incomplete_head_is_cut_off_after_nine_seconds_and_not_before() {
     let world = World::new().await;
     let begun: [&[u8]; 7] = [
         b"",
@@ -63,7 +63,7 @@ async fn whoever_sends_no_whole_head_is_cut_off_after_nine_seconds_and_not_befor
 }
 
 #[tokio::test]
-async fn a_head_that_drips_gets_no_more_time_for_it() {
+async fn a_head_that_arrives_byte_by_byte_gets_no_extra_time() {
     let world = World::new().await;
     let mut connection = world.caller(b"").await;
     assert_eq!(connection.status(HEALTH).await, 200);
@@ -93,7 +93,7 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_for() {
+async fn a_request_without_a_response_ends_after_a_minute() {
     let settings = "freshness.max_wait = \"1h\"\n[upstream]\nurl = \"{backend}\"\n\
         first_byte_timeout = \"1h\"\ntimeout = \"1h\"";
     let silent =
@@ -116,7 +116,7 @@ async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_
 }
 
 #[tokio::test]
-async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
+async fn a_client_that_reads_nothing_is_cut_off() {
     let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
     let asked = b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4_000);
     let mut connection = world.caller(&asked).await;
@@ -135,7 +135,7 @@ async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
 }
 
 #[tokio::test]
-async fn whoever_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
+async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
     let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -163,7 +163,7 @@ async fn whoever_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_with_the_first_answer_after_an_hour_or_a_second_later() {
+async fn a_connection_closes_with_the_first_response_after_an_hour_or_a_second_later() {
     let world = World::with("server.idle_timeout = \"1d\"", good).await;
     let (mut asks, mut idles) = (world.caller(b"").await, world.caller(b"").await);
     for connection in [&mut asks, &mut idles] {
@@ -181,7 +181,7 @@ async fn a_connection_ends_with_the_first_answer_after_an_hour_or_a_second_later
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_wants_does_not_cost_its_sender_the_answer() {
+async fn a_client_that_sends_an_unwanted_body_still_gets_the_response() {
     let world = World::new().await;
     let head = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n";
     let mut connection = world.caller(&[&head[..], &b"x".repeat(150_000)].concat()).await;
@@ -191,7 +191,7 @@ async fn a_body_that_nobody_wants_does_not_cost_its_sender_the_answer() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_comes_is_not_waited_for() {
+async fn a_body_that_never_arrives_is_not_waited_for() {
     let world = World::new().await;
     let mut connection = world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);

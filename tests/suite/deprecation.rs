@@ -14,7 +14,7 @@ fn said(answer: &Answer) -> [&str; 3] {
 }
 
 #[tokio::test]
-async fn every_answer_of_the_api_says_since_when_it_is_deprecated_and_when_it_will_go() {
+async fn every_api_response_has_the_deprecation_and_sunset_dates() {
     let world = World::with(ALL, good).await;
     for (status, ask) in kinds(&world).await {
         let answer = ask.send().await;
@@ -28,7 +28,7 @@ async fn every_answer_of_the_api_says_since_when_it_is_deprecated_and_when_it_wi
 }
 
 #[tokio::test]
-async fn what_is_not_configured_of_it_is_not_said() {
+async fn deprecation_headers_that_are_not_configured_are_absent() {
     for (settings, expected) in [
         ("service.deprecated_at = \"2026-01-01T00:00:00Z\"", ["@1767225600", "", ""]),
         ("service.sunset_at = \"2027-06-30T20:00:00Z\"", ["", "Wed, 30 Jun 2027 20:00:00 GMT", ""]),

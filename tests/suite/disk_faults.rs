@@ -22,17 +22,17 @@ const BACK_WITHIN: Duration = Duration::from_secs(20);
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
 
 #[test]
-fn a_disk_that_cannot_sync_is_outlived_and_nothing_undone_counts() {
+fn the_server_survives_failed_syncs_and_uncommitted_changes_do_not_count() {
     within_one_day(|| outlives(Order::FailSyncs));
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_is_outlived_and_nothing_undone_counts() {
+fn the_server_survives_failed_writes_and_uncommitted_changes_do_not_count() {
     within_one_day(|| outlives(Order::FailWrites));
 }
 
 #[test]
-fn a_full_disk_is_outlived_and_nothing_undone_counts() {
+fn the_server_survives_a_full_disk_and_uncommitted_changes_do_not_count() {
     within_one_day(|| outlives(Order::NoRoom));
 }
 
@@ -153,7 +153,7 @@ fn outlives(order: Order) {
 }
 
 #[test]
-fn a_crash_on_a_failing_disk_brings_back_no_unit_that_was_spent() {
+fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
     within_one_day(|| {
         for order in [Order::FailSyncs, Order::FailWrites, Order::NoRoom] {
             let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
@@ -180,7 +180,7 @@ fn a_crash_on_a_failing_disk_brings_back_no_unit_that_was_spent() {
 }
 
 #[test]
-fn a_change_that_could_not_be_synced_does_not_come_back_after_a_stop_or_a_crash() {
+fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash() {
     for (signal, code) in [("TERM", Some(0)), ("KILL", None)] {
         let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
         let patrons = prepare(directory.path(), &[("free", 10)]);
@@ -247,7 +247,7 @@ const FULL_AFTER: u32 = 5;
 const MOST_TO_FILL: u32 = 1_000;
 
 #[test]
-fn a_small_disk_that_the_store_has_filled_is_outlived_once_there_is_room() {
+fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
     within_one_day(|| {
         let (small, disk) = (SmallDisk::mount(), Disk::new());
         if !small.is_mounted {

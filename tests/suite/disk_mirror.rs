@@ -29,7 +29,7 @@ async fn abandoned(settings: &str) -> (World, Customer, Customer) {
 }
 
 #[tokio::test]
-async fn after_a_restart_every_answer_is_the_same_to_the_byte_and_the_backend_is_asked_nothing() {
+async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requests() {
     let (world, paid, free) = abandoned("").await;
     let mut before = Vec::new();
     for customer in [&paid, &free] {
@@ -55,7 +55,7 @@ async fn after_a_restart_every_answer_is_the_same_to_the_byte_and_the_backend_is
 }
 
 #[tokio::test]
-async fn a_restart_amid_an_outage_changes_nothing_and_when_it_is_over_one_body_each_makes_all_current() {
+async fn a_restart_during_an_outage_changes_nothing_and_afterwards_each_document_is_fetched_once() {
     let (world, paid, _) = abandoned("freshness.probe = true").await;
     world.pass(12 * HOUR);
     let world = world.restarted().await;
@@ -84,7 +84,7 @@ async fn a_restart_amid_an_outage_changes_nothing_and_when_it_is_over_one_body_e
 }
 
 #[tokio::test]
-async fn a_refresh_that_was_seen_before_a_restart_has_been_seen() {
+async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
     let world = World::with("freshness.probe = true", good).await;
     let paid = world.paid().await;
     for target in [MODELS, MODELS, INDEX] {
@@ -107,7 +107,7 @@ async fn a_refresh_that_was_seen_before_a_restart_has_been_seen() {
 }
 
 #[tokio::test]
-async fn what_is_purged_for_good_is_gone_from_the_disk_too_before_that_is_answered() {
+async fn a_hard_purge_removes_records_from_disk_before_it_responds() {
     for (hard, left) in [(true, 2), (false, 3)] {
         let (world, paid, _) = abandoned("admin.token = \"a-token-of-the-side-port\"").await;
         let body = format!(r#"{{"documents":"{ATLAS}","hard":{hard}}}"#);
@@ -137,7 +137,7 @@ async fn documents_of_another_backend_are_never_served() {
 }
 
 #[tokio::test]
-async fn a_damaged_document_on_disk_is_fetched_anew_and_harms_no_other() {
+async fn a_damaged_record_is_fetched_again_and_affects_no_other() {
     let (world, paid, _) = abandoned("").await;
     let directory = Arc::clone(&world.directory);
     let World { backend, .. } = world;
@@ -160,7 +160,7 @@ async fn a_damaged_document_on_disk_is_fetched_anew_and_harms_no_other() {
 }
 
 #[tokio::test]
-async fn a_shelf_that_cannot_be_opened_stops_nothing() {
+async fn a_disk_mirror_that_cannot_be_opened_does_not_stop_the_server() {
     let directory = Arc::new(TempDir::new().unwrap());
     std::fs::write(directory.path().join("documents"), "in the way").unwrap();
     let world = World::with_backend("", Backend::start(good).await, directory).await;
@@ -173,7 +173,7 @@ async fn a_shelf_that_cannot_be_opened_stops_nothing() {
 }
 
 #[tokio::test]
-async fn an_hour_with_a_restart_in_it_asks_the_backend_no_more_than_twice_of_an_hour_without() {
+async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_one_without() {
     let hour = async |restarts: bool| {
         let mut world = World::with("freshness.probe = true", good).await;
         let paid = world.paid().await;
@@ -205,7 +205,7 @@ fn on_disk(directory: &Path) -> usize {
 }
 
 #[test]
-fn a_killed_process_leaves_its_documents_to_the_next_which_serves_them_without_a_backend() {
+fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(good));
     let (directory, url) = (TempDir::new().unwrap(), backend.url());

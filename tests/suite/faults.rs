@@ -108,7 +108,7 @@ fn all() -> Vec<(String, Act, u16)> {
 }
 
 #[tokio::test]
-async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
+async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
     let world = World::with(CAPPED, |_| json(GOOD)).await;
     let customer = world.free().await;
     let (mut invalid, mut away) = (0, 0);
@@ -144,7 +144,7 @@ async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn a_bad_answer_never_replaces_good_data() {
+async fn a_bad_response_never_replaces_good_data() {
     let world = World::with(CAPPED, |_| json(GOOD)).await;
     let customer = world.free().await;
     let good = world.asks(&customer, ATLAS).await;
@@ -178,7 +178,7 @@ async fn a_bad_answer_never_replaces_good_data() {
 }
 
 #[tokio::test]
-async fn after_a_bad_answer_the_next_good_one_is_seen_within_a_second() {
+async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
     let with = |name: &str, act: Act| (name.to_owned(), act, 0);
     let mut bad = all();
     // Where the backend asks for a rest it has it; and a list may have a field twice, since nothing is cut from it.
@@ -212,7 +212,7 @@ async fn after_a_bad_answer_the_next_good_one_is_seen_within_a_second() {
 }
 
 #[tokio::test]
-async fn an_empty_list_in_the_place_of_a_full_one_is_believed_the_second_time() {
+async fn an_empty_list_replaces_a_full_one_only_when_it_is_received_twice() {
     let world = World::with("", |_| json(GOOD)).await;
     let customer = world.paid().await;
     let full = world.asks(&customer, MODELS).await;
@@ -255,7 +255,7 @@ async fn no_list_is_missing() {
 }
 
 #[tokio::test]
-async fn bytes_after_an_answer_are_served_to_nobody() {
+async fn bytes_after_a_response_are_never_served() {
     let world = World::with("", |_| json(GOOD)).await;
     let customer = world.free().await;
     let mut extra = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{GOOD}", GOOD.len());

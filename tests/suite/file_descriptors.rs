@@ -40,7 +40,7 @@ fn serve_with_files(limit: u32, data_dir: &Path) -> Program {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_files_run_out_the_side_port_answers_and_the_public_one_does_again_by_itself() {
+async fn without_free_file_descriptors_the_side_port_responds_and_the_public_port_recovers() {
     let directory = TempDir::new().unwrap();
     let program = serve_with_files(128, directory.path());
     let (to, side) = program.ports();

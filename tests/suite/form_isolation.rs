@@ -207,7 +207,7 @@ async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
 }
 
 #[tokio::test]
-async fn what_only_paying_callers_may_see_moves_no_byte_of_any_free_answer() {
+async fn data_for_paid_callers_changes_no_byte_of_any_free_response() {
     let expected = driven(SYSTEMS[0]).await;
     let statuses: std::collections::BTreeSet<u16> =
         expected.iter().map(|(_, answer)| answer.status).collect();

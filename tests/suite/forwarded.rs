@@ -42,7 +42,7 @@ fn guard_of(world: &World, address: &str) -> u32 {
 }
 
 #[tokio::test]
-async fn two_clients_through_one_proxy_have_guards_of_their_own() {
+async fn two_clients_behind_one_proxy_have_separate_guards() {
     let world = world("").await;
     // A proxy sends the requests of many over one connection.
     let mut proxy = from(&world, PROXY).await;
@@ -57,7 +57,7 @@ async fn two_clients_through_one_proxy_have_guards_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_client_whose_guard_is_empty_does_not_take_the_proxy_s_others_along() {
+async fn a_client_with_an_exhausted_guard_does_not_affect_others_behind_its_proxy() {
     let world = world("guard.per_minute = 1").await;
     for (client, status) in [
         ("192.0.2.1", 401),
@@ -87,7 +87,7 @@ async fn a_header_from_a_peer_that_is_not_listed_changes_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_is_listed_unless_it_is_said() {
+async fn no_proxy_is_trusted_by_default() {
     let world = World::new().await;
     for (spoofed, expected) in [("192.0.2.1", 59), ("192.0.2.2", 58)] {
         assert_eq!(left(&world, "127.0.0.1", &[("X-Forwarded-For", spoofed)]).await, expected);
@@ -95,7 +95,7 @@ async fn nobody_is_listed_unless_it_is_said() {
 }
 
 #[tokio::test]
-async fn what_a_client_says_before_its_proxy_does_changes_nothing() {
+async fn entries_that_the_client_prepends_are_ignored() {
     let x_forwarded_for = world("").await;
     for (spoofed, expected) in [
         ("203.0.113.1, 192.0.2.1", 59),
@@ -123,7 +123,7 @@ async fn what_a_client_says_before_its_proxy_does_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_header_that_is_not_said_to_be_believed_is_not() {
+async fn the_header_that_is_not_configured_is_ignored() {
     for (header, expected) in [
         ("x-forwarded-for", ["192.0.2.1", "192.0.2.1", "192.0.2.1"]),
         ("forwarded", ["203.0.113.1", "203.0.113.2", "203.0.113.3"]),
@@ -141,7 +141,7 @@ async fn the_header_that_is_not_said_to_be_believed_is_not() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_counts_for_the_proxy_that_sent_it() {
+async fn an_unreadable_header_counts_against_the_proxy_that_sent_it() {
     let world = world("").await;
     let many = vec!["127.1.0.2"; 40].join(", ");
     for (told, client) in [
@@ -165,7 +165,7 @@ async fn what_cannot_be_read_counts_for_the_proxy_that_sent_it() {
 }
 
 #[tokio::test]
-async fn a_client_of_ipv6_counts_with_its_64_bits_of_network() {
+async fn an_ipv6_client_is_identified_by_its_64_bit_prefix() {
     let world = world("").await;
     for (client, expected) in [
         ("2001:db8::1", 59),
@@ -180,7 +180,7 @@ async fn a_client_of_ipv6_counts_with_its_64_bits_of_network() {
 }
 
 #[tokio::test]
-async fn what_proxies_say_reaches_no_backend_and_changes_no_answer() {
+async fn forwarding_headers_reach_no_backend_and_change_no_response() {
     let world = world("").await;
     let customer = world.customer("pro").await;
     let plain = world.get("/api/v1/models").key(&customer.key).send().await;

@@ -82,7 +82,7 @@ async fn wide() -> (World, String) {
 }
 
 #[tokio::test]
-async fn framing_any_doubt_is_one_400_and_the_end_of_the_connection() {
+async fn framing_every_ambiguity_is_one_400_and_closes_the_connection() {
     let (world, key) = wide().await;
     let mut wrong = Vec::new();
     for (row, bare) in DOUBTFUL {
@@ -102,7 +102,7 @@ async fn framing_any_doubt_is_one_400_and_the_end_of_the_connection() {
 }
 
 #[tokio::test]
-async fn framing_a_body_is_refused_whatever_would_have_been_answered() {
+async fn framing_a_body_is_refused_on_every_route() {
     let (world, key) = wide().await;
     // A hit, a miss, a 401, a 403, a 404 and a 429: the body is seen before any of them.
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
@@ -156,7 +156,7 @@ async fn framing_every_other_method_is_one_405() {
 }
 
 #[tokio::test]
-async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_answers_nothing_that_was_meant_for_one() {
+async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_its_payload_is_not_answered() {
     let (world, key) = wide().await;
     // A client need not wait for the answer: what it sends at once is for the other end of a tunnel, if it ever was.
     for target in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
@@ -194,7 +194,7 @@ async fn framing_no_upgrade_is_ever_made() {
 }
 
 #[tokio::test]
-async fn framing_pipelined_requests_are_answered_in_their_order() {
+async fn framing_pipelined_requests_are_answered_in_order() {
     let (world, key) = wide().await;
     let mut connection = Connection::open(world.address()).await;
     let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
@@ -271,7 +271,7 @@ async fn framing_a_head_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn framing_http_1_0_needs_no_host_and_ends_with_its_answer() {
+async fn framing_http_1_0_needs_no_host_and_closes_after_its_response() {
     let (world, key) = wide().await;
     for (head, status) in [
         (format!("GET /api/v1/models HTTP/1.0\r\nX-API-Key: {key}\r\n\r\n"), 200),
@@ -292,7 +292,7 @@ async fn framing_http_1_0_needs_no_host_and_ends_with_its_answer() {
 }
 
 #[tokio::test]
-async fn framing_a_client_that_asks_for_a_close_gets_one() {
+async fn framing_a_connection_close_request_is_honoured() {
     let (world, key) = wide().await;
     for target in ["/api/v1/models", "/docs", "/nothing"] {
         let bytes =
@@ -303,7 +303,7 @@ async fn framing_a_client_that_asks_for_a_close_gets_one() {
 }
 
 #[tokio::test]
-async fn framing_a_refusal_that_leaves_no_doubt_leaves_the_connection_open() {
+async fn framing_an_unambiguous_refusal_keeps_the_connection_open() {
     let (world, key) = wide().await;
     let free = world.customer("free").await;
     assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
@@ -324,7 +324,7 @@ async fn framing_a_refusal_that_leaves_no_doubt_leaves_the_connection_open() {
 }
 
 #[tokio::test]
-async fn framing_too_many_refusals_end_the_connection() {
+async fn framing_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
     let (told, after) = exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!((told.code().as_str(), after), ("api_key_required", After::Open));

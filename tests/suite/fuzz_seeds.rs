@@ -16,26 +16,26 @@ fn judged(target: &str, least: usize, check: fn(&[u8])) {
 }
 
 #[test]
-fn seeds_of_targets_mean_what_the_contract_says() {
+fn seeds_of_targets_are_parsed_as_the_contract_defines() {
     judged("target", 20, oracles::target::check);
 }
 
 #[test]
-fn seeds_of_key_headers_hold_the_key_that_the_contract_says() {
+fn seeds_of_key_headers_contain_the_key_that_the_contract_defines() {
     judged("key_headers", 12, oracles::key_headers::check);
 }
 
 #[test]
-fn seeds_of_accept_encoding_are_answered_with_what_was_liked_best() {
+fn seeds_of_accept_encoding_select_the_preferred_encoding() {
     judged("accept_encoding", 12, oracles::accept_encoding::check);
 }
 
 #[test]
-fn seeds_of_if_none_match_are_current_only_where_the_tag_stands_there() {
+fn seeds_of_if_none_match_match_only_if_they_contain_the_tag() {
     judged("if_none_match", 10, oracles::if_none_match::check);
 }
 
 #[test]
-fn seeds_of_the_proxy_header_are_decided_once_and_for_all() {
+fn seeds_of_the_proxy_header_are_parsed_deterministically() {
     judged("proxy_header", 20, oracles::proxy_header::check);
 }

@@ -76,7 +76,7 @@ impl Day {
 }
 
 #[test]
-fn a_day_of_two_thousand_with_stops_while_the_ledger_is_away_answers_two_thousand() {
+fn a_quota_of_two_thousand_is_granted_exactly_across_stops_with_the_ledger_unreachable() {
     within_one_day(|| {
         for order in [Order::FailWrites, Order::NoRoom] {
             let day = Day::new();
@@ -95,7 +95,7 @@ fn a_day_of_two_thousand_with_stops_while_the_ledger_is_away_answers_two_thousan
 }
 
 #[test]
-fn a_day_of_two_thousand_answers_at_most_2020_where_what_is_owed_cannot_be_kept_at_a_stop() {
+fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_a_stop() {
     within_one_day(|| {
         for order in [Order::FailWritesAndOwed, Order::FailSyncsAndOwed, Order::TearOwed] {
             let day = Day::new();

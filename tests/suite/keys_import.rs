@@ -77,13 +77,13 @@ fn in_and_out(keys: &Keys<'_>) {
 }
 
 #[test]
-fn keys_come_in_and_go_out_again_on_a_stopped_system() {
+fn keys_are_imported_and_exported_on_a_stopped_server() {
     let directory = TempDir::new().unwrap();
     in_and_out(&Keys(directory.path()));
 }
 
 #[test]
-fn keys_come_in_and_go_out_again_on_a_running_system() {
+fn keys_are_imported_and_exported_on_a_running_server() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
     program.public();
@@ -92,7 +92,7 @@ fn keys_come_in_and_go_out_again_on_a_running_system() {
 }
 
 #[tokio::test]
-async fn an_imported_key_works_at_once_on_a_running_system_that_accepts_it() {
+async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &OPEN);
     let visitor = Visitor::to(program.public()).await;
@@ -116,7 +116,7 @@ async fn an_imported_key_works_at_once_on_a_running_system_that_accepts_it() {
 }
 
 #[tokio::test]
-async fn without_the_setting_only_keys_of_our_form_work_and_that_is_said_once() {
+async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
     let visitor = Visitor::to(program.public()).await;
@@ -137,7 +137,7 @@ async fn without_the_setting_only_keys_of_our_form_work_and_that_is_said_once() 
 }
 
 #[test]
-fn every_line_that_is_refused_is_told_with_its_number_and_field_and_the_others_are_taken() {
+fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_imported() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (held, _) = keys.create("pro");
@@ -187,7 +187,7 @@ fn every_line_that_is_refused_is_told_with_its_number_and_field_and_the_others_a
 }
 
 #[test]
-fn a_file_that_cannot_be_understood_takes_nothing_and_says_all_that_is_wrong() {
+fn an_invalid_file_imports_nothing_and_every_problem_is_reported() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let header = keys.fed(&["import", "-", "--format", "csv"], b"name,key,sha256\nn,x,y\n").with(1);
@@ -211,7 +211,7 @@ fn a_file_that_cannot_be_understood_takes_nothing_and_says_all_that_is_wrong() {
 }
 
 #[test]
-fn many_keys_come_in_and_their_order_and_number_are_kept_across_batches() {
+fn many_keys_are_imported_in_batches_with_order_and_number_kept() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let mut lines: Vec<String> = (0..1_200)
@@ -232,7 +232,7 @@ fn many_keys_come_in_and_their_order_and_number_are_kept_across_batches() {
 }
 
 #[test]
-fn an_export_is_for_its_owner_only_and_never_replaces_a_file_unasked() {
+fn an_export_is_readable_by_its_owner_only_and_replaces_no_file_by_default() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (_, key) = keys.create("pro");
@@ -254,7 +254,7 @@ fn an_export_is_for_its_owner_only_and_never_replaces_a_file_unasked() {
 }
 
 #[test]
-fn lines_with_the_longest_words_are_refused_one_by_one_and_cost_no_neighbour_on_a_running_system() {
+fn lines_with_the_longest_values_are_rejected_one_by_one_and_the_others_are_imported() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
     program.public();

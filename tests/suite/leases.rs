@@ -26,7 +26,7 @@ async fn waits(world: &World) -> u32 {
 }
 
 #[tokio::test]
-async fn leases_a_pro_day_is_delivered_whole_with_few_ledger_calls_and_one_request_that_waits() {
+async fn leases_a_pro_quota_is_granted_in_full_with_few_ledger_calls_and_one_waiting_request() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000_000, 10_000)).await;
     let account = world.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
@@ -46,7 +46,7 @@ async fn leases_a_pro_day_is_delivered_whole_with_few_ledger_calls_and_one_reque
 }
 
 #[tokio::test]
-async fn leases_a_free_request_waits_for_one_durable_write_and_for_no_more() {
+async fn leases_a_free_request_waits_for_one_durable_write_only() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1_000, 10)).await;
     for request in 1..=10 {
@@ -78,7 +78,7 @@ async fn requests(world: &World, customers: &[Customer], each: u32, time: Durati
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn leases_ten_thousand_requests_across_midnight_are_two_quotas_each_charged_to_one_day() {
+async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charged_to_one_day() {
     let world = World::new().await;
     let mut customers = Vec::new();
     for _ in 0..4 {

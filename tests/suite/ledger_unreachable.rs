@@ -99,7 +99,7 @@ impl Drop for Lock {
 }
 
 #[tokio::test]
-async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charged_later() {
+async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged_later() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
@@ -131,7 +131,7 @@ async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charge
 }
 
 #[tokio::test]
-async fn away_a_free_application_gets_what_is_leased_and_no_more() {
+async fn ledger_unreachable_a_free_application_gets_its_leased_units_only() {
     let world = World::new().await;
     let free = world.customer_with("free", own(1_000, 300)).await;
     assert_eq!(world.served_of(&free, 1).await.0, 1);
@@ -147,7 +147,7 @@ async fn away_a_free_application_gets_what_is_leased_and_no_more() {
 }
 
 #[tokio::test]
-async fn away_what_is_owed_is_charged_without_another_request() {
+async fn ledger_unreachable_owed_units_are_charged_without_another_request() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
@@ -162,7 +162,7 @@ async fn away_what_is_owed_is_charged_without_another_request() {
 }
 
 #[tokio::test]
-async fn away_across_a_stop_in_order_grace_is_charged_at_the_next_start_and_not_promised_twice() {
+async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_granted_once() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     let mut delivered = world.served_of(&customer, 1).await.0;
@@ -193,7 +193,7 @@ async fn away_across_a_stop_in_order_grace_is_charged_at_the_next_start_and_not_
 }
 
 #[tokio::test]
-async fn away_an_entry_of_grace_is_charged_once_though_a_crash_leaves_the_file() {
+async fn ledger_unreachable_a_grace_entry_is_charged_once_even_if_a_crash_leaves_its_file() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
@@ -212,7 +212,7 @@ async fn away_an_entry_of_grace_is_charged_once_though_a_crash_leaves_the_file()
 }
 
 #[tokio::test]
-async fn away_a_ledger_that_does_not_answer_holds_up_one_request_and_no_other() {
+async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);

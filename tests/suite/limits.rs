@@ -30,7 +30,7 @@ fn told(answer: &Answer) -> (&str, u64, u64, u64) {
 }
 
 #[tokio::test]
-async fn a_minute_s_requests_can_come_at_once_and_come_back_one_by_one() {
+async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by_one() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     for left in (0..60).rev() {
@@ -60,7 +60,7 @@ async fn a_minute_s_requests_can_come_at_once_and_come_back_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_free_key_has_one_request_a_minute_and_is_told_when_the_next_is() {
+async fn a_free_key_has_one_request_a_minute_and_retry_after_is_set() {
     let world = World::new().await;
     let customer = world.customer("free").await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -91,7 +91,7 @@ async fn if_minute_and_day_are_both_spent_the_day_is_named() {
 }
 
 #[tokio::test]
-async fn with_the_day_spent_a_current_copy_is_confirmed_and_nothing_is_fetched() {
+async fn with_the_daily_quota_spent_a_current_copy_is_a_304_and_nothing_is_fetched() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(5, 1)).await;
     let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
@@ -125,7 +125,7 @@ async fn on_a_cold_cache_with_units_left_a_conditional_request_fetches_and_a_304
 }
 
 #[tokio::test]
-async fn after_sixty_refusals_an_application_is_refused_without_a_look_and_nobody_else_is() {
+async fn after_sixty_refusals_an_application_is_refused_early_and_no_other_is() {
     let world = World::new().await;
     let [customer, other] = [world.free().await, world.free().await];
     for left in (0..60).rev() {
@@ -151,7 +151,7 @@ async fn after_sixty_refusals_an_application_is_refused_without_a_look_and_nobod
 }
 
 #[tokio::test]
-async fn the_connection_ends_with_the_guard_s_refusal() {
+async fn the_connection_closes_with_the_guard_s_refusal() {
     let world = World::with("guard.per_minute = 1", good).await;
     let mut connection = crate::client::Connection::open(world.address()).await;
     assert_eq!(connection.ask(world.get(MODELS)).await.status, 401);
@@ -189,7 +189,7 @@ async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_vali
 }
 
 #[tokio::test]
-async fn every_answer_names_the_rule_its_numbers_are_about() {
+async fn every_response_names_the_rule_of_its_rate_limit_headers() {
     let world = World::new().await;
     let customer = world.customer_with("pro", wide()).await;
     let midnight = noon() + 43_200;
@@ -218,7 +218,7 @@ async fn every_answer_names_the_rule_its_numbers_are_about() {
 }
 
 #[tokio::test]
-async fn every_keyed_answer_says_both_rules_and_what_is_left_of_them() {
+async fn every_authenticated_response_has_both_rules_and_their_remaining_allowance() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let answer = world.asks(&customer, MODELS).await;
@@ -231,7 +231,7 @@ async fn every_keyed_answer_says_both_rules_and_what_is_left_of_them() {
 }
 
 #[tokio::test]
-async fn limits_of_an_application_s_own_win_over_its_tier_s() {
+async fn limits_of_an_application_override_those_of_its_tier() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(3, 7)).await;
     let answer = world.asks(&customer, MODELS).await;
@@ -255,7 +255,7 @@ async fn limits_of_an_application_s_own_win_over_its_tier_s() {
 }
 
 #[tokio::test]
-async fn a_503_that_took_a_token_never_calls_back_before_the_next_one() {
+async fn retry_after_of_a_503_that_spent_a_token_is_never_before_the_next_token() {
     for (tier, said, told) in [
         ("free", None, "60"),
         ("free", Some("7"), "60"),

@@ -90,7 +90,7 @@ fn all(template: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_shipped_configuration_maps_every_endpoint_and_nothing_is_wrong_with_it() {
+fn the_shipped_configuration_maps_every_endpoint_and_is_valid() {
     let checked = run(&["check", "--config", SHIPPED_AT]).with(0);
     assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""));
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
@@ -103,7 +103,7 @@ fn the_shipped_configuration_maps_every_endpoint_and_nothing_is_wrong_with_it() 
 }
 
 #[tokio::test]
-async fn mapping_every_endpoint_asks_for_exactly_what_is_meant_and_gives_the_backend_s_items() {
+async fn mapping_every_endpoint_requests_the_mapped_target_and_returns_the_backend_s_items() {
     let world = world().await;
     let customer = world.paid().await;
     for row in &ROWS {
@@ -127,7 +127,7 @@ async fn mapping_every_endpoint_asks_for_exactly_what_is_meant_and_gives_the_bac
 }
 
 #[tokio::test]
-async fn mapping_an_unknown_model_is_not_found_in_whichever_way_the_backend_says_it() {
+async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
     let world = world().await;
     let customer = world.paid().await;
     let words = r#"{"success":false,"error":"Model 99 not found"}"#;
@@ -158,7 +158,7 @@ async fn mapping_an_unknown_model_is_not_found_in_whichever_way_the_backend_says
 }
 
 #[tokio::test]
-async fn mapping_what_only_looks_like_an_unknown_model_is_a_failure() {
+async fn mapping_a_response_that_resembles_an_unknown_model_is_a_failure() {
     let world = world().await;
     let customer = world.paid().await;
     let page = answer("404 Not Found", &[("content-type", "text/html")], "<h1>Not found</h1>");
@@ -182,7 +182,7 @@ async fn mapping_what_only_looks_like_an_unknown_model_is_a_failure() {
 }
 
 #[tokio::test]
-async fn mapping_a_refusal_in_the_body_is_a_502_and_never_replaces_what_is_stored() {
+async fn mapping_an_error_in_the_body_is_a_502_and_never_replaces_a_stored_document() {
     let world = world().await;
     let customer = world.paid().await;
     for row in &ROWS {
@@ -205,7 +205,7 @@ async fn mapping_a_refusal_in_the_body_is_a_502_and_never_replaces_what_is_store
 }
 
 #[tokio::test]
-async fn mapping_a_404_is_read_where_only_words_are_believed_and_what_is_left_out_is_not_asked_for() {
+async fn mapping_a_404_needs_the_configured_message_and_unsupported_parameters_are_not_sent() {
     let settings = "[upstream]\nurl = \"{backend}\"\n[mapping.drift]\npath = \"/d?id={id}\"\nnot_found = [\"error\"]\n\
                     [mapping.history]\nnot_found = []\n[mapping.incidents]\nunsupported = [\"limit\"]";
     let world = World::with(settings, |_| json("[]")).await;
@@ -231,8 +231,7 @@ async fn mapping_a_404_is_read_where_only_words_are_believed_and_what_is_left_ou
 }
 
 #[tokio::test]
-async fn mapping_an_empty_history_is_an_answer_about_a_model_that_is_listed_and_else_there_is_no_such_model()
-{
+async fn mapping_an_empty_history_is_data_for_a_known_model_and_a_404_for_others() {
     let world = world().await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, "/api/v1/models").await.status, 200);

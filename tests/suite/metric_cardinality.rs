@@ -85,7 +85,7 @@ async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_made_up_paths_methods_agents_and_keys_change_no_series() {
+async fn a_hundred_thousand_random_paths_methods_agents_and_keys_add_no_series() {
     let place = TempDir::new().unwrap();
     let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]]);

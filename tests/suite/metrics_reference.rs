@@ -8,7 +8,7 @@ use scoregate::telemetry::metrics::{METRICS, reference};
 use crate::world::World;
 
 #[test]
-fn metrics_reference_is_the_page_that_the_table_prints() {
+fn metrics_reference_equals_the_page_generated_from_the_table() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("grafana/METRICS.md");
     if std::env::var_os("SCOREGATE_WRITE").is_some() {
         std::fs::write(&file, reference()).unwrap();
@@ -21,7 +21,7 @@ fn metrics_reference_is_the_page_that_the_table_prints() {
 }
 
 #[tokio::test]
-async fn metrics_reference_names_everything_that_a_scrape_has() {
+async fn metrics_reference_contains_every_scraped_metric() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
     assert_eq!(world.get("/api/v1/models").key(&pro.key).send().await.status, 200);

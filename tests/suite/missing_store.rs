@@ -30,7 +30,7 @@ fn refused(directory: &Path) -> crate::program::Ended {
 }
 
 #[test]
-fn a_missing_store_is_refused_at_the_start_and_a_new_one_needs_a_command() {
+fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     let directory = TempDir::new().unwrap();
     let (path, place) = (directory.path(), ["--data-dir", directory.path().to_str().unwrap()]);
     Keys(path).create("pro");
@@ -56,7 +56,7 @@ fn a_missing_store_is_refused_at_the_start_and_a_new_one_needs_a_command() {
 }
 
 #[test]
-fn a_missing_store_is_refused_in_a_directory_that_an_older_version_wrote() {
+fn a_missing_store_fails_the_start_in_a_directory_of_an_older_version() {
     let directory = TempDir::new().unwrap();
     let documents = directory.path().join("documents");
     fs::create_dir(&documents).unwrap();
@@ -83,7 +83,7 @@ fn of_an_older_version(path: &Path) {
 }
 
 #[test]
-fn a_missing_store_is_refused_where_an_older_version_left_nothing_but_its_lock() {
+fn a_missing_store_fails_the_start_if_an_older_version_left_only_its_lock() {
     for is_killed in [false, true] {
         let directory = TempDir::new().unwrap();
         let path = directory.path();
@@ -108,7 +108,7 @@ fn a_missing_store_is_refused_where_an_older_version_left_nothing_but_its_lock()
 }
 
 #[test]
-fn a_store_removed_with_everything_of_its_name_is_refused_at_the_start() {
+fn a_store_removed_with_all_its_files_fails_the_start() {
     let directory = TempDir::new().unwrap();
     let path = directory.path();
     Keys(path).create("pro");
@@ -126,7 +126,7 @@ fn a_store_removed_with_everything_of_its_name_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_first_start_that_fails_before_it_makes_a_store_does_not_count_as_one() {
+fn a_first_start_that_fails_before_creating_a_store_leaves_no_trace() {
     let directory = TempDir::new().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -161,7 +161,7 @@ async fn notices(world: &World, misplaced: u32) {
 }
 
 #[tokio::test]
-async fn a_store_moved_under_a_running_server_is_noticed_refuses_changes_and_is_used_again_when_it_is_back() {
+async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back() {
     let world = World::new().await;
     let pro = world.customer_with("pro", own(1_000, 300)).await;
     let free = world.customer_with("free", own(1_000, 300)).await;

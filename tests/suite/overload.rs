@@ -118,7 +118,7 @@ fn is_refused(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn with_two_places_and_one_in_the_queue_the_fourth_is_refused_at_once_and_the_third_when_patience_ends()
+async fn with_two_slots_and_a_queue_of_one_the_fourth_is_refused_at_once_and_the_third_at_the_queue_timeout()
 {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
@@ -137,7 +137,7 @@ async fn with_two_places_and_one_in_the_queue_the_fourth_is_refused_at_once_and_
 }
 
 #[tokio::test]
-async fn who_queues_is_served_when_a_place_is_free_before_patience_ends() {
+async fn a_queued_request_is_served_if_a_slot_is_free_before_the_queue_timeout() {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
     full.world.pass(Duration::from_nanos(9_999_999));
@@ -149,7 +149,7 @@ async fn who_queues_is_served_when_a_place_is_free_before_patience_ends() {
 }
 
 #[tokio::test]
-async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_those_who_wait_is_full() {
+async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
     let full = Full::new().await;
     let _third = full.queues(3).await;
     let (world, before) = (&full.world, full.world.left(&full.paid));
@@ -174,7 +174,7 @@ async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_th
 }
 
 #[tokio::test]
-async fn a_document_that_the_backend_is_asked_about_first_needs_a_place_among_those_who_wait() {
+async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
     let world = World::with(&format!("{ROOMS}\nfreshness.max_wait = \"5s\""), good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, INDEX).await.status, 200);
@@ -195,7 +195,7 @@ async fn a_document_that_the_backend_is_asked_about_first_needs_a_place_among_th
 }
 
 #[tokio::test]
-async fn what_is_refused_for_want_of_a_place_costs_nothing_and_asks_the_backend_nothing() {
+async fn a_request_refused_for_lack_of_a_slot_is_free_and_sends_no_upstream_request() {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
     let (before, asked) = (full.world.left(&full.paid), full.world.backend.received().len());
@@ -216,8 +216,7 @@ async fn what_is_refused_for_want_of_a_place_costs_nothing_and_asks_the_backend_
 }
 
 #[tokio::test]
-async fn whoever_may_not_ask_is_told_so_however_full_it_is_and_a_spent_day_is_named_after_the_want_of_a_place()
- {
+async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_limit() {
     let full = Full::new().await;
     let _third = full.queues(3).await;
     let (world, key) = (&full.world, &full.paid.key);
@@ -236,7 +235,7 @@ async fn whoever_may_not_ask_is_told_so_however_full_it_is_and_a_spent_day_is_na
 
 /// The accident this is about: where caching was switched on in an emergency, strangers saw each other's answers.
 #[tokio::test]
-async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
+async fn overload_changes_neither_the_stored_documents_nor_access_to_them() {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
     let (world, documents) = (&full.world, full.world.running.gateway().engine.documents.count());
@@ -266,7 +265,7 @@ async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
 }
 
 #[tokio::test]
-async fn who_leaves_gives_their_place_back() {
+async fn a_client_that_disconnects_frees_its_slot() {
     let mut full = Full::new().await;
     let third = full.queues(3).await;
     third.reset();

@@ -67,7 +67,7 @@ fn number_in(target: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_beyond_the_cap() {
+async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_cap() {
     let bombs = bombs();
     let (names, acts): (Vec<_>, Vec<_>) = bombs.into_iter().unzip();
     let backend = Backend::start(move |received: &Received| match number_in(received.target()) {
@@ -104,7 +104,7 @@ async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_bey
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_documents_that_come_at_once_are_built_a_few_at_a_time() {
+async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
     let page = page();
     let backend = Backend::start(move |_| json(&page)).await;
     let directory = TempDir::new().unwrap();

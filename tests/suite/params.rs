@@ -65,7 +65,7 @@ async fn params_a_refused_query_costs_neither_minute_nor_day() {
 }
 
 #[tokio::test]
-async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_if_nothing_is_said() {
+async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_by_default() {
     let (world, customer, mut connection) = wide("pro").await;
     let mut limits = BTreeSet::new();
     for (query, limit) in GOOD_LIMITS {
@@ -83,7 +83,7 @@ async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_if_nothing_is_sa
 }
 
 #[tokio::test]
-async fn params_without_a_period_a_free_key_gets_24h_and_a_paid_one_the_latest() {
+async fn params_the_default_period_is_24h_for_a_free_key_and_latest_for_a_paid_key() {
     for (tier, period) in [
         ("free", "24h"),
         ("pro", "latest"),
@@ -105,7 +105,7 @@ async fn params_without_a_period_a_free_key_gets_24h_and_a_paid_one_the_latest()
 }
 
 #[tokio::test]
-async fn params_latest_is_refused_to_a_free_key_wherever_a_period_is_taken() {
+async fn params_latest_is_refused_to_a_free_key_on_every_endpoint_with_a_period() {
     let (world, free, mut connection) = wide("free").await;
     for endpoint in &ENDPOINTS {
         let target = endpoint.documented_path().replace("{id}", "atlas");
@@ -139,7 +139,7 @@ async fn params_an_invalid_value_is_a_400_even_for_a_free_key() {
 }
 
 #[tokio::test]
-async fn params_what_an_endpoint_does_not_take_is_ignored_whatever_it_holds() {
+async fn params_unknown_parameters_are_ignored_with_any_value() {
     let (world, customer, mut connection) = wide("pro").await;
     let rubbish = "period=7D&period=latest&sortBy=x&limit=0&limit=%zz&x=1";
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes.is_empty()) {
@@ -158,7 +158,7 @@ async fn params_what_an_endpoint_does_not_take_is_ignored_whatever_it_holds() {
 }
 
 #[tokio::test]
-async fn params_two_spellings_of_one_question_are_one_call_and_the_same_bytes() {
+async fn params_two_spellings_of_one_query_cause_one_upstream_request_and_return_the_same_bytes() {
     let (world, customer, mut connection) = wide("pro").await;
     let mut tags = BTreeSet::new();
     for query in
@@ -185,7 +185,7 @@ async fn params_a_plus_is_a_plus_in_a_path_and_a_space_in_a_query() {
 }
 
 #[tokio::test]
-async fn params_a_model_id_is_decoded_once_and_named_to_the_backend_in_one_way() {
+async fn params_a_model_id_is_decoded_once_and_sent_to_the_backend_in_canonical_form() {
     let (world, customer, mut connection) = wide("pro").await;
     let longest = "x".repeat(128);
     for (raw, id) in [

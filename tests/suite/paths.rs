@@ -79,7 +79,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
 ];
 
 #[tokio::test]
-async fn paths_no_trick_is_a_success_and_none_reaches_the_backend() {
+async fn paths_no_malformed_path_succeeds_or_reaches_the_backend() {
     assert!(TRICKS.len() >= 80);
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
@@ -108,7 +108,7 @@ async fn paths_no_trick_is_a_success_and_none_reaches_the_backend() {
 }
 
 #[tokio::test]
-async fn paths_a_stranger_learns_nothing_from_any_of_them() {
+async fn paths_an_unauthenticated_client_gets_the_same_401_for_all_of_them() {
     let world = World::with(WIDE, good).await;
     for (target, (_, code)) in TRICKS.iter().filter(|(_, told)| *told == LOST || *told == ID) {
         for key in ["", "wrong"] {
@@ -122,7 +122,7 @@ async fn paths_a_stranger_learns_nothing_from_any_of_them() {
 }
 
 #[tokio::test]
-async fn paths_an_escaped_letter_is_that_letter_and_the_backend_hears_it_plain() {
+async fn paths_an_escaped_letter_is_that_letter_and_is_sent_unescaped_to_the_backend() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     let mut connection = Connection::open(world.address()).await;
@@ -140,7 +140,7 @@ async fn paths_an_escaped_letter_is_that_letter_and_the_backend_hears_it_plain()
 }
 
 #[tokio::test]
-async fn paths_me_is_never_stored_whatever_follows_it() {
+async fn paths_me_is_never_stored_with_any_suffix() {
     let world = World::with(WIDE, good).await;
     let (one, two) = (world.customer("pro").await, world.customer("free").await);
     let mut connection = Connection::open(world.address()).await;
@@ -185,7 +185,7 @@ async fn paths_headers_that_name_another_path_or_host_change_nothing() {
 }
 
 #[tokio::test]
-async fn paths_a_fragment_is_no_request_and_reaches_nothing() {
+async fn paths_a_fragment_is_rejected() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     for target in

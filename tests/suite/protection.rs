@@ -48,7 +48,7 @@ fn wait_of(answer: &Answer) -> u64 {
 }
 
 #[tokio::test]
-async fn two_questions_are_under_way_and_whoever_pays_is_next() {
+async fn two_fetches_run_at_once_and_paid_requests_are_next() {
     let world = World::new().await;
     let (free, paid) = (world.free().await, world.paid().await);
     for customer in [&free, &paid] {
@@ -88,7 +88,7 @@ async fn two_questions_are_under_way_and_whoever_pays_is_next() {
 }
 
 #[tokio::test]
-async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
+async fn a_fetch_that_is_queued_past_its_deadline_is_not_sent() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -108,7 +108,7 @@ async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
 }
 
 #[tokio::test]
-async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_asked_two_things_at_a_time() {
+async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_fetches_run_at_a_time() {
     const DOCUMENTS: u32 = LISTED;
     let world = World::new().await;
     let customer = world.paid().await;
@@ -142,7 +142,7 @@ async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_aske
 }
 
 #[tokio::test]
-async fn a_document_that_has_just_failed_is_not_asked_for_again_for_a_moment() {
+async fn a_document_whose_fetch_just_failed_is_not_fetched_again_immediately() {
     for (bad, status) in [(broken("500 Internal Server Error"), 503), (json("nonsense"), 502)] {
         let world = World::new().await;
         let customer = world.paid().await;
@@ -157,7 +157,7 @@ async fn a_document_that_has_just_failed_is_not_asked_for_again_for_a_moment() {
 }
 
 #[tokio::test]
-async fn a_model_that_the_backend_does_not_know_is_not_asked_for_again_for_a_minute() {
+async fn an_unknown_model_is_not_fetched_again_for_a_minute() {
     let world = World::new().await;
     let customer = world.paid().await;
     for _ in 0..3 {
@@ -173,7 +173,7 @@ async fn a_model_that_the_backend_does_not_know_is_not_asked_for_again_for_a_min
 }
 
 #[tokio::test]
-async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_is_over() {
+async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes_it() {
     let world = World::new().await;
     let customer = world.paid().await;
     exhausts(&world, &customer).await;
@@ -201,7 +201,7 @@ async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_
 }
 
 #[tokio::test]
-async fn what_is_stored_is_served_while_the_backend_rests_and_it_is_left_alone() {
+async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_is_open() {
     let world = World::new().await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -224,7 +224,7 @@ async fn what_is_stored_is_served_while_the_backend_rests_and_it_is_left_alone()
 }
 
 #[tokio::test]
-async fn a_rest_that_the_backend_asks_for_is_kept_to_the_second() {
+async fn retry_after_of_the_backend_is_honoured_to_the_second() {
     for status in ["429 Too Many Requests", "503 Service Unavailable", "500 Internal Server Error"] {
         let world = World::new().await;
         let customer = world.paid().await;

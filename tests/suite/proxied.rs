@@ -30,7 +30,7 @@ async fn left(world: &World, from: u8, header: &[u8]) -> u64 {
 }
 
 #[tokio::test]
-async fn each_client_behind_a_listed_proxy_has_a_guard_of_its_own_in_both_versions() {
+async fn each_client_behind_a_trusted_proxy_has_its_own_guard_in_both_protocol_versions() {
     let world = World::with(SETTINGS, good).await;
     let text = b"PROXY TCP4 192.0.2.1 127.0.0.1 12345 8080\r\n";
     assert_eq!(left(&world, 1, text).await, 2);
@@ -44,7 +44,7 @@ async fn each_client_behind_a_listed_proxy_has_a_guard_of_its_own_in_both_versio
 }
 
 #[tokio::test]
-async fn a_header_holds_for_all_requests_of_its_connection() {
+async fn a_proxy_header_applies_to_all_requests_of_its_connection() {
     let world = World::with(SETTINGS, good).await;
     let mut connection = Connection::open(world.address()).await;
     connection.write(&binary([192, 0, 2, 9])).await;
@@ -55,7 +55,7 @@ async fn a_header_holds_for_all_requests_of_its_connection() {
 }
 
 #[tokio::test]
-async fn a_listed_proxy_that_says_nothing_of_its_client_is_closed_and_nobody_else_may_say_anything() {
+async fn a_trusted_proxy_must_send_a_proxy_header_and_others_must_not() {
     let world = World::with(SETTINGS, good).await;
     assert!(ask(&world, 1, b"").await.is_none(), "no header");
     assert!(ask(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
@@ -67,7 +67,7 @@ async fn a_listed_proxy_that_says_nothing_of_its_client_is_closed_and_nobody_els
 }
 
 #[tokio::test]
-async fn a_header_that_does_not_end_is_waited_for_as_long_as_a_head() {
+async fn an_incomplete_proxy_header_has_the_timeout_of_a_head() {
     let world = World::with(SETTINGS, good).await;
     let mut half = Connection::open(world.address()).await;
     half.write(b"PROXY TCP4 192.0.2.1 ").await;
@@ -78,7 +78,7 @@ async fn a_header_that_does_not_end_is_waited_for_as_long_as_a_head() {
 }
 
 #[tokio::test]
-async fn the_places_of_an_address_are_its_clients_and_not_the_proxy_s() {
+async fn connection_slots_are_counted_per_client_and_not_per_proxy() {
     let settings = format!("{SETTINGS}\nserver.max_connections_per_address = 1");
     let world = World::with(&settings, good).await;
     let hold = async |client: u8| {

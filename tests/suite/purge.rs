@@ -43,7 +43,7 @@ async fn purged(world: &World, documents: &str, hard: bool) -> u64 {
 }
 
 #[tokio::test]
-async fn a_soft_purge_serves_what_is_there_marked_stale_while_it_is_refreshed() {
+async fn a_soft_purge_serves_documents_as_stale_while_they_are_refreshed() {
     let (world, customer) = counting().await;
     world.asks(&customer, MODELS).await;
     assert_eq!(purged(&world, MODELS, false).await, 1);
@@ -60,7 +60,7 @@ async fn a_soft_purge_serves_what_is_there_marked_stale_while_it_is_refreshed() 
 }
 
 #[tokio::test]
-async fn a_hard_purge_leaves_nothing_of_what_was_meant_and_all_else() {
+async fn a_hard_purge_removes_exactly_the_selected_documents() {
     let (world, customer) = counting().await;
     for (documents, gone) in [
         (SPEED, &[SPEED][..]),
@@ -84,7 +84,7 @@ async fn a_hard_purge_leaves_nothing_of_what_was_meant_and_all_else() {
 }
 
 #[tokio::test]
-async fn what_a_flight_brings_that_began_before_a_purge_is_not_stored() {
+async fn a_fetch_that_began_before_a_purge_is_not_stored() {
     for hard in [true, false] {
         let (world, customer) = counting().await;
         world.backend.hold();
@@ -105,7 +105,7 @@ async fn what_a_flight_brings_that_began_before_a_purge_is_not_stored() {
 }
 
 #[tokio::test]
-async fn a_purge_forgets_what_could_not_be_had() {
+async fn a_purge_clears_the_negative_cache() {
     let (world, customer) = counting().await;
     world.backend.next(crate::backend::answer("404 Not Found", &[], ""));
     for _ in 0..2 {
@@ -116,7 +116,7 @@ async fn a_purge_forgets_what_could_not_be_had() {
 }
 
 #[tokio::test]
-async fn what_means_no_document_is_refused_in_words_and_nothing_is_purged() {
+async fn a_selector_without_documents_is_rejected_with_a_message_and_nothing_is_purged() {
     let (world, customer) = counting().await;
     world.asks(&customer, MODELS).await;
     for (body, words) in [
@@ -133,7 +133,7 @@ async fn what_means_no_document_is_refused_in_words_and_nothing_is_purged() {
 }
 
 #[tokio::test]
-async fn what_the_command_line_lists_is_what_it_purges_document_by_document() {
+async fn every_document_that_the_command_line_lists_can_be_purged() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
@@ -158,7 +158,7 @@ async fn what_the_command_line_lists_is_what_it_purges_document_by_document() {
 }
 
 #[tokio::test]
-async fn the_command_line_lists_and_purges_on_a_running_server_and_says_that_a_stopped_one_has_none() {
+async fn the_command_line_lists_and_purges_on_a_running_server_and_fails_on_a_stopped_one() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
     let (_, key) = Keys(directory.path()).create("pro");

@@ -29,7 +29,7 @@ const TIERS: &str = "[tiers.free]\nminute = 5\nday = 30\npaid = false\n\
     [tiers.pro]\nminute = 60\nday = 20\npaid = true\n";
 
 #[tokio::test]
-async fn other_tiers_hold_at_once_and_what_was_spent_stays_spent() {
+async fn changed_tiers_apply_at_once_and_usage_is_kept() {
     let mut world = World::new().await;
     let [free, pro] = [world.customer("free").await, world.customer("pro").await];
     let models = |world: &World, key: &str| world.get("/api/v1/models").key(key);
@@ -54,7 +54,7 @@ async fn other_tiers_hold_at_once_and_what_was_spent_stays_spent() {
 }
 
 #[tokio::test]
-async fn a_tier_that_applications_are_on_cannot_vanish() {
+async fn a_tier_in_use_cannot_be_removed() {
     let mut world = World::new().await;
     let teams = world.customer("teams").await;
     let refused = world.reloads(TIERS).await.unwrap_err().to_string();
@@ -69,7 +69,7 @@ async fn a_tier_that_applications_are_on_cannot_vanish() {
 }
 
 #[tokio::test]
-async fn the_guard_the_pages_and_the_proxies_change_and_what_waits_is_named() {
+async fn guard_pages_and_proxies_are_reloaded_and_settings_that_need_a_restart_are_listed() {
     let mut world = World::with("guard.per_minute = 2", good).await;
     for code in ["api_key_required", "api_key_required", "too_many_refusals"] {
         assert_eq!(world.get("/api/v1/models").send().await.code(), code);
@@ -93,7 +93,7 @@ async fn the_guard_the_pages_and_the_proxies_change_and_what_waits_is_named() {
 }
 
 #[test]
-fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing() {
+fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing() {
     let directory = tempfile::TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
     let data_dir = directory.path().join("data");

@@ -16,7 +16,7 @@ use crate::world::{Customer, World};
 const MODELS: &str = "/api/v1/models";
 
 #[tokio::test]
-async fn every_ending_costs_what_its_row_says_by_get_and_by_head() {
+async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
     let world = World::new().await;
     for price in &PRICES {
         for &ending in price.endings {
@@ -188,7 +188,7 @@ fn ledger(world: &World, statement: &str) {
 }
 
 #[tokio::test]
-async fn data_costs_a_token_and_a_unit_wherever_it_came_from() {
+async fn data_costs_a_token_and_a_unit_from_cache_and_from_upstream() {
     for method in ["GET", "HEAD"] {
         let world = World::new().await;
         let customer = world.customer_with("pro", own(1_000, 10_000)).await;
@@ -215,7 +215,7 @@ async fn data_costs_a_token_and_a_unit_wherever_it_came_from() {
 }
 
 #[tokio::test]
-async fn everybody_who_waits_for_one_fetch_pays_for_it() {
+async fn every_waiter_of_one_fetch_is_charged() {
     let world = World::new().await;
     let [first, second] = [world.customer("free").await, world.busy().await];
     let before = world.left(&second);
@@ -240,7 +240,7 @@ async fn everybody_who_waits_for_one_fetch_pays_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_gives_its_unit_back_and_keeps_its_token_spent() {
+async fn a_disconnected_client_gets_its_unit_back_but_not_its_token() {
     let world = World::new().await;
     let customer = world.customer_with("free", wide()).await;
     let before = world.left(&customer);

@@ -50,7 +50,7 @@ pub async fn kinds(world: &World) -> Vec<(u16, Ask)> {
 }
 
 #[tokio::test]
-async fn every_kind_of_answer_has_the_caller_s_own_identifier_or_one_of_ours() {
+async fn every_kind_of_response_has_the_request_id_of_the_caller_or_a_generated_one() {
     let world = World::new().await;
     let mut ours = BTreeSet::new();
     for (status, ask) in kinds(&world).await {
@@ -67,7 +67,7 @@ async fn every_kind_of_answer_has_the_caller_s_own_identifier_or_one_of_ours() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_backend_and_too_many_refusals_have_it_too() {
+async fn upstream_failures_and_guard_refusals_have_a_request_id() {
     let world = World::with("guard.per_minute = 1", good).await;
     let customer = world.paid().await;
     world.backend.answers(|_| crate::backend::answer("500 Internal Server Error", &[], ""));
@@ -79,7 +79,7 @@ async fn a_failure_of_the_backend_and_too_many_refusals_have_it_too() {
 }
 
 #[tokio::test]
-async fn an_identifier_of_eight_to_sixty_four_plain_characters_is_taken() {
+async fn a_request_id_of_8_to_64_plain_characters_is_accepted() {
     let world = World::new().await;
     let longest = "x".repeat(64);
     for id in ["12345678", "Az09._-Z", "3f1b6f0e-8f0b-4d3c-9f43-5a1f8d7c2b90", &longest] {
@@ -89,7 +89,7 @@ async fn an_identifier_of_eight_to_sixty_four_plain_characters_is_taken() {
 }
 
 #[tokio::test]
-async fn an_identifier_that_is_not_well_formed_is_as_if_it_were_not_there() {
+async fn a_malformed_request_id_is_replaced() {
     let world = World::new().await;
     let too_long = "x".repeat(65);
     for id in [
@@ -118,7 +118,7 @@ async fn an_identifier_that_is_not_well_formed_is_as_if_it_were_not_there() {
 }
 
 #[tokio::test]
-async fn two_identifiers_are_none() {
+async fn two_request_ids_are_replaced() {
     let world = World::new().await;
     for second in [OWN, "another-one"] {
         let fields = format!("X-Request-Id: {OWN}\r\nX-Request-Id: {second}");
@@ -127,7 +127,7 @@ async fn two_identifiers_are_none() {
 }
 
 #[tokio::test]
-async fn a_line_end_in_an_identifier_gets_nothing_into_the_answer() {
+async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
     let world = World::new().await;
     // A line end ends the field: what follows is a field of the request, and nothing of the answer.
     let split = told(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;

@@ -91,7 +91,7 @@ async fn the_free_space_of_the_data_directory_is_reported() {
 }
 
 #[tokio::test]
-async fn the_limits_of_memory_cores_connections_and_places_are_reported_and_follow_a_reload() {
+async fn the_limits_of_memory_cores_connections_and_slots_are_reported_and_follow_a_reload() {
     let limits = "server.max_connections = 40\noverload.cached_slots = 8\noverload.waiting_slots = 9\n";
     let mut world = World::with(limits, crate::world::good).await;
     let resident = world.metric("process_resident_memory_bytes").await;

@@ -41,7 +41,7 @@ fn question(endpoint: &Endpoint, path: &str, period: &str, sort_by: &str) -> Str
 }
 
 #[tokio::test]
-async fn apart_every_two_questions_that_differ_differ_and_those_that_are_one_share_one_answer() {
+async fn isolation_different_requests_get_different_responses_and_equal_requests_share_one() {
     let world = World::with("", echo).await;
     let mut connection = Connection::open(world.address()).await;
     let (mut met, mut refused) = (BTreeMap::new(), 0);
@@ -144,7 +144,7 @@ async fn round(world: &World, [one, two]: [&Canary; 2]) -> Vec<(Route, [Answer; 
 }
 
 #[tokio::test]
-async fn apart_nothing_of_one_key_is_in_what_another_is_answered_whatever_goes_wrong() {
+async fn isolation_no_response_contains_data_of_another_key_under_any_fault() {
     for tier in ["free", "pro"] {
         let world = World::with("", echo).await;
         let one = Canary::new(&world, tier, "The first canary", 31_337_001).await;

@@ -23,13 +23,13 @@ fn suggested(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn nothing_is_wrong_with_the_sample_for_production() {
+fn the_production_sample_is_valid() {
     let ended = run(&["check", "--config", file().to_str().unwrap()]).with(0);
     assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", ""));
 }
 
 #[test]
-fn what_the_sample_suggests_are_settings_as_well() {
+fn the_commented_settings_of_the_sample_are_valid() {
     let sample = std::fs::read_to_string(file()).unwrap();
     assert!(sample.lines().filter_map(suggested).count() > 10, "it suggests nothing");
     let all: Vec<&str> = sample.lines().map(|line| suggested(line).unwrap_or(line)).collect();
@@ -41,7 +41,7 @@ fn what_the_sample_suggests_are_settings_as_well() {
 }
 
 #[tokio::test]
-async fn a_server_with_the_sample_s_settings_answers() {
+async fn a_server_with_the_sample_s_settings_serves_requests() {
     let place = TempDir::new().unwrap();
     let (file, data_dir) = (file(), place.path().to_str().unwrap().to_owned());
     let place_of_its_own =

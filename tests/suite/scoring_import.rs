@@ -54,7 +54,7 @@ fn counted(taken: usize, already_there: usize, refused: usize) -> String {
 }
 
 #[test]
-fn scoring_import_takes_plain_and_packed_files_once_and_export_gives_back_the_same_lines() {
+fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_same_lines() {
     let (place, text) = (TempDir::new().unwrap(), lines(5, 30));
     let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
     let plain = file(&place, "first.jsonl", first);
@@ -75,7 +75,7 @@ fn scoring_import_takes_plain_and_packed_files_once_and_export_gives_back_the_sa
 }
 
 #[test]
-fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_would_do() {
+fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy() {
     let place = TempDir::new().unwrap();
     let text = lines(2, 2);
     let good: Vec<&str> = text.lines().collect();
@@ -118,7 +118,7 @@ fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_wou
 }
 
 #[test]
-fn scoring_import_that_cannot_read_or_write_says_so_and_keeps_what_it_had() {
+fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
     let (place, text) = (TempDir::new().unwrap(), lines(1, 2));
     let good = file(&place, "good.jsonl", &text);
     let missing = import(&place, &[&good, "no-such-file"]).with(1);
@@ -168,7 +168,7 @@ fn round_of(model: &str, time: &str) -> String {
 }
 
 #[tokio::test]
-async fn scoring_import_is_shown_by_a_running_server_at_once() {
+async fn scoring_import_is_visible_on_a_running_server_at_once() {
     let place = TempDir::new().unwrap();
     let world = on_archive(&place).await;
     let pro = world.customer("pro").await;
@@ -208,7 +208,7 @@ async fn scoring_import_is_shown_by_a_running_server_at_once() {
 }
 
 #[tokio::test]
-async fn scoring_import_is_shown_within_a_minute_by_a_server_that_cannot_be_told() {
+async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_notified() {
     let place = TempDir::new().unwrap();
     let world = on_archive(&place).await;
     let pro = world.customer("pro").await;
@@ -231,7 +231,7 @@ async fn scoring_import_is_shown_within_a_minute_by_a_server_that_cannot_be_told
 }
 
 #[tokio::test]
-async fn scoring_import_that_a_restarted_server_finds_counts_as_before() {
+async fn scoring_import_counts_the_same_after_a_restart() {
     let place = TempDir::new().unwrap();
     let world = on_archive(&place).await;
     let pro = world.customer("pro").await;

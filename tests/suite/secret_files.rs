@@ -20,7 +20,7 @@ fn status(side: SocketAddr, token: &str) -> String {
 }
 
 #[test]
-fn a_token_in_a_file_holds_and_a_new_one_after_a_reload() {
+fn a_token_in_a_file_is_valid_and_a_new_one_applies_after_a_reload() {
     let place = TempDir::new().unwrap();
     let (file, data_dir) = (place.path().join("token"), place.path().join("state"));
     std::fs::write(&file, "the first token of this side port\n").unwrap();

@@ -82,7 +82,7 @@ async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
 }
 
 #[tokio::test]
-async fn the_socket_of_the_side_port_asks_for_no_host() {
+async fn the_unix_socket_of_the_side_port_needs_no_host() {
     let world = World::new().await;
     for host in ["Host: evil.example\r\n", ""] {
         let socket = world.directory.path().join("scoregate.sock");
@@ -98,7 +98,7 @@ async fn the_socket_of_the_side_port_asks_for_no_host() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_larger_than_a_command_is_told_413_with_the_limit() {
+async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
     let world = World::with(WITH_TOKEN, good).await;
     for (path, limit) in [
         ("/v1/applications", LARGEST_BODY),
@@ -122,7 +122,7 @@ async fn a_body_that_is_larger_than_a_command_is_told_413_with_the_limit() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_within_ten_seconds_is_told_408_and_cut_off() {
+async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     let world = World::with(WITH_TOKEN, good).await;
     let head =
         format!("POST /v1/applications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
@@ -144,7 +144,7 @@ async fn a_body_that_does_not_come_within_ten_seconds_is_told_408_and_cut_off() 
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_within_ten_seconds_is_cut_off_on_the_side_port() {
+async fn a_head_that_does_not_arrive_within_ten_seconds_is_cut_off_on_the_side_port() {
     let world = World::new().await;
     for begun in ["", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"] {
         let mut connection = Connection::open(world.running.side).await;
@@ -181,7 +181,7 @@ async fn the_scheme_of_the_token_may_be_written_in_any_case() {
 }
 
 #[tokio::test]
-async fn two_authorization_headers_are_refused_on_the_side_port_whichever_is_right() {
+async fn two_authorization_headers_are_refused_on_the_side_port() {
     let world = World::with(WITH_TOKEN, good).await;
     let (right, wrong) = (format!("Bearer {TOKEN}"), "Bearer another-token-of-some-length".to_owned());
     for (one, other) in [(&right, &wrong), (&wrong, &right), (&right, &right), (&wrong, &wrong)] {

@@ -25,7 +25,7 @@ fn one<'s>(settings: &'s [Value], path: &str) -> (&'s Value, &'s str) {
 }
 
 #[tokio::test]
-async fn a_reload_changes_what_is_shown_but_for_what_waits_for_the_next_start() {
+async fn a_reload_changes_the_shown_settings_except_those_that_need_a_restart() {
     let mut world = World::with(&format!("{WITH_TOKEN}guard.per_minute = 7"), good).await;
     let before = settings(&world).await;
     assert_eq!(one(&before, "guard.per_minute"), (&json!(7), "file"));
@@ -50,7 +50,7 @@ async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: 
 }
 
 #[tokio::test]
-async fn each_setting_says_where_it_was_said() {
+async fn each_setting_shows_its_source() {
     let place = TempDir::new().unwrap();
     let token = place.path().join("token");
     std::fs::write(&token, TOKEN).unwrap();
@@ -79,7 +79,7 @@ async fn each_setting_says_where_it_was_said() {
 }
 
 #[tokio::test]
-async fn the_log_says_more_when_it_is_told_to_until_the_settings_are_read_again() {
+async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     let place = TempDir::new().unwrap();
     // Nobody listens there; that a request was left without an answer for that reason is an event for whoever looks closely.
     let environment =

@@ -152,7 +152,7 @@ fn while_every_thread_is_held<T>(
 }
 
 #[test]
-fn with_every_thread_of_the_public_port_held_the_side_port_answers_all_it_is_asked() {
+fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
     let scene = |world: &World, customer: &Customer| {
         let late = begun(world.running.public, "/healthz", "");
         let side = world.running.side;
@@ -321,7 +321,7 @@ const ONE_WORKER: [(&str, &str); 3] =
     [("SCOREGATE_SERVER_WORKERS", "1"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]];
 
 #[test]
-fn metrics_are_told_soon_while_the_public_port_has_more_to_do_than_it_can() {
+fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
     let place = TempDir::new().unwrap();
     let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &ONE_WORKER);
@@ -359,7 +359,7 @@ fn heartbeat_age(metrics: &str) -> f64 {
 }
 
 #[test]
-fn overload_at_ten_times_the_capacity_leaves_the_process_ready_and_alive() {
+fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
     let place = TempDir::new().unwrap();
     let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &ONE_WORKER);

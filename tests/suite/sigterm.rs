@@ -16,7 +16,7 @@ const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 const MOMENTS: [u32; 4] = [1, 40, 150, 400];
 
 #[test]
-fn a_stop_under_load_loses_no_unit_and_cuts_no_request() {
+fn a_shutdown_under_load_loses_no_unit_and_interrupts_no_request() {
     within_one_day(|| {
         let directory = TempDir::new().unwrap();
         let patrons =
@@ -53,7 +53,7 @@ fn owed(patrons: &[Patron], delivered: &[u32]) -> Vec<u32> {
 }
 
 #[test]
-fn nobody_gets_the_data_directory_before_the_store_is_closed() {
+fn the_data_directory_is_locked_until_the_store_is_closed() {
     let directory = TempDir::new().unwrap();
     for round in 0..3 {
         let program = Program::serve(directory.path(), &BUILT_IN);
@@ -78,7 +78,7 @@ fn nobody_gets_the_data_directory_before_the_store_is_closed() {
 const WAITING: u32 = 8;
 
 #[test]
-fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
+fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     within_one_day(|| {
         let backend = runtime.block_on(Backend::start(good));

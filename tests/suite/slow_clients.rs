@@ -226,12 +226,12 @@ fn told(transport: &str, count: u32, slow: Slow, lasted: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_on_tcp_are_cut_off_in_time_and_nobody_else_notices() {
+async fn slow_clients_on_tcp_are_cut_off_in_time_without_affecting_others() {
     all_at_once(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_on_tls_are_cut_off_in_time_and_nobody_else_notices() {
+async fn slow_clients_on_tls_are_cut_off_in_time_without_affecting_others() {
     all_at_once(true).await;
 }
 
@@ -251,12 +251,12 @@ async fn drips(is_secure: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_that_read_a_few_bytes_a_second_on_tcp_hold_no_place_for_long() {
+async fn slow_clients_that_read_a_few_bytes_a_second_on_tcp_hold_no_slot_for_long() {
     drips(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_place_for_long() {
+async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_slot_for_long() {
     drips(true).await;
 }
 

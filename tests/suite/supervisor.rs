@@ -32,7 +32,7 @@ fn next(manager: &UnixDatagram) -> String {
 }
 
 #[test]
-fn the_service_manager_hears_ready_then_keep_alives_then_stopping() {
+fn the_service_manager_is_notified_of_ready_then_watchdog_then_stopping() {
     let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (manager, program) = supervised(place.path(), data_dir.path());
     let mut heard = vec![next(&manager)];
@@ -49,7 +49,7 @@ fn the_service_manager_hears_ready_then_keep_alives_then_stopping() {
 }
 
 #[test]
-fn a_service_manager_that_takes_nothing_holds_up_no_stop() {
+fn a_service_manager_that_reads_nothing_delays_no_shutdown() {
     let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (manager, program) = supervised(place.path(), data_dir.path());
     // Keep-alives fill its queue, and the next one blocks whoever sends it.

@@ -109,7 +109,7 @@ async fn world(authority: &Authority, names: &[&str]) -> World {
 }
 
 #[tokio::test]
-async fn both_versions_are_spoken_and_the_client_chooses_what_is_spoken_within() {
+async fn both_tls_versions_work_and_the_client_selects_the_protocol() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -142,7 +142,7 @@ async fn both_versions_are_spoken_and_the_client_chooses_what_is_spoken_within()
 }
 
 #[tokio::test]
-async fn each_name_has_its_certificate_and_every_other_name_the_default() {
+async fn each_configured_name_has_its_certificate_and_other_names_the_default() {
     let authority = Authority::new();
     authority.certify("api", &["api.example.org"], 2040);
     authority.certify("default", &["localhost", "unknown.example.net"], 2041);
@@ -168,7 +168,7 @@ async fn each_name_has_its_certificate_and_every_other_name_the_default() {
 }
 
 #[tokio::test]
-async fn a_session_is_taken_up_again() {
+async fn a_tls_session_is_resumed() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -184,7 +184,7 @@ async fn a_session_is_taken_up_again() {
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_taken_while_connections_go_on() {
+async fn a_new_certificate_is_loaded_without_closing_connections() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -203,7 +203,7 @@ async fn a_new_certificate_is_taken_while_connections_go_on() {
 }
 
 #[tokio::test]
-async fn certificates_that_cannot_be_used_change_nothing_until_they_can() {
+async fn unusable_certificates_are_ignored_until_they_are_valid() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     authority.certify("other", &["localhost"], 2040);
@@ -242,7 +242,7 @@ async fn certificates_that_cannot_be_used_change_nothing_until_they_can() {
 }
 
 #[tokio::test]
-async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
+async fn clients_without_tls_or_with_half_a_handshake_do_not_delay_others() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -263,7 +263,7 @@ async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
 }
 
 #[test]
-fn check_names_everything_that_is_wrong_with_certificates() {
+fn check_reports_every_problem_of_certificates() {
     let authority = Authority::new();
     authority.certify("ended", &["localhost"], 2021);
     authority.certify("crossed", &["localhost"], 2040);

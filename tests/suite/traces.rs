@@ -48,7 +48,7 @@ fn tagged(received: &Received) -> Act {
 }
 
 #[tokio::test]
-async fn a_fetch_is_a_part_of_the_trace_of_the_request_that_set_it_off_under_a_parent_of_its_own() {
+async fn a_fetch_is_part_of_the_trace_of_the_request_that_started_it_with_its_own_parent_id() {
     let world = World::new().await;
     let customer = world.paid().await;
     let mut parents = Vec::new();
@@ -66,7 +66,7 @@ async fn a_fetch_is_a_part_of_the_trace_of_the_request_that_set_it_off_under_a_p
 }
 
 #[tokio::test]
-async fn without_one_well_formed_header_the_backend_hears_of_no_trace() {
+async fn without_one_well_formed_header_no_trace_is_sent_to_the_backend() {
     let world = World::new().await;
     let customer = world.paid().await;
     let good = format!("00-{}-{PARENT}-01", id(1));
@@ -91,7 +91,7 @@ async fn without_one_well_formed_header_the_backend_hears_of_no_trace() {
 }
 
 #[tokio::test]
-async fn a_key_in_the_place_of_a_trace_does_not_reach_the_backend() {
+async fn a_key_in_the_trace_header_does_not_reach_the_backend() {
     let token = "a-token-of-the-side-port";
     let settings = format!("keys.accept_imported = true\nadmin.token = \"{token}\"");
     let world = World::with(&settings, good).await;
@@ -106,7 +106,7 @@ async fn a_key_in_the_place_of_a_trace_does_not_reach_the_backend() {
 }
 
 #[tokio::test]
-async fn ten_who_share_a_flight_make_one_request_which_is_a_part_of_the_first_one_s_trace() {
+async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace_of_the_first() {
     let world = World::new().await;
     let customer = world.paid().await;
     // So that nothing but the document is waited for.
@@ -133,7 +133,7 @@ async fn ten_who_share_a_flight_make_one_request_which_is_a_part_of_the_first_on
 }
 
 #[tokio::test]
-async fn a_refresh_is_a_part_of_the_trace_of_whoever_got_the_stale_document_meanwhile() {
+async fn a_refresh_is_part_of_the_trace_of_the_request_that_got_the_stale_document() {
     let world = World::with("", tagged).await;
     let customer = world.paid().await;
     traced(world.get(MODELS).key(&customer.key), 1).send().await;
@@ -152,7 +152,7 @@ async fn a_refresh_is_a_part_of_the_trace_of_whoever_got_the_stale_document_mean
 }
 
 #[tokio::test]
-async fn a_list_that_is_fetched_for_a_model_is_a_part_of_the_same_trace() {
+async fn a_list_that_is_fetched_for_a_model_is_part_of_the_same_trace() {
     let world = World::new().await;
     let customer = world.paid().await;
     for number in [1, 2] {
@@ -167,7 +167,7 @@ async fn a_list_that_is_fetched_for_a_model_is_a_part_of_the_same_trace() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_our_own_accord_is_a_part_of_no_trace() {
+async fn fetches_without_a_request_are_part_of_no_trace() {
     let world = World::with("freshness.probe = true", tagged).await;
     let customer = world.paid().await;
     traced(world.get(MODELS).key(&customer.key), 1).send().await;

@@ -50,7 +50,7 @@ async fn keys_and_documents(side: SocketAddr) -> (String, String) {
 }
 
 #[tokio::test]
-async fn random_keys_grow_no_map_and_no_memory() {
+async fn unknown_keys_use_no_memory_and_no_map_entries() {
     let requests = 1_000_000;
     let directory = TempDir::new().unwrap();
     let settings = [("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000")];

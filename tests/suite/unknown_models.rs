@@ -32,7 +32,7 @@ fn count(answers: &[Answer], status: u16) -> usize {
 }
 
 #[tokio::test]
-async fn of_made_up_models_one_a_second_is_asked_about() {
+async fn one_unknown_model_a_second_is_fetched() {
     let world = World::new().await;
     let customer = world.paid().await;
     for round in 0..3 {
@@ -48,7 +48,7 @@ async fn of_made_up_models_one_a_second_is_asked_about() {
 }
 
 #[tokio::test]
-async fn an_unlisted_model_that_may_not_be_asked_about_yet_is_a_free_404_that_says_when() {
+async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_after() {
     let world = World::new().await;
     let customer = world.paid().await;
     // The list is there, and so is a first lease.
@@ -87,7 +87,7 @@ async fn an_unlisted_model_that_may_not_be_asked_about_yet_is_a_free_404_that_sa
 }
 
 #[tokio::test]
-async fn a_caller_who_asks_all_the_time_does_not_keep_the_probe_from_the_others() {
+async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others() {
     let world = World::new().await;
     let (greedy, patient) = (world.paid().await, world.paid().await);
     world.asks(&greedy, MODELS).await;
@@ -124,7 +124,7 @@ async fn a_caller_who_asks_all_the_time_does_not_keep_the_probe_from_the_others(
 }
 
 #[tokio::test]
-async fn what_is_listed_is_fetched_at_once_however_many_it_is() {
+async fn any_number_of_known_models_is_fetched_at_once() {
     let world = World::new().await;
     let customer = world.paid().await;
     let targets: Vec<String> = (0..LISTED).map(|number| format!("/api/v1/models/m{number}")).collect();
@@ -134,7 +134,7 @@ async fn what_is_listed_is_fetched_at_once_however_many_it_is() {
 }
 
 #[tokio::test]
-async fn unknown_models_are_answered_from_a_list_that_is_complete() {
+async fn unknown_models_are_answered_from_a_complete_list() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);

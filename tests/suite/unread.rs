@@ -135,7 +135,7 @@ fn asks_for_what_fails(public: SocketAddr, patron: &Patron, times: u32) -> Vec<(
 const TIMES: u32 = 35;
 
 #[test]
-fn a_reader_who_has_stopped_delays_no_request_no_probe_and_no_stop() {
+fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
     let (place, url) = (TempDir::new().unwrap(), backend.url());
@@ -196,16 +196,12 @@ fn panics_often() {
 
 fn other_process(stderr: Stdio) -> Owned {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        "--exact",
-        "--nocapture",
-        "unread::a_panic_waits_for_no_reader_and_is_an_event_of_the_log",
-    ]);
+    command.args(["--exact", "--nocapture", "unread::a_panic_waits_for_no_log_reader_and_is_logged"]);
     Owned(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
 }
 
 #[test]
-fn a_panic_waits_for_no_reader_and_is_an_event_of_the_log() {
+fn a_panic_waits_for_no_log_reader_and_is_logged() {
     if std::env::var_os(OTHER_PROCESS).is_some() {
         return panics_often();
     }

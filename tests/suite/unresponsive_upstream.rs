@@ -122,8 +122,7 @@ fn is_stale(status: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_day_before_a_backend_that_never_answers_and_a_restart_in_it_change_nothing_and_then_all_is_current()
- {
+async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_across_a_restart() {
     let mut hole = Hole::opens().await;
     let before = hole.world.backend.received().len();
     for minute in 0..24 * 60 {

@@ -29,7 +29,7 @@ fn says(told: &Value, members: &Value) {
 }
 
 #[tokio::test]
-async fn told_is_where_the_backend_is_when_it_answered_well_and_when_its_refresh_is_due() {
+async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() {
     let settings = format!("{WITH_TOKEN}[upstream]\nurl = \"{{backend}}\"\ncredential = \"service-secret\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
@@ -55,7 +55,7 @@ async fn told_is_where_the_backend_is_when_it_answered_well_and_when_its_refresh
 }
 
 #[tokio::test]
-async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
+async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failure() {
     let world = World::with(WITH_TOKEN, |_| answer("503 Service Unavailable", &[], "canary")).await;
     let customer = world.paid().await;
     for failed in 1..=5 {
@@ -90,7 +90,7 @@ async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
 }
 
 #[tokio::test]
-async fn told_is_how_many_questions_are_under_way_and_how_many_wait() {
+async fn upstream_status_has_the_fetches_in_flight_and_queued() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.paid().await;
     world.backend.hold();
@@ -111,7 +111,7 @@ async fn told_is_how_many_questions_are_under_way_and_how_many_wait() {
 }
 
 #[tokio::test]
-async fn told_is_the_refresh_that_is_looked_for_where_one_is() {
+async fn upstream_status_has_the_refresh_that_is_probed_for() {
     let world = World::with(&format!("{WITH_TOKEN}freshness.probe = true"), good).await;
     let customer = world.paid().await;
     world.asks(&customer, "/api/v1/index").await;
@@ -129,7 +129,7 @@ async fn told_is_the_refresh_that_is_looked_for_where_one_is() {
 }
 
 #[tokio::test]
-async fn where_nobody_looks_for_refreshes_one_is_overdue_only_until_an_answer_tells_of_the_next() {
+async fn without_probes_a_refresh_is_overdue_only_until_a_response_announces_the_next() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.paid().await;
     world.asks(&customer, "/api/v1/index").await;
@@ -143,7 +143,7 @@ async fn where_nobody_looks_for_refreshes_one_is_overdue_only_until_an_answer_te
 }
 
 #[tokio::test]
-async fn the_backend_inside_is_told_as_such() {
+async fn upstream_status_names_the_builtin_backend() {
     let world = World::with(&format!("upstream = \"built-in\"\n{WITH_TOKEN}"), good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);

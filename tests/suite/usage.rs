@@ -47,7 +47,7 @@ async fn one_of_each(world: &World, customer: &Customer) {
 }
 
 #[tokio::test]
-async fn what_an_application_used_is_told_by_how_its_requests_ended() {
+async fn usage_of_an_application_is_reported_by_outcome() {
     let world = watched().await;
     let (customer, idle) = (world.customer("free").await, world.customer("pro").await);
     one_of_each(&world, &customer).await;
@@ -73,7 +73,7 @@ async fn what_an_application_used_is_told_by_how_its_requests_ended() {
 }
 
 #[tokio::test]
-async fn what_failed_by_the_backend_is_not_counted_as_the_caller_s_fault() {
+async fn upstream_failures_are_not_counted_as_client_errors() {
     let world = World::with("admin.token = \"a-token-of-the-side-port\"", |_| {
         backend_says("500 Internal Server Error", &[], "{}")
     })
@@ -85,7 +85,7 @@ async fn what_failed_by_the_backend_is_not_counted_as_the_caller_s_fault() {
 }
 
 #[tokio::test]
-async fn strangers_are_told_by_their_address_and_only_for_what_was_refused() {
+async fn unauthenticated_clients_are_listed_by_address_with_their_refused_requests_only() {
     let world = watched().await;
     assert_eq!(world.get("/docs").send().await.status, 200);
     for _ in 0..3 {
@@ -99,7 +99,7 @@ async fn strangers_are_told_by_their_address_and_only_for_what_was_refused() {
 }
 
 #[tokio::test]
-async fn the_last_whole_minute_is_that_and_a_new_day_begins_with_nobody() {
+async fn usage_covers_the_last_whole_minute_and_a_new_day_starts_empty() {
     let world = watched().await;
     let customer = world.customer("pro").await;
     world.asks(&customer, MODELS).await;
@@ -116,7 +116,7 @@ async fn the_last_whole_minute_is_that_and_a_new_day_begins_with_nobody() {
 }
 
 #[tokio::test]
-async fn whoever_looks_needs_the_token_and_what_makes_no_sense_is_said_to() {
+async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
     let world = watched().await;
     assert_eq!(world.side("GET", "/v1/usage", "", &[]).await.status, 401);
     for (target, status) in [
@@ -137,7 +137,7 @@ async fn whoever_looks_needs_the_token_and_what_makes_no_sense_is_said_to() {
 }
 
 #[tokio::test]
-async fn keys_show_tells_what_an_application_uses_on_a_running_server_and_what_would_do_on_a_stopped_one() {
+async fn keys_show_prints_usage_on_a_running_server_and_a_remedy_on_a_stopped_one() {
     let place = TempDir::new().unwrap();
     let program = Program::serve(place.path(), &BUILT_IN);
     let visitor = Visitor::to(program.public()).await;

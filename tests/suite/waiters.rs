@@ -39,7 +39,7 @@ async fn crowd(world: &World, customer: &Customer, size: usize) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn a_hundred_who_wait_for_a_document_that_fails_all_end_with_one_question() {
+async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_request() {
     let refuses = || answer("500 Internal Server Error", &[], "");
     let cut = || Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{".into());
     for (bad, status, code) in [
@@ -62,7 +62,7 @@ async fn a_hundred_who_wait_for_a_document_that_fails_all_end_with_one_question(
 }
 
 #[tokio::test]
-async fn a_hundred_who_wait_for_a_document_that_hangs_all_end_with_one_question() {
+async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_request() {
     let world = World::new().await;
     let customer = customer(&world).await;
     world.backend.answers(|_| Act::Hang);
@@ -82,8 +82,7 @@ async fn a_hundred_who_wait_for_a_document_that_hangs_all_end_with_one_question(
 }
 
 #[tokio::test]
-async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_and_one_other_is_asked_after_it()
- {
+async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_follows() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = customer(&world).await;
     world.backend.answers(|_| Act::Hang);
@@ -105,7 +104,7 @@ async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_an
 }
 
 #[tokio::test]
-async fn who_waits_for_a_refresh_that_hangs_has_the_stale_document_when_their_patience_ends() {
+async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() {
     // On the same day: in a new one the crowd would wait for leases first.
     let settings = "freshness.max_wait = \"5s\"\nfreshness.stale_while_revalidate = \"1h\"";
     let world = World::with(settings, good).await;
@@ -159,7 +158,7 @@ impl Upstream for Panicking {
 }
 
 #[tokio::test]
-async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_request_works() {
+async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds() {
     let mut world = World::new().await;
     let customer = customer(&world).await;
     let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
@@ -194,7 +193,7 @@ async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_re
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn when_everything_expires_under_traffic_nobody_waits_and_the_backend_is_asked_two_things_at_a_time() {
+async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_run_at_a_time() {
     let hour = Arc::new(AtomicU64::new(12));
     let told = Arc::clone(&hour);
     let world = World::with("", move |_| {

@@ -27,7 +27,7 @@ async fn deaf(alone: &Alone) -> Connection {
 }
 
 #[tokio::test]
-async fn alone_who_says_nothing_or_reads_nothing_keeps_nobody_else_waiting() {
+async fn builtin_silent_and_non_reading_clients_do_not_delay_others() {
     let (alone, _) = Alone::at_noon().await;
     let silent = Connection::open(alone.address).await;
     let mut slow = Connection::open(alone.address).await;
@@ -39,7 +39,7 @@ async fn alone_who_says_nothing_or_reads_nothing_keeps_nobody_else_waiting() {
 }
 
 #[tokio::test]
-async fn alone_where_all_places_are_taken_others_wait_until_one_is_free() {
+async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() {
     let (clock, _hand) = Clock::hand_driven(noon());
     let alone = Alone::with_places(known_at_noon(), &clock, 2).await;
     let mut seated = [Connection::open(alone.address).await, Connection::open(alone.address).await];
@@ -63,7 +63,7 @@ async fn alone_where_all_places_are_taken_others_wait_until_one_is_free() {
 }
 
 #[tokio::test]
-async fn alone_no_connection_lasts_for_ever() {
+async fn builtin_connections_have_a_maximum_age() {
     let (alone, hand) = Alone::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
@@ -75,7 +75,7 @@ async fn alone_no_connection_lasts_for_ever() {
 }
 
 #[tokio::test]
-async fn alone_nonsense_ends_its_own_connection_and_nothing_else() {
+async fn builtin_malformed_requests_close_only_their_own_connection() {
     let (alone, _) = Alone::at_noon().await;
     let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(65));
@@ -102,7 +102,7 @@ async fn alone_nonsense_ends_its_own_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn alone_a_stop_closes_the_door_and_the_connections_that_idle() {
+async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
     let (alone, _) = Alone::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
@@ -113,7 +113,7 @@ async fn alone_a_stop_closes_the_door_and_the_connections_that_idle() {
 }
 
 #[tokio::test]
-async fn alone_a_stop_does_not_wait_for_who_reads_nothing() {
+async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
     let (alone, hand) = Alone::at_noon().await;
     let _deaf = deaf(&alone).await;
     alone.stop.cancel();
@@ -127,7 +127,7 @@ async fn alone_a_stop_does_not_wait_for_who_reads_nothing() {
 }
 
 #[test]
-fn alone_the_program_serves_until_it_is_told_to_stop() {
+fn builtin_the_program_serves_until_it_is_stopped() {
     let place = TempDir::new().unwrap();
     let archive = place.path().join("runs.db");
     let words = ["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", archive.to_str().unwrap()];
@@ -148,7 +148,7 @@ fn alone_the_program_serves_until_it_is_told_to_stop() {
 }
 
 #[test]
-fn alone_what_cannot_be_served_is_said_and_is_an_exit_code() {
+fn builtin_start_failures_are_reported_and_set_the_exit_code() {
     let missing = run(&["scoring", "serve", "--archive", "no/such.db", "--listen", "127.0.0.1:0"]).with(2);
     assert!(missing.err.contains("no/such.db"), "{}", missing.err);
     let place = TempDir::new().unwrap();

@@ -23,7 +23,7 @@ fn data(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn alone_behind_a_gateway_it_is_the_one_inside_to_the_byte() {
+async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(listener.local_addr().unwrap()).await;
     let of_the_same_runs = Arc::new(Scoring::demo(42, noon()));
@@ -92,7 +92,7 @@ fn document(changes: bool) -> DocumentKey {
 }
 
 #[tokio::test]
-async fn alone_a_refresh_that_changes_nothing_of_a_document_is_a_304_to_the_gateway() {
+async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
     let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(door.local_addr().unwrap()).await;
     let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;

@@ -113,7 +113,7 @@ fn question(route: Route) -> Question {
 }
 
 #[tokio::test]
-async fn alone_every_endpoint_answers_with_the_envelope_and_the_documented_fields() {
+async fn builtin_every_endpoint_returns_the_envelope_and_the_documented_fields() {
     let (alone, _) = Alone::at_noon().await;
     for (endpoint, target) in targets() {
         let answer = alone.get(&target).await;
@@ -146,7 +146,7 @@ async fn alone_every_endpoint_answers_with_the_envelope_and_the_documented_field
 }
 
 #[tokio::test]
-async fn alone_parameters_are_those_of_the_api_and_choose_the_answer() {
+async fn builtin_parameters_are_those_of_the_api_and_select_the_response() {
     let (alone, _) = Alone::at_noon().await;
     for period in Period::ALL {
         let word = period.word();
@@ -162,7 +162,7 @@ async fn alone_parameters_are_those_of_the_api_and_choose_the_answer() {
 }
 
 #[tokio::test]
-async fn alone_a_copy_that_is_current_is_a_304_by_tag_and_only_without_one_by_date() {
+async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_sent() {
     let (alone, _) = Alone::at_noon().await;
     let whole = alone.get(MODELS).await;
     let tag = whole.header("etag");
@@ -196,7 +196,7 @@ async fn alone_a_copy_that_is_current_is_a_304_by_tag_and_only_without_one_by_da
 }
 
 #[tokio::test]
-async fn alone_head_has_the_headers_of_get_and_no_body() {
+async fn builtin_head_has_the_headers_of_get_and_no_body() {
     let (alone, _) = Alone::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     for target in [MODELS, "/api/v1/models/nobody", "/api/v1/models?period=1h", "/nothing", "/healthz"] {
@@ -211,7 +211,7 @@ async fn alone_head_has_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn alone_what_is_refused_says_why_in_the_words_of_the_api() {
+async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
     let (alone, _) = Alone::at_noon().await;
     for (method, target, status, code) in [
         ("GET", "/api/v1/models?period=7D", 400, "invalid_period"),
@@ -250,7 +250,7 @@ async fn alone_what_is_refused_says_why_in_the_words_of_the_api() {
 }
 
 #[tokio::test]
-async fn alone_an_answer_may_be_kept_until_the_next_snapshot_and_the_clock_makes_that_one() {
+async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
     let (clock, hand) = Clock::hand_driven(noon());
     let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     let before = alone.get(MODELS).await;
@@ -269,7 +269,7 @@ async fn alone_an_answer_may_be_kept_until_the_next_snapshot_and_the_clock_makes
 }
 
 #[tokio::test]
-async fn alone_a_clock_that_is_set_back_or_was_asleep_is_followed_within_seconds() {
+async fn builtin_a_clock_step_or_suspend_is_followed_within_seconds() {
     let (clock, hand) = Clock::hand_driven(noon());
     let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     hand.step_to(noon().minus(HOUR * 48));
@@ -284,7 +284,7 @@ async fn alone_a_clock_that_is_set_back_or_was_asleep_is_followed_within_seconds
 }
 
 #[test]
-fn alone_no_request_waits_for_a_snapshot_that_is_being_made() {
+fn builtin_no_request_waits_for_a_snapshot_in_progress() {
     let mut one_blocking_thread = tokio::runtime::Builder::new_current_thread();
     let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
@@ -307,7 +307,7 @@ fn alone_no_request_waits_for_a_snapshot_that_is_being_made() {
 }
 
 #[tokio::test]
-async fn alone_runs_that_are_imported_meanwhile_count_within_a_minute() {
+async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let place = TempDir::new().unwrap();
     let archive = || Archive::open(&place.path().join("runs.db"), noon()).unwrap();
     let (clock, hand) = Clock::hand_driven(noon());

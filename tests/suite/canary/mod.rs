@@ -199,17 +199,17 @@ async fn nowhere(format: &str) {
 }
 
 #[tokio::test]
-async fn a_key_is_nowhere_to_be_seen_with_logs_for_people() {
+async fn keys_do_not_leak_with_text_logs() {
     nowhere("text").await;
 }
 
 #[tokio::test]
-async fn a_key_is_nowhere_to_be_seen_with_logs_for_programs() {
+async fn keys_do_not_leak_with_json_logs() {
     nowhere("json").await;
 }
 
 #[tokio::test]
-async fn a_key_is_not_heard_by_the_backend() {
+async fn keys_do_not_leak_to_the_backend() {
     let world = World::with("guard.per_minute = 1000000", good).await;
     let (customer, other) = (world.paid().await, world.free().await);
     let canary = Canary::new(&customer.key);

@@ -109,7 +109,7 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
 }
 
 #[tokio::test]
-async fn a_panic_tells_no_key_in_its_message_its_backtrace_its_answer_or_a_log() {
+async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
     for json in [false, true] {
         let (panics, events, told) = (panics(), Heard::default(), Heard::default());
         let to = events.clone();

@@ -35,7 +35,7 @@ async fn neighbour(world: &World, hit: &[u8]) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_a_hundred_streams_cost_a_neighbour_no_more_than_a_hundred_connections() {
+async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_connections() {
     let world = World::with("", good).await;
     let key = world.customer_with("enterprise", own(4_000_000, 4_000_000)).await.key;
     let hit =

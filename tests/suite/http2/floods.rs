@@ -173,7 +173,7 @@ impl Flood {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_every_flood_ends_the_connection_within_its_bound() {
+async fn http2_every_flood_closes_the_connection_within_its_bound() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;
     world.backend.hold();
@@ -214,7 +214,7 @@ async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered(
 }
 
 #[tokio::test]
-async fn http2_a_head_that_unfolds_to_megabytes_is_no_request() {
+async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
     let world = World::new().await;
     let mut wire = Wire::open(world.address()).await;
     // A field of 4 KB goes into the table, and is named 16,000 times by an octet each.
@@ -228,7 +228,7 @@ async fn http2_a_head_that_unfolds_to_megabytes_is_no_request() {
 }
 
 #[tokio::test]
-async fn http2_a_client_that_reads_much_and_asks_little_is_no_flood() {
+async fn http2_window_updates_of_a_fast_reader_are_no_flood() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;
     let mut wire = Wire::open(world.address()).await;

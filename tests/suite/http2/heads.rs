@@ -61,7 +61,7 @@ const FORBIDDEN: &[(&[u8], &[u8])] = &[
 ];
 
 #[tokio::test]
-async fn http2_what_no_request_may_have_ends_the_stream_or_the_connection() {
+async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
     let (world, key) = wide().await;
     let mut wrong = Vec::new();
     for (name, value) in FORBIDDEN {
@@ -76,7 +76,7 @@ async fn http2_what_no_request_may_have_ends_the_stream_or_the_connection() {
 }
 
 #[tokio::test]
-async fn http2_the_fields_that_make_a_request_are_there_once_and_first() {
+async fn http2_pseudo_headers_are_sent_once_and_first() {
     let (world, key) = wide().await;
     let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
     let authority = (":authority", "localhost");
@@ -109,7 +109,7 @@ async fn http2_the_fields_that_make_a_request_are_there_once_and_first() {
 }
 
 #[tokio::test]
-async fn http2_any_doubt_about_who_is_asked_for_what_is_a_400() {
+async fn http2_an_ambiguous_host_or_target_is_a_400() {
     let (world, key) = wide().await;
     let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
     let (authority, host) = ((":authority", "localhost"), ("host", "localhost"));
@@ -147,7 +147,7 @@ async fn http2_any_doubt_about_who_is_asked_for_what_is_a_400() {
 }
 
 #[tokio::test]
-async fn http2_targets_that_are_no_path_here_are_no_success() {
+async fn http2_targets_that_are_not_known_paths_never_succeed() {
     let (world, key) = wide().await;
     let bad = |status: u16, code: &str| Told::Answer(status, code.into());
     let (lost, id) = (bad(404, "not_found"), bad(400, "invalid_model_id"));
@@ -186,7 +186,7 @@ async fn http2_targets_that_are_no_path_here_are_no_success() {
 }
 
 #[tokio::test]
-async fn http2_a_fragment_is_cut_off_by_the_codec_and_reaches_nothing() {
+async fn http2_a_fragment_is_removed_by_the_codec() {
     let (world, key) = wide().await;
     let told = world.tells(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
     assert!(told.is_error() || told == Told::Answer(200, String::new()), "{told:?}");
@@ -198,7 +198,7 @@ async fn http2_a_fragment_is_cut_off_by_the_codec_and_reaches_nothing() {
 }
 
 #[tokio::test]
-async fn http2_a_connect_is_a_405_or_no_request_and_opens_no_tunnel() {
+async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
     let (world, key) = wide().await;
     for authority in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let connect = [(":method", "CONNECT"), (":authority", authority), ("host", authority)];
@@ -239,7 +239,7 @@ fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn http2_a_request_with_a_body_is_a_400_however_it_goes_on() {
+async fn http2_a_request_with_a_body_is_a_400_in_every_variant() {
     let (world, key) = wide().await;
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
@@ -250,7 +250,7 @@ async fn http2_a_request_with_a_body_is_a_400_however_it_goes_on() {
 }
 
 #[tokio::test]
-async fn http2_a_request_with_a_body_ends_the_connection() {
+async fn http2_a_request_with_a_body_closes_the_connection() {
     let (world, key) = wide().await;
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
@@ -267,7 +267,7 @@ fn goes(read: &super::Frame) -> Option<u32> {
 }
 
 #[tokio::test]
-async fn http2_a_length_that_is_not_the_body_s_is_no_request() {
+async fn http2_a_wrong_content_length_is_rejected() {
     let (world, key) = wide().await;
     let of = |length: &str| get("/api/v1/models", &[("x-api-key", &key), ("content-length", length)]);
     for length in ["5", "1", "-1", "0x0", "18446744073709551616", "", "0, 0"] {
@@ -327,7 +327,7 @@ async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
 }
 
 #[tokio::test]
-async fn http2_key_headers_twice_are_a_401() {
+async fn http2_repeated_key_headers_are_a_401() {
     let (world, key) = wide().await;
     let bearer = format!("Bearer {key}");
     for more in [
@@ -344,7 +344,7 @@ async fn http2_key_headers_twice_are_a_401() {
 
 /// What frames may not be, or not here.
 #[tokio::test]
-async fn http2_frames_that_make_no_sense_end_the_connection() {
+async fn http2_invalid_frames_close_the_connection() {
     let (world, key) = wide().await;
     let plain = get("/api/v1/models", &[("x-api-key", &key)]);
     let whole = block(&plain);

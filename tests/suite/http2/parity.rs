@@ -69,7 +69,7 @@ fn said(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn http2_is_answered_what_http_1_1_is_answered() {
+async fn http2_responses_equal_those_of_http_1_1() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     // Both are answered from the store, and what is not there both have asked for once.
@@ -97,7 +97,7 @@ async fn http2_is_answered_what_http_1_1_is_answered() {
 }
 
 #[tokio::test]
-async fn http2_an_error_of_entitlement_is_the_same_as_well() {
+async fn http2_entitlement_errors_equal_those_of_http_1_1() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("free").await.key;
     let visit = world.visit().await;
@@ -109,7 +109,7 @@ async fn http2_an_error_of_entitlement_is_the_same_as_well() {
 }
 
 #[tokio::test]
-async fn http2_the_limits_of_a_key_are_one_for_both_protocols() {
+async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     let world = World::new().await;
     let key = world.customer("free").await.key;
     let visit = world.visit().await;
@@ -130,7 +130,7 @@ async fn http2_the_limits_of_a_key_are_one_for_both_protocols() {
 }
 
 #[tokio::test]
-async fn http2_a_hundred_requests_are_under_way_at_once_on_one_connection() {
+async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("enterprise").await.key;
     let visit = world.visit().await;
@@ -153,7 +153,7 @@ async fn http2_a_hundred_requests_are_under_way_at_once_on_one_connection() {
 }
 
 #[tokio::test]
-async fn http2_too_many_refusals_end_the_connection() {
+async fn http2_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
     let visit = world.visit().await;
     assert_eq!(world.over(&visit, "GET", "/x", &[]).await.code(), "api_key_required");
@@ -163,7 +163,7 @@ async fn http2_too_many_refusals_end_the_connection() {
 }
 
 #[tokio::test]
-async fn http2_a_body_is_refused_and_ends_the_connection() {
+async fn http2_a_body_is_refused_and_closes_the_connection() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     for method in ["GET", "POST", "OPTIONS", "HEAD"] {

@@ -19,7 +19,7 @@ const AT_MOST: u64 = 8 * MEGABYTE;
 const SOON: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_no_flood_costs_memory_that_stays_or_anybody_else_a_second() {
+async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_second() {
     let directory = TempDir::new().unwrap();
     let (_, key) = Keys(directory.path()).create("enterprise");
     let program = Program::serve(directory.path(), &BUILT_IN);

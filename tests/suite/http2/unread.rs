@@ -45,7 +45,7 @@ async fn unread(world: &World, streams: u32) -> Wire {
 }
 
 #[tokio::test]
-async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() {
+async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_slots() {
     let world = World::with("server.max_connections = 64", good).await;
     let mut attackers = Vec::new();
     for _ in 0..70 {
@@ -70,7 +70,7 @@ async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() 
 }
 
 #[tokio::test]
-async fn http2_a_client_without_a_key_whose_requests_are_refused_again_and_again_is_cut_off() {
+async fn http2_a_client_without_a_key_is_cut_off_after_repeated_refusals() {
     let world = World::with("", good).await;
     let mut wire = unread(&world, 100).await;
     while wire.read().await.is_some() {}
@@ -79,7 +79,7 @@ async fn http2_a_client_without_a_key_whose_requests_are_refused_again_and_again
 }
 
 #[tokio::test]
-async fn http2_a_client_with_a_key_keeps_its_place_while_others_read_nothing() {
+async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_nothing() {
     let world = World::with("server.max_connections = 4", good).await;
     let key = world.customer("pro").await.key;
     world.backend.hold();
@@ -114,7 +114,7 @@ async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refus
 }
 
 #[tokio::test]
-async fn http2_a_first_flight_of_a_hundred_requests_with_a_key_is_answered_whole() {
+async fn http2_a_first_burst_of_a_hundred_requests_with_a_key_is_answered_completely() {
     let world = World::new().await;
     let key = world.customer("enterprise").await.key;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
@@ -253,7 +253,7 @@ async fn attack(goal: &Goal, connections: u32, bytes: u32, all_there: &Arc<Barri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_clients_that_read_nothing_or_next_to_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
+async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
     for (is_secure, bytes) in [(false, 0), (false, 1), (true, 0)] {
         let directory = TempDir::new().unwrap();
         let (program, goal) = program(directory.path(), 10_000, is_secure);
@@ -286,7 +286,7 @@ async fn attack_for_ever(goal: Goal, number: u32, all_there: Arc<Barrier>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothing_come_again_and_again() {
+async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothing_reconnect() {
     for is_secure in [false, true] {
         let directory = TempDir::new().unwrap();
         let (program, goal) = program(directory.path(), 64, is_secure);

@@ -131,13 +131,13 @@ fn datasources(json: &Json, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn the_dashboards_are_what_their_table_says() {
+fn the_dashboards_match_their_table() {
     let told = Command::new("python3").arg(in_tree("grafana/dashboards.py")).arg("--check").output().unwrap();
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
 }
 
 #[test]
-fn every_panel_is_a_question_with_a_unit_and_what_to_do() {
+fn every_panel_has_a_question_a_unit_and_an_action() {
     let all = panels();
     assert!(all.len() > 40, "{}", all.len());
     for Panel { dashboard, title, description, queries, json } in &all {
@@ -182,7 +182,7 @@ fn every_dashboard_works_where_it_is_imported() {
 }
 
 #[test]
-fn every_query_heeds_the_instance_and_every_variable_is_there_and_used() {
+fn every_query_filters_by_instance_and_every_variable_is_defined_and_used() {
     for (name, json) in dashboards() {
         let variables: BTreeSet<_> =
             list(&json["templating"]["list"]).iter().map(|one| text(&one["name"])).collect();
@@ -233,7 +233,7 @@ const COLOURS: [(&str, &str, &str); 11] = [
 ];
 
 #[test]
-fn what_is_good_is_green_what_is_degraded_amber_and_what_fails_red_in_every_panel() {
+fn success_is_green_degradation_amber_and_failure_red_in_every_panel() {
     for (label, value, colour) in COLOURS {
         let legend = format!("{{{{{label}}}}}");
         let all = panels();
@@ -257,7 +257,7 @@ const LIMITED: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn what_has_a_limit_is_drawn_with_a_dashed_red_line_at_the_limit() {
+fn panels_with_a_limit_draw_it_as_a_dashed_red_line() {
     for (gauge, limit) in LIMITED {
         let asks =
             |panel: &Panel, name: &str| panel.queries.iter().any(|query| metrics(query).contains(name));
@@ -276,7 +276,7 @@ fn what_has_a_limit_is_drawn_with_a_dashed_red_line_at_the_limit() {
 }
 
 #[test]
-fn a_panel_tells_series_apart_by_one_label() {
+fn a_panel_distinguishes_series_by_one_label() {
     for panel in panels() {
         for legend in panel.legends() {
             assert!(legend.matches("{{").count() <= 1, "{}: {}: {legend}", panel.dashboard, panel.title);
@@ -285,7 +285,7 @@ fn a_panel_tells_series_apart_by_one_label() {
 }
 
 #[test]
-fn no_title_of_a_stat_is_cut_off_in_a_window_of_1280_pixels() {
+fn no_stat_title_is_truncated_at_1280_pixels() {
     // A letter of Grafana's titles is at most 8 pixels wide on average; the rest is the menu and the padding.
     const WINDOW: u64 = 1_248;
     const REST: u64 = 40;

@@ -82,7 +82,7 @@ async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prom
 }
 
 #[tokio::test]
-async fn promtool_takes_what_the_side_port_says() {
+async fn promtool_accepts_the_metrics_of_the_side_port() {
     let world = crate::world::World::new().await;
     let mut command = Command::new("promtool");
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

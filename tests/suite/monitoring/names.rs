@@ -31,7 +31,7 @@ fn asked() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_that_is_asked_about_exists() {
+fn every_queried_metric_exists() {
     let recorded: BTreeSet<String> = rules().into_iter().map(|rule| rule.name).collect();
     let is_known =
         |name: &String| ITS_OWN.contains(&name.as_str()) || recorded.contains(name) || row_of(name).is_some();
@@ -40,7 +40,7 @@ fn every_metric_that_is_asked_about_exists() {
 }
 
 #[test]
-fn every_metric_is_looked_at_or_marked_why_not() {
+fn every_metric_is_used_or_has_a_reason_not_to_be() {
     let asked = asked();
     let looked_at: BTreeSet<&str> = asked.iter().filter_map(|name| row_of(name)).collect();
     let marked = std::fs::read_to_string(in_tree("grafana/not_looked_at.toml")).unwrap();
@@ -56,7 +56,7 @@ fn every_metric_is_looked_at_or_marked_why_not() {
 }
 
 #[test]
-fn everything_recorded_is_asked_about() {
+fn every_recorded_series_is_queried() {
     let asked = asked();
     let idle: Vec<_> =
         rules().into_iter().filter(|rule| !rule.is_alert && !asked.contains(&rule.name)).collect();

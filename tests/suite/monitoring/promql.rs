@@ -70,7 +70,7 @@ pub fn as_asked(query: &str) -> String {
 }
 
 #[test]
-fn the_metrics_of_a_query_are_found_and_nothing_else() {
+fn only_the_metrics_of_a_query_are_found() {
     let of = |query: &str| metrics(query).into_iter().collect::<Vec<_>>().join(" ");
     assert_eq!(of(r#"sum by (le, tier) (rate(a_bucket{b="c > d{"}[5m])) / 14.4"#), "a_bucket");
     assert_eq!(of("job:a:b and on (job) c > bool 1e3 or min_over_time(d[2m])"), "c d job:a:b");
@@ -79,7 +79,7 @@ fn the_metrics_of_a_query_are_found_and_nothing_else() {
 }
 
 #[test]
-fn a_threshold_becomes_a_question_of_yes_or_no() {
+fn a_threshold_becomes_a_boolean_query() {
     assert_eq!(without_threshold("a > 1 and b{c=~\"d\"} == 0"), "a > bool 1 and b{c=~\"d\"} == bool 0");
     assert_eq!(without_threshold("absent(up{a=\"b\"})"), "up{a=\"b\"}");
 }

@@ -82,12 +82,12 @@ fn promtool(arguments: &[&str], files: &[PathBuf]) {
 }
 
 #[test]
-fn promtool_takes_the_rules() {
+fn promtool_accepts_the_rules() {
     promtool(&["check", "rules", "--lint-fatal"], &files("rules"));
 }
 
 #[test]
-fn promtool_takes_the_settings_that_are_deployed_and_they_find_these_rules() {
+fn promtool_accepts_the_deployed_configuration_which_loads_these_rules() {
     let file = in_tree("deploy/prometheus/prometheus.yml");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("rule_files:\n  - rules/*.yml\n"), "{text}");
@@ -117,7 +117,7 @@ fn every_alert_fires_when_it_should_and_is_silent_when_it_should() {
 }
 
 #[test]
-fn every_alert_says_how_urgent_it_is_what_its_value_is_and_what_to_do() {
+fn every_alert_has_a_severity_a_value_and_an_action() {
     let book = runbook();
     for alert in alerts() {
         let Rule { name, .. } = &alert;
@@ -138,7 +138,7 @@ fn every_alert_says_how_urgent_it_is_what_its_value_is_and_what_to_do() {
 }
 
 #[test]
-fn the_runbook_names_only_alerts_and_panels_that_there_are() {
+fn the_runbook_names_only_existing_alerts_and_panels() {
     let names: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
     let book = runbook().split_whitespace().collect::<Vec<_>>().join(" ");
     let links = book.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap());
@@ -162,7 +162,7 @@ fn the_runbook_names_only_alerts_and_panels_that_there_are() {
 }
 
 #[test]
-fn nothing_advises_to_add_an_instance_where_one_process_holds_the_data_directory() {
+fn no_text_advises_adding_an_instance_since_one_process_locks_the_data_directory() {
     let advice = panels().into_iter().map(|panel| panel.description);
     for text in advice.chain([runbook().split_whitespace().collect::<Vec<_>>().join(" ")]) {
         let text = text.to_lowercase();

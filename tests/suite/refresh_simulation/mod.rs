@@ -57,7 +57,7 @@ impl Policy {
 }
 
 #[test]
-fn in_a_week_of_refreshes_an_answer_in_a_hundred_is_not_current_and_each_body_crosses_once() {
+fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fetched_once() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let size = if is_full { FULL } else { SMALL };
     let policies = [60, 300, 3_600].map(Policy::TimeToLive);
