@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 
 /// Every request is told.
 const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")];
@@ -20,7 +20,7 @@ fn fields(line: &str) -> BTreeMap<&str, &str> {
 }
 
 /// All that is said to these lines of a head.
-async fn said(to: SocketAddr, head: &str) -> String {
+async fn raw_response(to: SocketAddr, head: &str) -> String {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let head = format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -33,7 +33,7 @@ async fn said(to: SocketAddr, head: &str) -> String {
 async fn access_log_has_one_line_per_request_with_its_outcome() {
     let place = TempDir::new().unwrap();
     let program = Program::serve(place.path(), &ALL);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (application, key) = Keys(place.path()).create("pro");
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let parent = format!("00-{trace}-b7ad6b7169203331-01");
@@ -59,7 +59,7 @@ async fn access_log_has_server_errors_and_no_client_errors_by_default() {
     let place = TempDir::new().unwrap();
     // Nobody listens there.
     let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")]);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (_, key) = Keys(place.path()).create("pro");
     assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
     assert_eq!(visitor.get("/api/v1/index", &key).send().await.status, 503);
@@ -84,14 +84,14 @@ async fn access_log_without_a_reader_stops_nothing() {
     command.env_clear().env("PATH", "/usr/bin:/bin").envs(ALL).stdin(Stdio::null());
     let program = Program::spawn(command);
     let (public, side) = program.ports();
-    let visitor = Visitor::to(public).await;
+    let visitor = ProgramClient::to(public).await;
     let (_, key) = Keys(place.path()).create("teams");
     for _ in 0..50 {
         assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
     }
     // The writer is a thread of its own, and rests now and then.
     let is_told = async || {
-        let metrics = said(side, "GET /metrics HTTP/1.1").await;
+        let metrics = raw_response(side, "GET /metrics HTTP/1.1").await;
         let lost = metrics
             .lines()
             .find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total{log=\"access\"} "));

@@ -8,7 +8,7 @@ use scoregate::clock::Wall;
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
 use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
 
-use crate::client::{Answer, Ask, Connection};
+use crate::client::{Answer, Connection, RequestBuilder};
 use crate::raw::lasting;
 use crate::world::{Customer, World, good};
 
@@ -16,7 +16,7 @@ const WIDE: &str = "guard.per_minute = 100000";
 const ME: &str = "/api/v1/me";
 
 /// Asks `/me` with these header fields.
-fn me(world: &World, headers: &[(&str, &str)]) -> Ask {
+fn me(world: &World, headers: &[(&str, &str)]) -> RequestBuilder {
     headers.iter().fold(world.get(ME), |ask, (name, value)| ask.header(name, value))
 }
 

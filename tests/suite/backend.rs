@@ -103,7 +103,7 @@ impl Backend {
         tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
-                tokio::spawn(accepting.clone().converse(stream, connection));
+                tokio::spawn(accepting.clone().serve_connection(stream, connection));
             }
         });
         backend
@@ -164,7 +164,7 @@ impl Backend {
         self.inner.most_at_once.load(Ordering::SeqCst)
     }
 
-    async fn converse(self, mut stream: TcpStream, connection: usize) {
+    async fn serve_connection(self, mut stream: TcpStream, connection: usize) {
         let mut buffer = Vec::new();
         while let Some(received) = read_request(&mut stream, &mut buffer, connection).await {
             let under_way = self.inner.under_way.fetch_add(1, Ordering::SeqCst) + 1;
@@ -172,7 +172,7 @@ impl Backend {
             self.inner.received.send_modify(|all| all.push(received.clone()));
             let scripted = self.inner.once.lock().unwrap().pop_front();
             let act = scripted.unwrap_or_else(|| (self.inner.script.lock().unwrap())(&received));
-            self.is_let_go().await;
+            self.wait_for_release().await;
             // Before the answer: what it sets off may be here before whoever sends it goes on.
             self.inner.under_way.fetch_sub(1, Ordering::SeqCst);
             let keeps_connection = self.perform(act, &mut stream).await;
@@ -184,7 +184,7 @@ impl Backend {
         self.inner.sent.send_modify(|sent| *sent += 1);
     }
 
-    async fn is_let_go(&self) {
+    async fn wait_for_release(&self) {
         let mut open = self.inner.open.subscribe();
         tokio::select! {
             _ = open.wait_for(|open| *open) => {}
@@ -203,7 +203,7 @@ impl Backend {
             Act::Parts(parts) => {
                 for (number, part) in parts.iter().enumerate() {
                     if number > 0 {
-                        self.is_let_go().await;
+                        self.wait_for_release().await;
                     }
                     self.send(stream, part).await?;
                 }
@@ -216,7 +216,7 @@ impl Backend {
             }
             Act::RawThenCloseLater(bytes) => {
                 self.send(stream, &bytes).await?;
-                self.is_let_go().await;
+                self.wait_for_release().await;
                 return Some(false);
             }
             Act::RawThenHangUp(bytes) => {

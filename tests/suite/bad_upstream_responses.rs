@@ -66,7 +66,7 @@ async fn a_backend_that_accepts_no_connection_is_a_504_after_the_total_timeout_a
     let customer = world.paid().await;
     let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
         world.reaches("scoregate_requests_in_progress", 1).await;
-        world.flies(1).await;
+        world.wait_for_fetches(1).await;
         world.pass(Duration::from_secs(15));
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));

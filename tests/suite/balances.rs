@@ -10,12 +10,12 @@ use scoregate::store::OwnLimits;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received};
-use crate::client::{Answer, Ask, Connection};
+use crate::client::{Answer, Connection, RequestBuilder};
 use crate::world::{Customer, World};
 
 /// What is left of an application's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct Remaining {
     /// Tokens of the minute.
     pub minute: u32,
     /// Units of the day.
@@ -24,7 +24,7 @@ pub struct Left {
     pub guard: u32,
 }
 
-impl Left {
+impl Remaining {
     /// What was spent since.
     pub fn spent(self, after: Self) -> (u32, u32, u32) {
         (self.minute - after.minute, self.day - after.day, self.guard - after.guard)
@@ -43,12 +43,12 @@ pub fn own(minute: u32, day: u32) -> OwnLimits {
 
 impl World {
     /// What is left to a customer.
-    pub fn left(&self, customer: &Customer) -> Left {
+    pub fn left(&self, customer: &Customer) -> Remaining {
         let account = self.running.gateway().roster.find(&Digest::of(&customer.key)).unwrap().account;
         let (limits, now) = (account.terms().limits, self.clock.now());
         let left = |rule| account.standing(rule, &limits, now).remaining;
         let guard = left(LimitRule::Guard) + self.guard_of(Ipv4Addr::LOCALHOST.into());
-        Left { minute: left(LimitRule::Minute), day: left(LimitRule::Day), guard }
+        Remaining { minute: left(LimitRule::Minute), day: left(LimitRule::Day), guard }
     }
 
     /// What is left of an address's guard.
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// How many connections were noticed, those that have ended included.
-    pub async fn has_met(&self) -> u64 {
+    pub async fn connections_seen(&self) -> u64 {
         let scrape = self.scrape().await;
         let values = scrape.lines().filter(|line| line.starts_with("scoregate_connections"));
         values.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
@@ -118,15 +118,15 @@ impl World {
 
     /// Waits until no fetch is under way, and none follows from what the last one brought.
     pub async fn settled(&self) {
-        self.flies(0).await;
+        self.wait_for_fetches(0).await;
         while self.running.gateway().engine.refresher.is_active() {
             tokio::task::yield_now().await;
         }
-        self.flies(0).await;
+        self.wait_for_fetches(0).await;
     }
 
     /// Waits until so many fetches are under way.
-    pub async fn flies(&self, fetches: u32) {
+    pub async fn wait_for_fetches(&self, fetches: u32) {
         loop {
             self.running.gateway().engine.sweep();
             if self.counted("scoregate_fetches_in_progress").await == fetches {
@@ -156,7 +156,7 @@ impl World {
     }
 }
 
-impl Ask {
+impl RequestBuilder {
     /// Sends it on a connection of its own whose client has this address.
     pub async fn send_from(self, address: IpAddr) -> Answer {
         let mut connection = Connection::open_from(address, self.address()).await;

@@ -7,9 +7,9 @@ use std::net::{SocketAddr, TcpListener};
 
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Ended, Program, run, run_with};
+use crate::program::{BUILT_IN, CommandOutput, Program, run, run_with};
 
-fn health(side: SocketAddr) -> Ended {
+fn health(side: SocketAddr) -> CommandOutput {
     run(&["health", "--admin", &side.to_string()])
 }
 

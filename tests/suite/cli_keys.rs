@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run, run_with, sqlite3};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, run_with, sqlite3};
 
 /// Every command once, by what it prints for programs.
 fn every_command(keys: &Keys<'_>) {
@@ -108,22 +108,22 @@ fn every_keys_command_works_on_a_running_server() {
 async fn changes_on_a_running_server_apply_at_once() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
 
     let (id, first) = keys.create("pro");
-    assert_eq!(visitor.who_am_i(&first).await, Ok(("pro".into(), id.clone())));
+    assert_eq!(visitor.identity(&first).await, Ok(("pro".into(), id.clone())));
     keys.run(&["set-tier", &id, "developer"]).with(0);
-    assert_eq!(visitor.who_am_i(&first).await, Ok(("developer".into(), id.clone())));
+    assert_eq!(visitor.identity(&first).await, Ok(("developer".into(), id.clone())));
     let second = keys.json(&["rotate", &id, "--overlap-hours", "1"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(visitor.who_am_i(&first).await, visitor.who_am_i(&second).await);
+    assert_eq!(visitor.identity(&first).await, visitor.identity(&second).await);
     keys.run(&["revoke", &id, "--key", &first]).with(0);
-    assert_eq!(visitor.who_am_i(&first).await, Err("invalid_api_key".into()));
-    assert_eq!(visitor.who_am_i(&second).await, Ok(("developer".into(), id.clone())));
+    assert_eq!(visitor.identity(&first).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&second).await, Ok(("developer".into(), id.clone())));
     let third = keys.json(&["rotate", &id, "--overlap-hours", "0"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(visitor.who_am_i(&second).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&second).await, Err("invalid_api_key".into()));
     keys.run(&["revoke", &id]).with(0);
-    assert_eq!(visitor.who_am_i(&third).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&third).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
@@ -135,9 +135,9 @@ async fn changes_on_a_stopped_server_apply_when_it_starts() {
     keys.run(&["set-tier", &kept, "enterprise"]).with(0);
     keys.run(&["revoke", &gone]).with(0);
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
-    assert_eq!(visitor.who_am_i(&key).await, Ok(("enterprise".into(), kept)));
-    assert_eq!(visitor.who_am_i(&lost).await, Err("invalid_api_key".into()));
+    let visitor = ProgramClient::to(program.public()).await;
+    assert_eq!(visitor.identity(&key).await, Ok(("enterprise".into(), kept)));
+    assert_eq!(visitor.identity(&lost).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
@@ -176,8 +176,8 @@ fn an_unknown_application_or_tier_is_a_usage_error() {
         assert!(!refused.err.contains(&key));
         assert_eq!(refused.out, "", "{arguments:?}");
     }
-    let nowhere = run(&["keys", "list", "--data-dir", "/nowhere/at/all"]).with(1);
-    assert!(nowhere.err.contains("/nowhere/at/all") && nowhere.err.contains("--data-dir"));
+    let check_no_leak = run(&["keys", "list", "--data-dir", "/nowhere/at/all"]).with(1);
+    assert!(check_no_leak.err.contains("/nowhere/at/all") && check_no_leak.err.contains("--data-dir"));
 }
 
 #[test]
@@ -207,8 +207,8 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     for place in [directory.path().to_owned(), directory.path().join("not/there/yet")] {
         let (application, key) = Keys(&place).create("pro");
         let program = Program::serve(&place, &BUILT_IN);
-        let visitor = Visitor::to(program.public()).await;
-        assert_eq!(visitor.who_am_i(&key).await, Ok(("pro".into(), application)));
+        let visitor = ProgramClient::to(program.public()).await;
+        assert_eq!(visitor.identity(&key).await, Ok(("pro".into(), application)));
         program.stop().with(0);
     }
     let state = directory.path().join("said");
@@ -257,12 +257,12 @@ async fn no_key_and_no_token_is_ever_printed() {
         ("SCOREGATE_LOG_LEVEL", "trace"),
     ];
     let program = Program::serve(directory.path(), &environment);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
     let (id, first) = keys.create("pro");
     let second = keys.json(&["rotate", &id])["key"].as_str().unwrap().to_owned();
     for key in [&first, &second] {
-        assert_eq!(visitor.who_am_i(key).await.unwrap().0, "pro");
+        assert_eq!(visitor.identity(key).await.unwrap().0, "pro");
         assert_eq!(visitor.get("/api/v1/models", key).send().await.code(), "upstream_unavailable");
         visitor.get(&format!("/api/v1/models?key={key}"), "sg_live_wrong").send().await;
     }
@@ -292,10 +292,10 @@ async fn damaged_limits_are_repaired_by_the_command_that_the_check_prints() {
     let said = run(&check).with(1).err;
     assert!(said.contains(&id) && said.contains("set-limits"), "{said}");
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
-    assert_eq!(visitor.who_am_i(&key).await, Err("invalid_api_key".into()));
+    let visitor = ProgramClient::to(program.public()).await;
+    assert_eq!(visitor.identity(&key).await, Err("invalid_api_key".into()));
     keys.run(&["set-limits", &id, "--minute", "none", "--day", "none"]).with(0);
-    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    assert_eq!(visitor.identity(&key).await.unwrap().0, "pro");
     program.stop().with(0);
     run(&check).with(0);
 }
@@ -345,12 +345,12 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     sqlite3(directory.path(), "UPDATE applications SET own_minute = -1");
-    assert!(visitor.who_am_i(&key).await.is_ok(), "this process knows it as it was");
+    assert!(visitor.identity(&key).await.is_ok(), "this process knows it as it was");
     keys.run(&["revoke", &id, "--key", "sg_live_unknown"]).with(1);
     keys.run(&["revoke", &id, "--key", &key]).with(0);
-    assert_eq!(visitor.who_am_i(&key).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&key).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
@@ -369,7 +369,7 @@ async fn keys_list_shows_used_units_and_not_leased_units() {
     let keys = Keys(directory.path());
     let (_, key) = keys.create("pro");
     let running = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(running.public()).await;
+    let visitor = ProgramClient::to(running.public()).await;
     for _ in 0..3 {
         assert_eq!(visitor.get("/api/v1/models?period=24h", &key).send().await.status, 200);
     }

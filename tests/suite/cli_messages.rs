@@ -204,7 +204,7 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
         ("{\"id\":1}", "standard input:1: id: write a text in double quotes\n"),
         ("{\"id\":\"a\"", "standard input:1: line: the JSON ends too early, at byte 9: "),
     ] {
-        let told = crate::program::run_fed(&import, line.as_bytes()).with(1).err;
+        let told = crate::program::run_with_input(&import, line.as_bytes()).with(1).err;
         assert!(told.starts_with(sentence), "{line}: {told}");
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;

@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 
 /// A server that has answered somebody and refused somebody.
 async fn busy(place: &TempDir) -> (Program, String) {
     let program = Program::serve(place.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (application, key) = Keys(place.path()).create("teams");
     for _ in 0..3 {
         assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);

@@ -22,7 +22,7 @@ const PREFLIGHT: &[&str] =
 
 /// What a world's settings say of headers that only some installations send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sends {
+pub struct OptionalHeaders {
     /// Those of CORS.
     pub cors: bool,
     /// `Vary: Origin`.
@@ -31,7 +31,7 @@ pub struct Sends {
     pub retirement: bool,
 }
 
-impl Sends {
+impl OptionalHeaders {
     /// By the settings as a test wrote them.
     pub fn of(settings: &str) -> Self {
         let cors = settings.contains("cors.origins");
@@ -107,7 +107,7 @@ impl Answer {
 
 /// A request in the making.
 #[derive(Clone)]
-pub struct Ask {
+pub struct RequestBuilder {
     address: SocketAddr,
     rules: Arc<Rules>,
     method: String,
@@ -115,7 +115,7 @@ pub struct Ask {
     headers: Vec<(String, String)>,
 }
 
-impl Ask {
+impl RequestBuilder {
     /// A request for a target.
     pub fn new(address: SocketAddr, rules: Arc<Rules>, method: &str, target: &str) -> Self {
         let headers = vec![("Host".to_owned(), address.to_string())];
@@ -199,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Sends a request and reads its answer.
-    pub async fn ask(&mut self, ask: Ask) -> Answer {
+    pub async fn ask(&mut self, ask: RequestBuilder) -> Answer {
         self.stream.write_all(&ask.bytes()).await.unwrap();
         let answer = self.read(ask.method == "HEAD").await.expect("an answer");
         ask.rules.check(&ask.method, &ask.target, &answer);
@@ -267,12 +267,12 @@ pub struct Rules {
     /// Schemas of bodies by path template and status, as the API description has them.
     bodies: HashMap<(String, u16), jsonschema::Validator>,
     patterns: HashMap<&'static str, jsonschema::Validator>,
-    sends: Sends,
+    sends: OptionalHeaders,
 }
 
 impl Rules {
     /// From the gateway's own description.
-    fn new(description: &Json, sends: Sends) -> Self {
+    fn new(description: &Json, sends: OptionalHeaders) -> Self {
         let mut bodies = HashMap::new();
         for (path, item) in description["paths"].as_object().unwrap() {
             for (status, response) in item["get"]["responses"].as_object().unwrap() {
@@ -355,7 +355,7 @@ impl Rules {
 
 impl Rules {
     /// The rules of the description in this answer. Schemas take a while to compile, so each is made once for all tests.
-    pub fn of(description: &[u8], sends: Sends) -> Arc<Self> {
+    pub fn of(description: &[u8], sends: OptionalHeaders) -> Arc<Self> {
         static MADE: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let is_of = |(body, rules): &&(Vec<u8>, Arc<Rules>)| *body == description && rules.sends == sends;

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 
 use crate::backend::{Act, Received, json};
 use crate::client::Connection;
-use crate::protection::waits_in_line;
+use crate::protection::wait_for_queue_length;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -21,7 +21,7 @@ const WAITERS: u32 = 20;
 const OTHER: &str = "/api/v1/alerts";
 
 /// The leader whose client leaves, and the customers of those who stay: enough is leased for each.
-struct Scene {
+struct Scenario {
     world: World,
     leader: Customer,
     waiter: Customer,
@@ -29,7 +29,7 @@ struct Scene {
     before: usize,
 }
 
-impl Scene {
+impl Scenario {
     async fn set(settings: &str) -> Self {
         let world = World::with(settings, good).await;
         let [leader, waiter] = [world.busy_with(OTHER).await, world.busy_with(OTHER).await];
@@ -44,7 +44,7 @@ impl Scene {
 
     /// The leader's client is reset when `moment` has come, and `further` other requests are under way besides; those
     /// who wait are answered as if nothing had been, once the fetch goes on.
-    async fn plays(
+    async fn run_with_reset(
         &self,
         leading: Connection,
         further: u32,
@@ -73,43 +73,43 @@ impl Scene {
     }
 
     /// The backend sends its answer in these parts: the leader leaves between the first and the second.
-    async fn plays_between(&self, parts: [String; 2]) {
+    async fn run_with_reset_between(&self, parts: [String; 2]) {
         self.world.backend.next(Act::Parts(parts.map(String::into_bytes).to_vec()));
         let leading = self.leads().await;
         self.world.backend.has_received(self.before + 1).await;
         self.world.backend.release(1);
-        self.plays(leading, 0, self.world.backend.has_sent(self.before + 1), || ()).await;
+        self.run_with_reset(leading, 0, self.world.backend.has_sent(self.before + 1), || ()).await;
     }
 }
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_before_the_upstream_request() {
-    let scene = Scene::set(ONE_AT_ONCE).await;
+    let scene = Scenario::set(ONE_AT_ONCE).await;
     let occupying = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
     scene.world.backend.has_received(scene.before + 1).await;
     let leading = scene.leads().await;
-    scene.plays(leading, 1, waits_in_line(&scene.world, 1), || ()).await;
+    scene.run_with_reset(leading, 1, wait_for_queue_length(&scene.world, 1), || ()).await;
     drop(occupying);
 }
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_before_the_response_begins() {
-    let scene = Scene::set("").await;
+    let scene = Scenario::set("").await;
     let leading = scene.leads().await;
-    scene.plays(leading, 0, scene.world.backend.has_received(scene.before + 1), || ()).await;
+    scene.run_with_reset(leading, 0, scene.world.backend.has_received(scene.before + 1), || ()).await;
 }
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_during_the_response() {
     let (first, second) = DATA.split_at(DATA.len() / 2);
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", DATA.len());
-    Scene::set("").await.plays_between([head, second.to_owned()]).await;
+    Scenario::set("").await.run_with_reset_between([head, second.to_owned()]).await;
 }
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the_end_of_the_response() {
     let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{DATA}\r\n", DATA.len());
-    Scene::set("").await.plays_between([head, "0\r\n\r\n".to_owned()]).await;
+    Scenario::set("").await.run_with_reset_between([head, "0\r\n\r\n".to_owned()]).await;
 }
 
 /// Documents are built on a thread for work that takes a while. Here there is only one such thread, and it is occupied:
@@ -119,7 +119,7 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
-        let scene = Scene::set(ONE_AT_ONCE).await;
+        let scene = Scenario::set(ONE_AT_ONCE).await;
         let ((say_begun, begun), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
         let occupier = tokio::task::spawn_blocking(move || {
             say_begun.send(()).unwrap();
@@ -131,13 +131,13 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
         let stored = scene.world.running.gateway().engine.documents.count();
         let next = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
         let moment = async {
-            waits_in_line(&scene.world, 1).await;
+            wait_for_queue_length(&scene.world, 1).await;
             scene.world.backend.release(1);
             // The next question goes out when the answer to this one is complete.
             scene.world.backend.has_received(scene.before + 2).await;
             assert_eq!(scene.world.running.gateway().engine.documents.count(), stored);
         };
-        scene.plays(leading, 1, moment, || free.send(()).unwrap()).await;
+        scene.run_with_reset(leading, 1, moment, || free.send(()).unwrap()).await;
         drop(next);
         occupier.await.unwrap();
     });

@@ -17,10 +17,10 @@ const DAY: u32 = 40;
 const MINUTE: u32 = 12;
 
 /// A place on the wall, and how long requests go on there.
-type Stay = (&'static str, u64);
+type ClockPeriod = (&'static str, u64);
 
 /// Sends one request a second for as long as each stay lasts, and gives the served ones of each.
-async fn served(world: &World, key: &str, stays: &[Stay]) -> Vec<u32> {
+async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
     let (mut served, mut seconds) = (Vec::new(), 0u32);
     let mut newest_reset = 0;
     for (place, stay) in stays {
@@ -48,7 +48,7 @@ async fn served(world: &World, key: &str, stays: &[Stay]) -> Vec<u32> {
     served
 }
 
-async fn stays(stays: &[Stay]) -> (Vec<u32>, String) {
+async fn stays(stays: &[ClockPeriod]) -> (Vec<u32>, String) {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(MINUTE, DAY)).await;
     let told = served(&world, &customer.key, stays).await;

@@ -8,23 +8,23 @@ use scoregate::store::OwnLimits;
 use serde_json::Value as Json;
 
 use crate::backend::{Act, answer, json};
-use crate::client::{Answer, Ask};
+use crate::client::{Answer, RequestBuilder};
 use crate::world::{Customer, World, good};
 
 /// A world in which a request is refused with a certain code, as often as it is sent.
 struct Case {
     world: World,
-    ask: Ask,
+    ask: RequestBuilder,
     /// How much time has to pass while the request waits.
     waits: Option<Duration>,
 }
 
 impl Case {
-    fn new(world: World, ask: Ask) -> Self {
+    fn new(world: World, ask: RequestBuilder) -> Self {
         Self { world, ask, waits: None }
     }
 
-    async fn send(&self, ask: Ask) -> Answer {
+    async fn send(&self, ask: RequestBuilder) -> Answer {
         let Some(waits) = self.waits else { return ask.send().await };
         let asked = self.world.backend.received().len();
         let pass = async {
@@ -79,7 +79,7 @@ async fn case(code: ErrorCode) -> Option<Case> {
     })
 }
 
-async fn unknown_caller(ask: impl FnOnce(&World) -> Ask) -> Case {
+async fn unknown_caller(ask: impl FnOnce(&World) -> RequestBuilder) -> Case {
     let world = World::new().await;
     let ask = ask(&world);
     Case::new(world, ask)

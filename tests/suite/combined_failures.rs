@@ -17,9 +17,9 @@ use tempfile::TempDir;
 use crate::backend::{Act, Backend, Received, answer, json};
 use crate::failing_disk::{Disk, Order};
 use crate::ledger_unreachable::Lock;
-use crate::load_clients::{Heard, Patron, Wire, prepare};
+use crate::load_clients::{LoadClient, Reply, Wire, prepare};
 use crate::program::within_one_day;
-use crate::unread::Unread;
+use crate::unread::UnreadProgram;
 
 /// How long everything fails.
 const SMALL: Duration = Duration::from_secs(10);
@@ -47,11 +47,11 @@ struct Tally {
 impl Tally {
     fn ask(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
         let begun = Instant::now();
-        let heard = Wire::patient(port, AT_LAST).map(|mut wire| wire.ask(target, key));
+        let heard = Wire::open_with_timeout(port, AT_LAST).map(|mut wire| wire.ask(target, key));
         self.slowest = self.slowest.max(begun.elapsed());
-        let Some(heard @ Heard::Answer { .. }) = &heard else { panic!("{target}: {heard:?}") };
-        *self.answers.entry(heard.told()).or_default() += 1;
-        let Heard::Answer { body, .. } = heard else { unreachable!() };
+        let Some(heard @ Reply::Response { .. }) = &heard else { panic!("{target}: {heard:?}") };
+        *self.answers.entry(heard.status_and_code()).or_default() += 1;
+        let Reply::Response { body, .. } = heard else { unreachable!() };
         body.clone()
     }
 
@@ -73,7 +73,7 @@ struct Probes {
 }
 
 impl Probes {
-    fn ask(&mut self, program: &Unread) {
+    fn ask(&mut self, program: &UnreadProgram) {
         for (port, path) in
             [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
         {
@@ -91,7 +91,7 @@ impl Probes {
 
 /// Who asks, and what came of it.
 #[derive(Debug, Default)]
-struct Scene {
+struct Scenario {
     /// Callers with leased units ask for what is stored.
     stored: Vec<Tally>,
     /// A caller with leased units asks for what the backend would have to be asked for.
@@ -116,12 +116,13 @@ fn fails(_: &Received) -> Act {
     answer("500 Internal Server Error", &[], "")
 }
 
-impl Scene {
+impl Scenario {
     fn play(lasts: Duration) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let backend = runtime.block_on(Backend::start(works));
         let (directory, disk, url) = (TempDir::new().unwrap(), Disk::new(), backend.url());
-        let patrons = prepare(directory.path(), &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)]);
+        let load_clients =
+            prepare(directory.path(), &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)]);
         let [preload, orders] = disk.environment();
         let settings = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
@@ -129,13 +130,14 @@ impl Scene {
             // So that what is stored gets stale meanwhile.
             ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "2s"),
         ];
-        let mut program = Unread::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
+        let mut program =
+            UnreadProgram::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
         let mut before = Tally::default();
         for target in STORED {
-            before.ask(program.public, target, &patrons[0].key);
+            before.ask(program.public, target, &load_clients[0].key);
         }
-        for patron in &patrons {
-            before.ask(program.public, STORED[0], &patron.key);
+        for load_client in &load_clients {
+            before.ask(program.public, STORED[0], &load_client.key);
         }
         assert_eq!(before.of(200, ""), 6, "{before:?}");
 
@@ -143,19 +145,19 @@ impl Scene {
         disk.order(Order::NoRoom);
         let held = Lock::on(directory.path());
         backend.answers(fails);
-        let mut scene = Self::all_ask(&program, &patrons, lasts);
+        let mut scene = Self::all_ask(&program, &load_clients, lasts);
         scene.stop = program.stop_within(GRACE);
         drop(held);
         scene
     }
 
-    fn all_ask(program: &Unread, patrons: &[Patron], lasts: Duration) -> Self {
-        let [large, small, free] = patrons else { unreachable!() };
+    fn all_ask(program: &UnreadProgram, load_clients: &[LoadClient], lasts: Duration) -> Self {
+        let [large, small, free] = load_clients else { unreachable!() };
         let (public, over, begun) = (program.public, AtomicBool::new(false), Instant::now());
-        let asks = |patron: &Patron, pause: Duration, target: &dyn Fn(u32) -> String| {
+        let asks = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
             let mut tally = Tally::default();
             while !over.load(Ordering::SeqCst) {
-                tally.ask(public, &target(tally.all()), &patron.key);
+                tally.ask(public, &target(tally.all()), &load_client.key);
                 std::thread::park_timeout(pause);
             }
             tally
@@ -214,7 +216,7 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     within_one_day(|| {
         let lasts = if is_full { FULL } else { SMALL };
-        let scene = Scene::play(lasts);
+        let scene = Scenario::play(lasts);
         scene.judge();
         if is_full {
             scene.judge_lost_lines();
@@ -224,7 +226,7 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
 }
 
 /// Leaves the figures in `tests/results/`.
-fn record(scene: &Scene, lasts: Duration) {
+fn record(scene: &Scenario, lasts: Duration) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };

@@ -18,7 +18,7 @@ const ORIGIN: &str = "https://dash.example.org";
 const OTHER: &str = "https://dash.example.com";
 
 /// What an answer tells a browser.
-fn told(answer: &Answer) -> Vec<(&str, &str)> {
+fn cors_headers(answer: &Answer) -> Vec<(&str, &str)> {
     let of_cors = answer.headers.iter().filter(|(name, _)| name.starts_with("access-control-"));
     of_cors.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
@@ -33,7 +33,7 @@ async fn every_kind_of_response_is_readable_from_listed_origins_only() {
     for (status, ask) in kinds(&world).await {
         let (bare, other) = (ask.clone().send().await, ask.clone().header("Origin", OTHER).send().await);
         for answer in [&bare, &other] {
-            assert_eq!((answer.status, told(answer)), (status, vec![]));
+            assert_eq!((answer.status, cors_headers(answer)), (status, vec![]));
         }
         assert_eq!((names(&bare), bare.header("etag")), (names(&other), other.header("etag")), "{status}");
         let listed = ask.header("Origin", ORIGIN).send().await;
@@ -43,7 +43,7 @@ async fn every_kind_of_response_is_readable_from_listed_origins_only() {
             ("access-control-allow-origin", ORIGIN),
             ("access-control-expose-headers", exposed.as_str()),
         ];
-        assert_eq!(told(&listed), may_read, "{status}");
+        assert_eq!(cors_headers(&listed), may_read, "{status}");
         assert_eq!(names(&listed).len(), names(&bare).len() + 2, "{status}");
     }
 }
@@ -81,9 +81,9 @@ async fn a_preflight_request_lists_what_is_allowed_and_is_free() {
             ("access-control-allow-headers", "Authorization, X-API-Key, If-None-Match, X-Request-Id"),
             ("access-control-max-age", "600"),
         ];
-        assert_eq!(told(&answer), may_ask, "{target}");
+        assert_eq!(cors_headers(&answer), may_ask, "{target}");
         let other = before(target, OTHER).send().await;
-        assert_eq!((other.status, told(&other)), (204, vec![]), "{target}");
+        assert_eq!((other.status, cors_headers(&other)), (204, vec![]), "{target}");
     }
     assert_eq!(world.guard_of(std::net::Ipv4Addr::LOCALHOST.into()), guard);
     assert_eq!(world.counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}").await, 8);
@@ -108,7 +108,7 @@ async fn two_origin_headers_are_ignored() {
         let world = World::with(settings, good).await;
         for (status, ask) in kinds(&world).await {
             let answer = ask.header("Origin", ORIGIN).header("Origin", ORIGIN).send().await;
-            assert_eq!((answer.status, told(&answer)), (status, vec![]), "{settings}");
+            assert_eq!((answer.status, cors_headers(&answer)), (status, vec![]), "{settings}");
         }
     }
 }

@@ -17,9 +17,9 @@ const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 impl World {
     /// A connection that the gateway has noticed and that has sent this.
     async fn caller(&self, bytes: &[u8]) -> Connection {
-        let before = self.has_met().await;
+        let before = self.connections_seen().await;
         let mut connection = Connection::open(self.address()).await;
-        while self.has_met().await == before {
+        while self.connections_seen().await == before {
             tokio::task::yield_now().await;
         }
         connection.write(bytes).await;

@@ -9,7 +9,7 @@ use crate::world::{World, good};
 const ALL: &str = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.sunset_at = 2027-06-30T20:00:00Z\n\
                    service.deprecation_link = \"https://example.org/end\"";
 
-fn said(answer: &Answer) -> [&str; 3] {
+fn deprecation_headers(answer: &Answer) -> [&str; 3] {
     ["deprecation", "sunset", "link"].map(|name| answer.header(name))
 }
 
@@ -23,7 +23,7 @@ async fn every_api_response_has_the_deprecation_and_sunset_dates() {
         let is_page = !answer.header("content-security-policy").is_empty() || answer.body == b"alive\n";
         let link = "<https://example.org/end>; rel=\"deprecation\"";
         let all = ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", link];
-        assert_eq!(said(&answer), if is_page { [""; 3] } else { all }, "{status}");
+        assert_eq!(deprecation_headers(&answer), if is_page { [""; 3] } else { all }, "{status}");
     }
 }
 
@@ -35,6 +35,6 @@ async fn deprecation_headers_that_are_not_configured_are_absent() {
         ("", [""; 3]),
     ] {
         let world = World::with(settings, good).await;
-        assert_eq!(said(&world.get("/api/v1/models").send().await), expected, "{settings}");
+        assert_eq!(deprecation_headers(&world.get("/api/v1/models").send().await), expected, "{settings}");
     }
 }

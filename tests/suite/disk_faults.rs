@@ -14,8 +14,8 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::failing_disk::{Disk, Order};
-use crate::load_clients::{Heard, Patron, TARGET, Wire, prepare, remaining};
-use crate::program::{Ended, Program, run, within_one_day};
+use crate::load_clients::{LoadClient, Reply, TARGET, Wire, prepare, remaining};
+use crate::program::{CommandOutput, Program, run, within_one_day};
 
 /// How long it may take until a disk that works again is noticed.
 const BACK_WITHIN: Duration = Duration::from_secs(20);
@@ -23,17 +23,17 @@ const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
 
 #[test]
 fn the_server_survives_failed_syncs_and_uncommitted_changes_do_not_count() {
-    within_one_day(|| outlives(Order::FailSyncs));
+    within_one_day(|| survives(Order::FailSyncs));
 }
 
 #[test]
 fn the_server_survives_failed_writes_and_uncommitted_changes_do_not_count() {
-    within_one_day(|| outlives(Order::FailWrites));
+    within_one_day(|| survives(Order::FailWrites));
 }
 
 #[test]
 fn the_server_survives_a_full_disk_and_uncommitted_changes_do_not_count() {
-    within_one_day(|| outlives(Order::NoRoom));
+    within_one_day(|| survives(Order::NoRoom));
 }
 
 /// A program on a data directory, as a caller and as an operator meet it.
@@ -53,28 +53,28 @@ impl<'d> Service<'d> {
     }
 
     /// One request: its status and its code.
-    fn ask(&self, patron: &Patron) -> (u16, String) {
-        Wire::open(self.public).unwrap().ask(TARGET, &patron.key).told()
+    fn ask(&self, load_client: &LoadClient) -> (u16, String) {
+        Wire::open(self.public).unwrap().ask(TARGET, &load_client.key).status_and_code()
     }
 
     /// Asks until the answer is no 200: how many were, and what came then.
-    fn ask_while_served(&self, patron: &Patron) -> (u32, (u16, String)) {
+    fn ask_while_served(&self, load_client: &LoadClient) -> (u32, (u16, String)) {
         let mut wire = Wire::open(self.public).unwrap();
-        for served in 0..=patron.quota {
-            let told = wire.ask(TARGET, &patron.key).told();
+        for served in 0..=load_client.quota {
+            let told = wire.ask(TARGET, &load_client.key).status_and_code();
             if told.0 != 200 {
                 return (served, told);
             }
         }
-        panic!("more than the quota of {}", patron.quota);
+        panic!("more than the quota of {}", load_client.quota);
     }
 
-    fn keys(&self, arguments: &[&str]) -> Ended {
+    fn keys(&self, arguments: &[&str]) -> CommandOutput {
         let place = ["--data-dir", self.directory.to_str().unwrap()];
         run(&[&["keys"], arguments, &place].concat())
     }
 
-    fn create(&self, name: &str) -> Ended {
+    fn create(&self, name: &str) -> CommandOutput {
         self.keys(&["create", "--name", name, "--tier", "free", "--note", &"long ".repeat(39)])
     }
 
@@ -86,11 +86,11 @@ impl<'d> Service<'d> {
     }
 
     /// Asks until it is served. The ledger is asked again once a second, whoever wants a lease in between.
-    fn ask_until_served(&self, patron: &Patron) {
+    fn ask_until_served(&self, load_client: &LoadClient) {
         let clock = Clock::system();
         let begun = clock.now().mono;
         let mut wire = Wire::open(self.public).unwrap();
-        while wire.ask(TARGET, &patron.key).told() != (200, String::new()) {
+        while wire.ask(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
             assert!(clock.now().mono.since(begun) < BACK_WITHIN, "it serves no more");
         }
     }
@@ -98,7 +98,7 @@ impl<'d> Service<'d> {
     /// What an operator sees: whether the ledger is away, and whether leases have failed.
     fn seen(&self) -> (bool, bool) {
         let heard = Wire::open(self.side).unwrap().ask("/metrics", "");
-        let Heard::Answer { status: 200, body, .. } = heard else { panic!("{heard:?}") };
+        let Reply::Response { status: 200, body, .. } = heard else { panic!("{heard:?}") };
         let counts = |words: [&str; 2]| {
             let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
             series.any(|line| line.rsplit(' ').next().unwrap().parse::<f64>().is_ok_and(|count| count > 0.0))
@@ -116,11 +116,11 @@ fn overloaded() -> (u16, String) {
     (503, "overloaded".into())
 }
 
-fn outlives(order: Order) {
+fn survives(order: Order) {
     let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
     // Both are Free: one holds a lease when the disk fails, and one holds nothing.
-    let patrons = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
-    let [holder, bare] = patrons.as_slice() else { unreachable!() };
+    let load_clients = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
+    let [holder, bare] = load_clients.as_slice() else { unreachable!() };
     let service = Service::start(directory.path(), &disk);
     assert_eq!(service.ask(holder).0, 200);
 
@@ -145,7 +145,7 @@ fn outlives(order: Order) {
     service.stop();
 
     let service = Service::start(directory.path(), &disk);
-    let left = [holder, bare].map(|patron| remaining(service.public, patron));
+    let left = [holder, bare].map(|load_client| remaining(service.public, load_client));
     assert_eq!(left, [owed, 0], "{order:?}");
     let names = service.names();
     assert!(names.contains(&"somebody".into()) && !names.contains(&"nobody".into()), "{order:?}: {names:?}");
@@ -157,22 +157,25 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
     within_one_day(|| {
         for order in [Order::FailSyncs, Order::FailWrites, Order::NoRoom] {
             let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
-            let patrons = prepare(directory.path(), &[("free", 1_000)]);
-            let [patron] = patrons.as_slice() else { unreachable!() };
+            let load_clients = prepare(directory.path(), &[("free", 1_000)]);
+            let [load_client] = load_clients.as_slice() else { unreachable!() };
             let service = Service::start(directory.path(), &disk);
-            assert_eq!(service.ask(patron).0, 200);
+            assert_eq!(service.ask(load_client).0, 200);
             disk.order(order);
-            let spent = 1 + service.ask_while_served(patron).0;
+            let spent = 1 + service.ask_while_served(load_client).0;
             service.program.signal("KILL");
             assert_eq!(service.program.end().0.code, None);
 
             disk.order(Order::Work);
             let service = Service::start(directory.path(), &disk);
             // A lease that was written and never synced may be there: it is lost, as one that was granted would be.
-            let left = remaining(service.public, patron);
-            let lost = (patron.quota - spent).checked_sub(left);
-            assert!(lost.is_some_and(|lost| lost <= patron.lease(patron.quota)), "{order:?}: {lost:?}");
-            let (rest, then) = service.ask_while_served(patron);
+            let left = remaining(service.public, load_client);
+            let lost = (load_client.quota - spent).checked_sub(left);
+            assert!(
+                lost.is_some_and(|lost| lost <= load_client.lease(load_client.quota)),
+                "{order:?}: {lost:?}"
+            );
+            let (rest, then) = service.ask_while_served(load_client);
             assert_eq!((rest, then.1.as_str()), (left, "quota_exceeded"), "{order:?}");
             service.stop();
         }
@@ -183,8 +186,8 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
 fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash() {
     for (signal, code) in [("TERM", Some(0)), ("KILL", None)] {
         let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
-        let patrons = prepare(directory.path(), &[("free", 10)]);
-        let id = patrons[0].id.to_string();
+        let load_clients = prepare(directory.path(), &[("free", 10)]);
+        let id = load_clients[0].id.to_string();
         let service = Service::start(directory.path(), &disk);
         service.create("somebody").with(0); // a log that has not begun would not even be written
         disk.order(Order::FailSyncs);
@@ -256,8 +259,8 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
             return;
         }
         let directory = small.place.path().join("data");
-        let patrons = prepare(&directory, &[("free", 1_000), ("free", 10)]);
-        let [large, bare] = patrons.as_slice() else { unreachable!() };
+        let load_clients = prepare(&directory, &[("free", 1_000), ("free", 10)]);
+        let [large, bare] = load_clients.as_slice() else { unreachable!() };
         let service = Service::start(&directory, &disk);
 
         // The log is empty, and cannot begin.
@@ -274,18 +277,18 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
 
         std::fs::remove_file(small.filler()).unwrap();
         service.ask_until_served(bare);
-        for (patron, before) in [(large, 1 + of_large), (bare, 2)] {
-            let (rest, then) = service.ask_while_served(patron);
-            assert_eq!((before + rest, then.1.as_str()), (patron.quota, "quota_exceeded"));
+        for (load_client, before) in [(large, 1 + of_large), (bare, 2)] {
+            let (rest, then) = service.ask_while_served(load_client);
+            assert_eq!((before + rest, then.1.as_str()), (load_client.quota, "quota_exceeded"));
         }
         service.create("afterwards").with(0);
         made.push("afterwards".into());
         service.stop();
 
         let service = Service::start(&directory, &disk);
-        assert_eq!([large, bare].map(|patron| remaining(service.public, patron)), [0, 0]);
+        assert_eq!([large, bare].map(|load_client| remaining(service.public, load_client)), [0, 0]);
         let mut names = service.names();
-        names.retain(|name| !name.ends_with("application")); // those are the patrons
+        names.retain(|name| !name.ends_with("application")); // those of the load clients
         names.sort();
         made.sort();
         assert_eq!(names, made);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, answer};
-use crate::load_clients::{Heard, Wire, prepare};
+use crate::load_clients::{Reply, Wire, prepare};
 use crate::program::Program;
 use crate::world::{Customer, World, good};
 
@@ -18,7 +18,7 @@ const ALL: [&str; 3] = [MODELS, ATLAS, INDEX];
 const HOUR: Duration = Duration::from_hours(1);
 
 /// A world that has seen everything in `ALL`, whose backend then never answers again.
-async fn abandoned(settings: &str) -> (World, Customer, Customer) {
+async fn with_unresponsive_backend(settings: &str) -> (World, Customer, Customer) {
     let world = World::with(settings, good).await;
     let [paid, free] = [world.paid().await, world.free().await];
     for target in ALL {
@@ -30,7 +30,7 @@ async fn abandoned(settings: &str) -> (World, Customer, Customer) {
 
 #[tokio::test]
 async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requests() {
-    let (world, paid, free) = abandoned("").await;
+    let (world, paid, free) = with_unresponsive_backend("").await;
     let mut before = Vec::new();
     for customer in [&paid, &free] {
         for target in ALL {
@@ -56,7 +56,7 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
 
 #[tokio::test]
 async fn a_restart_during_an_outage_changes_nothing_and_afterwards_each_document_is_fetched_once() {
-    let (world, paid, _) = abandoned("freshness.probe = true").await;
+    let (world, paid, _) = with_unresponsive_backend("freshness.probe = true").await;
     world.pass(12 * HOUR);
     let world = world.restarted().await;
     for target in ALL {
@@ -109,14 +109,14 @@ async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
 #[tokio::test]
 async fn a_hard_purge_removes_records_from_disk_before_it_responds() {
     for (hard, left) in [(true, 2), (false, 3)] {
-        let (world, paid, _) = abandoned("admin.token = \"a-token-of-the-side-port\"").await;
+        let (world, paid, _) = with_unresponsive_backend("admin.token = \"a-token-of-the-side-port\"").await;
         let body = format!(r#"{{"documents":"{ATLAS}","hard":{hard}}}"#);
         let purged = world
             .side("POST", "/v1/cache/purge", &body, &[("Authorization", "Bearer a-token-of-the-side-port")])
             .await;
         assert_eq!((purged.status, &purged.json()["purged"]), (200, &1.into()));
         assert_eq!(on_disk(world.directory.path()), left);
-        let world = world.restarted_whatever_is_lost().await;
+        let world = world.restarted_with_losses().await;
         assert_eq!(world.running.gateway().engine.documents.count(), left as u64);
         if !hard {
             let told = world.asks(&paid, ATLAS).await;
@@ -127,7 +127,7 @@ async fn a_hard_purge_removes_records_from_disk_before_it_responds() {
 
 #[tokio::test]
 async fn documents_of_another_backend_are_never_served() {
-    let (world, paid, _) = abandoned("").await;
+    let (world, paid, _) = with_unresponsive_backend("").await;
     let directory = Arc::clone(&world.directory);
     world.running.stop().await;
     let backend = Backend::start(|_| answer("503 Service Unavailable", &[], "")).await;
@@ -138,7 +138,7 @@ async fn documents_of_another_backend_are_never_served() {
 
 #[tokio::test]
 async fn a_damaged_record_is_fetched_again_and_affects_no_other() {
-    let (world, paid, _) = abandoned("").await;
+    let (world, paid, _) = with_unresponsive_backend("").await;
     let directory = Arc::clone(&world.directory);
     let World { backend, .. } = world;
     world.running.stop().await;
@@ -210,13 +210,13 @@ fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     let backend = runtime.block_on(Backend::start(good));
     let (directory, url) = (TempDir::new().unwrap(), backend.url());
     let environment = [("SCOREGATE_UPSTREAM_URL", url.as_str())];
-    let patrons = prepare(directory.path(), &[("pro", 1_000)]);
-    let key = &patrons[0].key;
+    let load_clients = prepare(directory.path(), &[("pro", 1_000)]);
+    let key = &load_clients[0].key;
     let program = Program::serve(directory.path(), &environment);
     let asked = |public| {
         ALL.map(|target| match Wire::open(public).unwrap().ask(target, key) {
-            Heard::Answer { status, body, .. } => (status, body),
-            lost @ (Heard::Nothing | Heard::Part) => panic!("{target}: {lost:?}"),
+            Reply::Response { status, body, .. } => (status, body),
+            lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
         })
     };
     let before = asked(program.public());

@@ -97,7 +97,7 @@ fn unavailable() -> Vec<(String, Act)> {
 }
 
 /// Whether a question is asked twice that ends like this, on a connection that has answered before.
-fn is_asked_twice(name: &str) -> bool {
+fn is_retried(name: &str) -> bool {
     name.starts_with("it closes")
 }
 
@@ -115,7 +115,7 @@ async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
     for (number, (name, act, status)) in all().into_iter().enumerate() {
         let unseen = format!("/api/v1/models/m{number}");
         world.pass(BETWEEN_PROBES);
-        if is_asked_twice(&name) {
+        if is_retried(&name) {
             world.backend.next(act.clone());
         }
         world.backend.next(act);
@@ -154,7 +154,7 @@ async fn a_bad_response_never_replaces_good_data() {
         for (hours, outcome) in [(0, "stale"), (25, "stale_on_error")] {
             world.pass(Duration::from_hours(hours));
             // The second time its connection is a fresh one.
-            if hours == 0 && is_asked_twice(&name) {
+            if hours == 0 && is_retried(&name) {
                 world.backend.next(act.clone());
                 twice += 1;
             }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Received, answer, json};
 use crate::balances::wide;
-use crate::client::{Answer, Ask};
+use crate::client::{Answer, RequestBuilder};
 use crate::world::{NOON, World};
 
 const ATLAS: &str = "/api/v1/models/atlas";
@@ -97,7 +97,7 @@ impl System {
         Self { world, refresh, seen: Vec::new() }
     }
 
-    fn ask(&self, method: &str, target: &str, key: &str) -> Ask {
+    fn ask(&self, method: &str, target: &str, key: &str) -> RequestBuilder {
         // Identifiers of requests stand in bodies too, so each is named by its place in the script.
         self.world
             .ask(method, target)
@@ -130,7 +130,7 @@ impl System {
     }
 
     /// Everything a Free caller can ask about the detail at one moment.
-    async fn look_around(&mut self) {
+    async fn request_all(&mut self) {
         let mut tags = vec!["*".to_owned(), "\"unknown\"".to_owned()];
         for encoding in ["identity", "gzip", "br", "gzip;q=0.2, br;q=0.1", "*;q=0"] {
             self.paid(ATLAS).await;
@@ -188,11 +188,11 @@ async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
     });
     drop(company);
     system.seen.push(("shared".into(), shared));
-    system.look_around().await;
+    system.request_all().await;
     // Two refreshes in which only paying callers' data changes, and one in which everybody's does.
     for after in [Duration::from_hours(1), Duration::from_hours(26), Duration::from_hours(1)] {
         system.refreshed(after, &[ATLAS]).await;
-        system.look_around().await;
+        system.request_all().await;
     }
     // The backend is away: stale while it is refreshed, stale on error, gone.
     system.world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));

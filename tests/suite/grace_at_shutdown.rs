@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use tempfile::TempDir;
 
 use crate::failing_disk::{Disk, Order};
-use crate::load_clients::{Patron, TARGET, Wire, prepare};
-use crate::program::{BUILT_IN, Ended, Program, within_one_day};
+use crate::load_clients::{LoadClient, TARGET, Wire, prepare};
+use crate::program::{BUILT_IN, CommandOutput, Program, within_one_day};
 
 const QUOTA: u32 = 2_000;
 const GRACE: u32 = QUOTA / 100;
@@ -24,14 +24,14 @@ const NOT_KEPT: &str = "units delivered on grace cannot be kept";
 struct Day {
     directory: TempDir,
     disk: Disk,
-    patron: Patron,
+    load_client: LoadClient,
 }
 
 impl Day {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
-        let patron = prepare(directory.path(), &[("pro", QUOTA)]).remove(0);
-        Self { directory, disk: Disk::new(), patron }
+        let load_client = prepare(directory.path(), &[("pro", QUOTA)]).remove(0);
+        Self { directory, disk: Disk::new(), load_client }
     }
 
     fn life(&self) -> (Program, SocketAddr) {
@@ -45,7 +45,7 @@ impl Day {
     fn ask(&self, public: SocketAddr, most: u32) -> (u32, String) {
         let mut wire = Wire::open(public).unwrap();
         for served in 0..most {
-            let (status, code) = wire.ask(TARGET, &self.patron.key).told();
+            let (status, code) = wire.ask(TARGET, &self.load_client.key).status_and_code();
             if status != 200 {
                 return (served, code);
             }
@@ -54,7 +54,7 @@ impl Day {
     }
 
     /// One life: `leasing` requests on a disk that works, then as many as are served on one that does not, and a stop.
-    fn fails(&self, order: Order, leasing: u32) -> (u32, Ended) {
+    fn fails(&self, order: Order, leasing: u32) -> (u32, CommandOutput) {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
         let (before, _) = self.ask(public, leasing);
@@ -65,7 +65,7 @@ impl Day {
     }
 
     /// The last life, on a disk that works: whatever is left.
-    fn spends_the_rest(&self) -> u32 {
+    fn use_remaining_quota(&self) -> u32 {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
         let (served, code) = self.ask(public, QUOTA + 2 * GRACE);
@@ -87,7 +87,7 @@ fn a_quota_of_two_thousand_is_granted_exactly_across_stops_with_the_ledger_unrea
                 answered += served;
                 println!("{order:?}, stop {stop}: {served} answered");
             }
-            answered += day.spends_the_rest();
+            answered += day.use_remaining_quota();
             println!("{order:?}: {answered} of {QUOTA} answered");
             assert_eq!(answered, QUOTA, "{order:?}");
         }
@@ -112,10 +112,11 @@ fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_
                 answered += served;
                 println!("{order:?}, stop {stop}: {served} answered");
             }
-            answered += day.spends_the_rest();
+            answered += day.use_remaining_quota();
             println!("{order:?}: {answered} of {QUOTA} answered");
             // A lease that was written and not synced may have been granted: at most one is lost at each stop.
-            let lost = if order == Order::FailSyncsAndOwed { STOPS * day.patron.lease(QUOTA) } else { 0 };
+            let lost =
+                if order == Order::FailSyncsAndOwed { STOPS * day.load_client.lease(QUOTA) } else { 0 };
             assert!((QUOTA - lost..=QUOTA + GRACE).contains(&answered), "{order:?}: {answered}");
         }
     });

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::load_clients::{Patron, prepare};
+use crate::load_clients::{LoadClient, prepare};
 use crate::program::Program;
 
 /// How large the scene is.
@@ -80,11 +80,11 @@ impl Caller {
 }
 
 /// Everybody asks, at a steady rate, until all is asked.
-async fn ask_all(address: SocketAddr, patron: &Patron, scale: &Scale, heard: &Arc<Heard>) {
+async fn ask_all(address: SocketAddr, load_client: &LoadClient, scale: &Scale, heard: &Arc<Heard>) {
     let (clock, turns) = (Clock::system(), scale.requests / CALLERS);
     let begun = clock.mono();
     let apart = Duration::from_secs(1) * CALLERS / scale.rate;
-    let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", patron.key);
+    let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", load_client.key);
     let callers = (0..CALLERS).map(|number| {
         let mut caller = Caller { address, request: request.clone(), stream: None, heard: Arc::clone(heard) };
         let clock = clock.clone();
@@ -148,7 +148,7 @@ fn scene(scale: &Scale) -> String {
     let (file, data_dir) = (directory.path().join("scoregate.toml"), directory.path().join("data"));
     std::fs::create_dir(&data_dir).unwrap();
     settings(&file, &data_dir, 100_000);
-    let patron = prepare(&data_dir, &[("enterprise", 1_000_000)]).remove(0);
+    let load_client = prepare(&data_dir, &[("enterprise", 1_000_000)]).remove(0);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let socket = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -160,9 +160,9 @@ fn scene(scale: &Scale) -> String {
     assert_eq!(first.public(), address);
     let heard = Arc::new(Heard::default());
     let asking = runtime.spawn({
-        let (patron, heard) = (patron.clone(), Arc::clone(&heard));
+        let (load_client, heard) = (load_client.clone(), Arc::clone(&heard));
         let scale = *scale;
-        async move { ask_all(address, &patron, &scale, &heard).await }
+        async move { ask_all(address, &load_client, &scale, &heard).await }
     });
     let last = change(&socket, directory.path(), first, scale, &heard);
     runtime.block_on(asking).unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use scoregate::keys::{Digest, KeyForm};
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 
 const FOREIGN: &str = "tp_1234567890abcdef";
 const OPEN: [(&str, &str); 2] =
@@ -45,7 +45,7 @@ fn everything() -> (String, String) {
 }
 
 /// Takes both files in, twice, and out again.
-fn in_and_out(keys: &Keys<'_>) {
+fn import_and_export(keys: &Keys<'_>) {
     let files = TempDir::new().unwrap();
     let (csv, jsonl) = everything();
     let (csv, jsonl) = (file(files.path(), "keys.csv", &csv), file(files.path(), "keys.jsonl", &jsonl));
@@ -79,7 +79,7 @@ fn in_and_out(keys: &Keys<'_>) {
 #[test]
 fn keys_are_imported_and_exported_on_a_stopped_server() {
     let directory = TempDir::new().unwrap();
-    in_and_out(&Keys(directory.path()));
+    import_and_export(&Keys(directory.path()));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn keys_are_imported_and_exported_on_a_running_server() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
     program.public();
-    in_and_out(&Keys(directory.path()));
+    import_and_export(&Keys(directory.path()));
     program.stop().with(0);
 }
 
@@ -95,20 +95,20 @@ fn keys_are_imported_and_exported_on_a_running_server() {
 async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &OPEN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
     let line = |text: &str| format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}\n", digest(text));
-    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
     let told = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
     assert_eq!(told.err, "", "nothing has to be said where such keys are accepted");
-    let (tier, id) = visitor.who_am_i(FOREIGN).await.unwrap();
+    let (tier, id) = visitor.identity(FOREIGN).await.unwrap();
     assert_eq!(tier, "pro");
     keys.run(&["revoke", &id, "--key", &digest(FOREIGN)]).with(0);
-    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
     let again = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
     assert_eq!(again.out, counted(0, 1, 0));
     assert_eq!(
-        visitor.who_am_i(FOREIGN).await,
+        visitor.identity(FOREIGN).await,
         Err("invalid_api_key".into()),
         "an import undid a revocation"
     );
@@ -119,7 +119,7 @@ async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
 async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let ours = KeyForm::new("sg_live", false).mint().unwrap();
     let lines = format!(
         "sha256,name,tier,prefix\n{},ours,pro,{}\n{},a,pro,tp_1\n{},b,pro,\n",
@@ -131,8 +131,8 @@ async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged(
     let told = Keys(directory.path()).fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
     assert_eq!(told.out, counted(3, 0, 0));
     assert_eq!(told.err.matches("keys.accept_imported").count(), 1, "{}", told.err);
-    assert_eq!(visitor.who_am_i(ours.expose()).await.unwrap().0, "pro");
-    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(ours.expose()).await.unwrap().0, "pro");
+    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 

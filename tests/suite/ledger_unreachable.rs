@@ -172,7 +172,7 @@ async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_g
     let granted = world.granted();
     assert_eq!(delivered, granted + 3);
     // Twice, so that what cannot be charged at the first start is kept for the second.
-    let world = world.restarted_whatever_is_lost().await.restarted_whatever_is_lost().await;
+    let world = world.restarted_with_losses().await.restarted_with_losses().await;
     assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new process has nothing that it could spend");
     world.ledger_works();
     world.pass(RETRY);
@@ -200,7 +200,7 @@ async fn ledger_unreachable_a_grace_entry_is_charged_once_even_if_a_crash_leaves
     world.has_leased(&customer).await;
     world.ledger_fails();
     world.served_of(&customer, 10).await;
-    let world = world.restarted_whatever_is_lost().await;
+    let world = world.restarted_with_losses().await;
     let file = world.directory.path().join(OwedFile::NAME);
     let kept = std::fs::read(&file).unwrap();
     world.ledger_works();

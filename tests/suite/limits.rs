@@ -19,7 +19,7 @@ fn noon() -> u64 {
 }
 
 /// What the four `X-RateLimit` headers say.
-fn told(answer: &Answer) -> (&str, u64, u64, u64) {
+fn rate_limit_headers(answer: &Answer) -> (&str, u64, u64, u64) {
     let number = |name| answer.number(name);
     (
         answer.header("x-ratelimit-resource"),
@@ -40,7 +40,7 @@ async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by
     }
     let refused = world.asks(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "rate_limit_exceeded".into()));
-    assert_eq!(told(&refused), ("minute", 60, 0, noon() + 60));
+    assert_eq!(rate_limit_headers(&refused), ("minute", 60, 0, noon() + 60));
     assert_eq!(refused.header("retry-after"), "1");
     let limit = serde_json::json!({"name": "minute", "quota": 60, "remaining": 0, "window_seconds": 60,
         "reset_at": "2026-11-21T12:01:00Z", "retry_after": 1});
@@ -67,7 +67,7 @@ async fn a_free_key_has_one_request_a_minute_and_retry_after_is_set() {
     world.pass(Duration::from_millis(20_500));
     let refused = world.asks(&customer, MODELS).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, "40"));
-    assert_eq!(told(&refused), ("minute", 1, 0, noon() + 60));
+    assert_eq!(rate_limit_headers(&refused), ("minute", 1, 0, noon() + 60));
     assert_eq!(refused.header("ratelimit"), "\"minute\";r=0;t=40, \"day\";r=9;t=43180");
     world.pass(Duration::from_millis(39_500));
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -80,7 +80,7 @@ async fn if_minute_and_day_are_both_spent_the_day_is_named() {
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     let refused = world.asks(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
-    assert_eq!(told(&refused), ("day", 1, 0, noon() + 43_200));
+    assert_eq!(rate_limit_headers(&refused), ("day", 1, 0, noon() + 43_200));
     assert_eq!(refused.header("retry-after"), "43200");
     let limit = serde_json::json!({"name": "day", "quota": 1, "remaining": 0, "window_seconds": 86_400,
         "reset_at": "2026-11-22T00:00:00Z", "retry_after": 43_200});
@@ -138,7 +138,7 @@ async fn after_sixty_refusals_an_application_is_refused_early_and_no_other_is() 
         let refused = world.asks(&customer, target).await;
         assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
         assert!(refused.closes());
-        assert_eq!(told(&refused), ("guard", 60, 0, noon() + 60));
+        assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
         assert_eq!((refused.header("retry-after"), &refused.json()["limit"]["name"]), ("1", &"guard".into()));
     }
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -166,14 +166,17 @@ async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_vali
     let (here, there) = (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::new(127, 0, 0, 2).into());
     for left in (0..60).rev() {
         let refused = world.get(MODELS).key("sg_live_unknown").send().await;
-        assert_eq!((refused.status, told(&refused)), (401, ("guard", 60, left, noon() + 60 - left)));
+        assert_eq!(
+            (refused.status, rate_limit_headers(&refused)),
+            (401, ("guard", 60, left, noon() + 60 - left))
+        );
         assert_eq!(refused.header("ratelimit"), format!("\"guard\";r={left};t={}", 60 - left));
         assert_eq!(refused.header("ratelimit-policy"), "\"guard\";q=60;w=60");
     }
     for refused in [world.get(MODELS).send().await, world.ask("PUT", MODELS).key(&customer.key).send().await]
     {
         assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
-        assert_eq!(told(&refused), ("guard", 60, 0, noon() + 60));
+        assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
         assert!(refused.closes());
     }
     assert_eq!((world.guard_of(here), world.guard_of(there)), (0, 60));
@@ -203,8 +206,8 @@ async fn every_response_names_the_rule_of_its_rate_limit_headers() {
         ("/healthz", 200, "guard"),
     ] {
         let answer = world.asks(&customer, target).await;
-        assert_eq!((answer.status, told(&answer).0), (status, resource), "{target}");
-        assert_eq!(told(&answer).3 == midnight, resource == "day", "{target}");
+        assert_eq!((answer.status, rate_limit_headers(&answer).0), (status, resource), "{target}");
+        assert_eq!(rate_limit_headers(&answer).3 == midnight, resource == "day", "{target}");
     }
     for (ask, status) in [
         (world.get(MODELS), 401),
@@ -213,7 +216,7 @@ async fn every_response_names_the_rule_of_its_rate_limit_headers() {
         (world.ask("OPTIONS", MODELS).key(&customer.key), 204),
     ] {
         let answer = ask.send().await;
-        assert_eq!((answer.status, told(&answer).0), (status, "guard"));
+        assert_eq!((answer.status, rate_limit_headers(&answer).0), (status, "guard"));
     }
 }
 
@@ -224,7 +227,7 @@ async fn every_authenticated_response_has_both_rules_and_their_remaining_allowan
     let answer = world.asks(&customer, MODELS).await;
     assert_eq!(answer.header("ratelimit-policy"), "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
     assert_eq!(answer.header("ratelimit"), "\"minute\";r=59;t=1, \"day\";r=9999;t=43200");
-    assert_eq!(told(&answer), ("day", 10_000, 9_999, noon() + 43_200));
+    assert_eq!(rate_limit_headers(&answer), ("day", 10_000, 9_999, noon() + 43_200));
     world.pass(Duration::from_millis(1_250));
     let refused = world.asks(&customer, NOTHING).await;
     assert_eq!(refused.header("ratelimit"), "\"minute\";r=60;t=0, \"day\";r=9999;t=43199");

@@ -22,7 +22,7 @@ const AT_ONCE: u32 = 1_000;
 
 /// An application whose minute never refuses.
 #[derive(Clone, Debug)]
-pub struct Patron {
+pub struct LoadClient {
     /// Its identifier.
     pub id: ApplicationId,
     /// Its key.
@@ -31,7 +31,7 @@ pub struct Patron {
     pub quota: u32,
 }
 
-impl Patron {
+impl LoadClient {
     /// What the gateway leases for it at a time, at most, from when so much of the day is left.
     pub fn lease(&self, left: u32) -> u32 {
         (self.quota / 100).min(left / 4).max(1)
@@ -39,17 +39,17 @@ impl Patron {
 }
 
 /// Makes an application for each tier and day in the store of a stopped program.
-pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<Patron> {
+pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<LoadClient> {
     let store = Embedded::open(directory).unwrap();
     let made = wanted.iter().map(|(tier, quota)| {
         let (key, change) = creation(tier, Some(*quota));
-        Patron { id: wait(store.change(change)).unwrap().id, key, quota: *quota }
+        LoadClient { id: wait(store.change(change)).unwrap().id, key, quota: *quota }
     });
     made.collect()
 }
 
 /// Makes so many applications that never ask.
-pub fn prepare_strangers(directory: &Path, count: u32) {
+pub fn prepare_idle_applications(directory: &Path, count: u32) {
     let store = Embedded::open(directory).unwrap();
     for begun in (0..count).step_by(AT_ONCE as usize) {
         let changes = (begun..count.min(begun + AT_ONCE)).map(|_| store.change(creation("pro", None).1));
@@ -82,9 +82,9 @@ fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
 
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Reply {
     /// A whole answer.
-    Answer {
+    Response {
         /// Its status.
         status: u16,
         /// What it says is left under the rule it names.
@@ -93,15 +93,15 @@ pub enum Heard {
         body: String,
     },
     /// The connection ended before the first byte of an answer.
-    Nothing,
+    NoResponse,
     /// The connection ended within an answer.
-    Part,
+    Partial,
 }
 
-impl Heard {
+impl Reply {
     /// The status and the code of an answer, where it has one.
-    pub fn told(&self) -> (u16, String) {
-        let Self::Answer { status, body, .. } = self else { panic!("no answer: {self:?}") };
+    pub fn status_and_code(&self) -> (u16, String) {
+        let Self::Response { status, body, .. } = self else { panic!("no answer: {self:?}") };
         let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
         (*status, body["code"].as_str().unwrap_or_default().to_owned())
     }
@@ -119,26 +119,26 @@ impl Wire {
     }
 
     /// Opens one on which nothing is waited for longer than this.
-    pub fn patient(address: SocketAddr, patience: Duration) -> Option<Self> {
+    pub fn open_with_timeout(address: SocketAddr, patience: Duration) -> Option<Self> {
         let wire = Self::open(address)?;
         wire.0.get_ref().set_read_timeout(Some(patience)).ok()?;
         Some(wire)
     }
 
     /// Asks with a key, and listens to the end.
-    pub fn ask(&mut self, target: &str, key: &str) -> Heard {
+    pub fn ask(&mut self, target: &str, key: &str) -> Reply {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
         if self.0.get_mut().write_all(request.as_bytes()).is_err() {
-            return Heard::Nothing;
+            return Reply::NoResponse;
         }
         let mut first = String::new();
         match self.0.read_line(&mut first) {
-            Ok(0) | Err(_) if first.is_empty() => Heard::Nothing,
-            Ok(_) | Err(_) => self.rest(&first).unwrap_or(Heard::Part),
+            Ok(0) | Err(_) if first.is_empty() => Reply::NoResponse,
+            Ok(_) | Err(_) => self.rest(&first).unwrap_or(Reply::Partial),
         }
     }
 
-    fn rest(&mut self, first: &str) -> Option<Heard> {
+    fn rest(&mut self, first: &str) -> Option<Reply> {
         let status = first.split(' ').nth(1)?.parse().ok()?;
         let (mut length, mut remaining) = (0, None);
         loop {
@@ -155,15 +155,15 @@ impl Wire {
         }
         let mut body = vec![0; length];
         self.0.read_exact(&mut body).ok()?;
-        Some(Heard::Answer { status, remaining, body: String::from_utf8(body).ok()? })
+        Some(Reply::Response { status, remaining, body: String::from_utf8(body).ok()? })
     }
 }
 
 /// What is left of a patron's day, by `/me`.
-pub fn remaining(address: SocketAddr, patron: &Patron) -> u32 {
-    match Wire::open(address).map(|mut wire| wire.ask("/api/v1/me", &patron.key)) {
-        Some(Heard::Answer { status: 200, remaining: Some(left), .. }) => left,
-        other => panic!("/me of {}: {other:?}", patron.id),
+pub fn remaining(address: SocketAddr, load_client: &LoadClient) -> u32 {
+    match Wire::open(address).map(|mut wire| wire.ask("/api/v1/me", &load_client.key)) {
+        Some(Reply::Response { status: 200, remaining: Some(left), .. }) => left,
+        other => panic!("/me of {}: {other:?}", load_client.id),
     }
 }
 
@@ -180,16 +180,16 @@ pub struct Tally {
 
 impl Tally {
     /// Requests of which it cannot be known whether they were delivered.
-    pub fn unheard(self) -> u32 {
+    pub fn unconfirmed(self) -> u32 {
         self.unanswered + self.broken
     }
 }
 
 /// What somebody in the crowd asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat<'p> {
+pub struct CallerGroup<'p> {
     /// For whom.
-    pub patron: &'p Patron,
+    pub load_client: &'p LoadClient,
     /// Over how many connections.
     pub callers: u32,
     /// How often each asks before it leaves.
@@ -202,7 +202,7 @@ pub struct Seat<'p> {
 /// many requests were answered. Answers with a tally for each seat, and whether that moment came.
 pub fn ask_all(
     address: SocketAddr,
-    seats: &[Seat<'_>],
+    groups: &[CallerGroup<'_>],
     moment: u32,
     at: impl FnOnce(),
 ) -> (Vec<Tally>, bool) {
@@ -210,10 +210,10 @@ pub fn ask_all(
     let (reached, moments) = channel();
     std::thread::scope(|scope| {
         let mut callers = Vec::new();
-        for (number, seat) in seats.iter().enumerate() {
-            for _ in 0..seat.callers {
+        for (number, group) in groups.iter().enumerate() {
+            for _ in 0..group.callers {
                 let (answered, reached) = (&answered, reached.clone());
-                let ask = move || (number, ask_on(address, *seat, answered, moment, &reached));
+                let ask = move || (number, ask_on(address, *group, answered, moment, &reached));
                 callers.push(scope.spawn(ask));
             }
         }
@@ -222,7 +222,7 @@ pub fn ask_all(
         if came {
             at();
         }
-        let mut tallies = vec![Tally::default(); seats.len()];
+        let mut tallies = vec![Tally::default(); groups.len()];
         for caller in callers {
             let (number, one) = caller.join().unwrap();
             let sum = &mut tallies[number];
@@ -236,32 +236,32 @@ pub fn ask_all(
 
 fn ask_on(
     address: SocketAddr,
-    seat: Seat<'_>,
+    group: CallerGroup<'_>,
     answered: &AtomicU32,
     moment: u32,
     reached: &Sender<()>,
 ) -> Tally {
     let mut tally = Tally::default();
     let Some(mut wire) = Wire::open(address) else { return tally };
-    for _ in 0..seat.most {
-        if seat.reconnects {
+    for _ in 0..group.most {
+        if group.reconnects {
             let Some(fresh) = Wire::open(address) else { return tally };
             wire = fresh;
         }
-        let heard = wire.ask(TARGET, &seat.patron.key);
+        let heard = wire.ask(TARGET, &group.load_client.key);
         match heard {
-            Heard::Answer { status: 200, .. } => tally.delivered += 1,
-            Heard::Answer { status: 429, .. } => {
-                assert_eq!(heard.told().1, "quota_exceeded");
+            Reply::Response { status: 200, .. } => tally.delivered += 1,
+            Reply::Response { status: 429, .. } => {
+                assert_eq!(heard.status_and_code().1, "quota_exceeded");
                 return tally;
             }
             // A disk that is slow for all of the machine is no fault of the program: nothing was given, nothing is owed.
-            Heard::Answer { .. } => assert_eq!(heard.told(), (503, "overloaded".into())),
-            Heard::Nothing => {
+            Reply::Response { .. } => assert_eq!(heard.status_and_code(), (503, "overloaded".into())),
+            Reply::NoResponse => {
                 tally.unanswered += 1;
                 return tally;
             }
-            Heard::Part => {
+            Reply::Partial => {
                 tally.broken += 1;
                 return tally;
             }

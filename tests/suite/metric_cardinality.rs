@@ -10,7 +10,7 @@ use scoregate::telemetry::metrics::{METRICS, most_series};
 use tempfile::TempDir;
 
 use crate::client::Connection;
-use crate::load_clients::{Patron, prepare};
+use crate::load_clients::{LoadClient, prepare};
 use crate::program::{BUILT_IN, Program};
 
 const REQUESTS: usize = 100_000;
@@ -49,7 +49,7 @@ fn made_up(number: usize, key: &str) -> (String, u16) {
 }
 
 /// Sends so many of them, each for the first time.
-async fn send(public: SocketAddr, patron: &Patron, numbers: std::ops::Range<usize>) {
+async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::Range<usize>) {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(Connection::open(public).await);
@@ -57,7 +57,8 @@ async fn send(public: SocketAddr, patron: &Patron, numbers: std::ops::Range<usiz
     let numbers: Vec<usize> = numbers.collect();
     for (turn, batch) in numbers.chunks(BATCH).enumerate() {
         let connection = &mut connections[turn % CONNECTIONS];
-        let made: Vec<(String, u16)> = batch.iter().map(|number| made_up(*number, &patron.key)).collect();
+        let made: Vec<(String, u16)> =
+            batch.iter().map(|number| made_up(*number, &load_client.key)).collect();
         connection.write(made.iter().map(|(head, _)| head.as_str()).collect::<String>().as_bytes()).await;
         for (head, status) in made {
             let answer = connection.read(head.starts_with("HEAD ")).await.expect("an answer");
@@ -87,13 +88,13 @@ async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
 #[tokio::test]
 async fn a_hundred_thousand_random_paths_methods_agents_and_keys_add_no_series() {
     let place = TempDir::new().unwrap();
-    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]]);
     let (public, side) = program.ports();
     let (at_first, _) = series(side).await;
-    send(public, &patron, 0..WARM).await;
+    send(public, &load_client, 0..WARM).await;
     let (before, resident) = series(side).await;
-    send(public, &patron, WARM..WARM + REQUESTS).await;
+    send(public, &load_client, WARM..WARM + REQUESTS).await;
     let (after, grown) = series(side).await;
     assert_eq!((&at_first, &before), (&before, &after));
     let told: Vec<&String> = after.iter().filter(|line| !line.starts_with('#')).collect();

@@ -23,7 +23,7 @@ fn store(directory: &Path) -> std::path::PathBuf {
 }
 
 /// A start that is refused.
-fn refused(directory: &Path) -> crate::program::Ended {
+fn refused(directory: &Path) -> crate::program::CommandOutput {
     let program = Program::serve(directory, &BUILT_IN);
     assert_eq!(program.ports_if_any(), None, "it serves");
     program.end().0.with(2)

@@ -7,7 +7,7 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
-use crate::program::{Keys, Program, Visitor};
+use crate::program::{Keys, Program, ProgramClient};
 
 const MEGABYTE: usize = 1 << 20;
 /// How much more memory the program may ever have held. Its cap on a response is 8 MiB; the allocator keeps freed pages for up
@@ -80,7 +80,7 @@ async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_c
     let url = backend.url();
     let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_FRESHNESS_PROBE", "false")];
     let program = Program::serve(directory.path(), &settings);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
     assert_eq!(visitor.get(&target(100), &key).send().await.status, 200);
     let (before, clock) = (program.resident(), Clock::system());
@@ -116,7 +116,7 @@ async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
         ("SCOREGATE_FRESHNESS_PROBE", "false"),
     ];
     let program = Program::serve(directory.path(), &settings);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let before = program.resident();
     backend.hold();
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");

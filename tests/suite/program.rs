@@ -14,11 +14,11 @@ use std::thread::JoinHandle;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::client::{Ask, Connection, Rules, Sends};
+use crate::client::{Connection, OptionalHeaders, RequestBuilder, Rules};
 
 /// What a command that has ended left behind.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandOutput {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
     /// What it wrote to standard output.
@@ -27,7 +27,7 @@ pub struct Ended {
     pub err: String,
 }
 
-impl Ended {
+impl CommandOutput {
     /// Holds it against an exit code.
     pub fn with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "out: {}\nerr: {}", self.out, self.err);
@@ -41,19 +41,19 @@ impl Ended {
 }
 
 /// Runs it to its end.
-pub fn run(arguments: &[&str]) -> Ended {
+pub fn run(arguments: &[&str]) -> CommandOutput {
     run_with(arguments, &[])
 }
 
 /// Runs it to its end in an environment that holds these variables.
-pub fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
+pub fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> CommandOutput {
     let output = command(arguments, environment).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// Runs it to its end with this on its standard input.
-pub fn run_fed(arguments: &[&str], input: &[u8]) -> Ended {
+pub fn run_with_input(arguments: &[&str], input: &[u8]) -> CommandOutput {
     let mut command = command(arguments, &[]);
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
@@ -63,7 +63,7 @@ pub fn run_fed(arguments: &[&str], input: &[u8]) -> Ended {
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// What an operator does to the store of a data directory by hand, and reads there.
@@ -84,17 +84,17 @@ pub fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
 
 /// A command that goes on until it is told to stop.
 pub struct Program {
-    child: Owned,
-    out: Heard,
-    err: Heard,
+    child: ChildProcess,
+    out: PipeOutput,
+    err: PipeOutput,
     /// Where it keeps what is temporary: seen by nobody else.
     pub scratch: TempDir,
 }
 
 /// A process that ends with its owner: a test that fails leaves nothing behind.
-pub struct Owned(pub Child);
+pub struct ChildProcess(pub Child);
 
-impl Drop for Owned {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         // One that has ended already cannot be killed, which is as well.
         drop(self.0.kill());
@@ -103,13 +103,13 @@ impl Drop for Owned {
 }
 
 /// What came over a pipe: line by line while it runs, and all of it at the end.
-struct Heard {
+struct PipeOutput {
     lines: Receiver<String>,
     all: Arc<Mutex<String>>,
     reader: JoinHandle<()>,
 }
 
-impl Heard {
+impl PipeOutput {
     fn new(pipe: impl Read + Send + 'static) -> Self {
         let (sender, lines) = channel();
         let all = Arc::new(Mutex::new(String::new()));
@@ -161,8 +161,9 @@ impl Program {
         let scratch = TempDir::new().unwrap();
         command.env("TMPDIR", scratch.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let (out, err) = (Heard::new(child.stdout.take().unwrap()), Heard::new(child.stderr.take().unwrap()));
-        Self { child: Owned(child), out, err, scratch }
+        let (out, err) =
+            (PipeOutput::new(child.stdout.take().unwrap()), PipeOutput::new(child.stderr.take().unwrap()));
+        Self { child: ChildProcess(child), out, err, scratch }
     }
 
     /// `serve` on free ports, with its addresses in the log.
@@ -225,13 +226,13 @@ impl Program {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> (Ended, TempDir) {
+    pub fn end(mut self) -> (CommandOutput, TempDir) {
         let code = self.child.0.wait().unwrap().code();
-        (Ended { code, out: self.out.whole(), err: self.err.whole() }, self.scratch)
+        (CommandOutput { code, out: self.out.whole(), err: self.err.whole() }, self.scratch)
     }
 
     /// Tells it to stop and waits for its end.
-    pub fn stop(self) -> Ended {
+    pub fn stop(self) -> CommandOutput {
         self.signal("TERM");
         self.end().0
     }
@@ -268,7 +269,7 @@ pub struct Keys<'d>(pub &'d Path);
 
 impl Keys<'_> {
     /// Runs one to its end.
-    pub fn run(&self, arguments: &[&str]) -> Ended {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         let place = ["--data-dir", self.0.to_str().unwrap()];
         run(&[&["keys"], arguments, &place].concat())
     }
@@ -279,9 +280,9 @@ impl Keys<'_> {
     }
 
     /// Runs one that reads this.
-    pub fn fed(&self, arguments: &[&str], input: &[u8]) -> Ended {
+    pub fn fed(&self, arguments: &[&str], input: &[u8]) -> CommandOutput {
         let place = ["--data-dir", self.0.to_str().unwrap()];
-        run_fed(&[&["keys"], arguments, &place].concat(), input)
+        run_with_input(&[&["keys"], arguments, &place].concat(), input)
     }
 
     /// Creates an application: its id and its key.
@@ -293,18 +294,18 @@ impl Keys<'_> {
 }
 
 /// Whoever talks to a gateway that was not started by a `World`.
-pub struct Visitor {
+pub struct ProgramClient {
     address: SocketAddr,
     rules: Arc<Rules>,
 }
 
-impl Visitor {
+impl ProgramClient {
     /// Comes to this address.
     pub async fn to(address: SocketAddr) -> Self {
         let mut connection = Connection::open(address).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let description = connection.read(false).await.unwrap();
-        Self { address, rules: Rules::of(&description.body, Sends::default()) }
+        Self { address, rules: Rules::of(&description.body, OptionalHeaders::default()) }
     }
 
     /// Where it came to.
@@ -313,12 +314,12 @@ impl Visitor {
     }
 
     /// A GET in the making, with this key.
-    pub fn get(&self, target: &str, key: &str) -> Ask {
-        Ask::new(self.address, Arc::clone(&self.rules), "GET", target).key(key)
+    pub fn get(&self, target: &str, key: &str) -> RequestBuilder {
+        RequestBuilder::new(self.address, Arc::clone(&self.rules), "GET", target).key(key)
     }
 
     /// The tier and the application that `/me` says, or the code of its refusal.
-    pub async fn who_am_i(&self, key: &str) -> Result<(String, String), String> {
+    pub async fn identity(&self, key: &str) -> Result<(String, String), String> {
         let answer = self.get("/api/v1/me", key).send().await;
         if answer.status != 200 {
             return Err(answer.code());

@@ -33,7 +33,7 @@ async fn exhausts(world: &World, customer: &Customer) {
 }
 
 /// Waits until so many questions wait for their turn.
-pub async fn waits_in_line(world: &World, questions: u32) {
+pub async fn wait_for_queue_length(world: &World, questions: u32) {
     loop {
         world.running.gateway().engine.sweep();
         if world.counted("scoregate_upstream_queue_length").await == questions {
@@ -68,9 +68,9 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
         world.backend.release(2);
     };
     let paid_ones = async {
-        waits_in_line(&world, 2).await;
+        wait_for_queue_length(&world, 2).await;
         tokio::join!(ask(&paid, 4), async {
-            waits_in_line(&world, 3).await;
+            wait_for_queue_length(&world, 3).await;
             // Whoever pays takes the flight of a free caller along.
             tokio::join!(ask(&paid, 3), async {
                 world.reaches("scoregate_requests_in_progress", 6).await;
@@ -96,7 +96,7 @@ async fn a_fetch_that_is_queued_past_its_deadline_is_not_sent() {
     let targets: Vec<String> = (0..3).map(model).collect();
     let all = join_all(targets.iter().map(|target| world.asks(&customer, target)));
     let (answers, ()) = tokio::join!(all, async {
-        waits_in_line(&world, 1).await;
+        wait_for_queue_length(&world, 1).await;
         world.backend.has_received(3).await;
         world.pass(Duration::from_secs(5));
     });
@@ -130,7 +130,7 @@ async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_f
     for _ in 0..3 {
         assert_eq!(round().await, DOCUMENTS as usize);
     }
-    waits_in_line(&world, DOCUMENTS - 2).await;
+    wait_for_queue_length(&world, DOCUMENTS - 2).await;
     for answered in 1..=DOCUMENTS as usize {
         assert_eq!(world.backend.received().len() - before, (answered + 1).min(DOCUMENTS as usize));
         world.backend.release(1);

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::backend::json as answer;
 use crate::client::Answer;
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -137,7 +137,7 @@ async fn every_document_that_the_command_line_lists_can_be_purged() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (_, key) = Keys(directory.path()).create("pro");
     for target in
         [MODELS, "/api/v1/incidents?limit=7&period=7d", "/api/v1/alerts", "/api/v1/models?sortBy=7axis"]
@@ -165,7 +165,7 @@ async fn the_command_line_lists_and_purges_on_a_running_server_and_fails_on_a_st
     let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", place]].concat());
     assert!(cache(&["list"]).with(1).err.contains("running server"));
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     for target in [MODELS, "/api/v1/index"] {
         assert_eq!(visitor.get(target, &key).send().await.status, 200);
     }

@@ -5,7 +5,7 @@ use scoregate::admin::Reloaded;
 use scoregate::config::{Config, ConfigProblems, read_text, resolve};
 
 use crate::client::Connection;
-use crate::program::{Keys, Program, Visitor, run};
+use crate::program::{Keys, Program, ProgramClient, run};
 use crate::world::{World, good};
 
 impl World {
@@ -106,7 +106,7 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
     let address = program.public();
     let (_, key) = Keys(&data_dir).create("pro");
     let limit = || {
-        let visit = async { Visitor::to(address).await.get("/api/v1/models", &key).send().await };
+        let visit = async { ProgramClient::to(address).await.get("/api/v1/models", &key).send().await };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(visit).number("x-ratelimit-limit")
     };

@@ -10,7 +10,7 @@ use scoregate::routes::prices::{PRICES, PricedEnding};
 
 use crate::backend::{Act, answer, json};
 use crate::balances::{own, wide};
-use crate::client::Ask;
+use crate::client::RequestBuilder;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models";
@@ -72,7 +72,7 @@ async fn customer_for(world: &World, ending: PricedEnding) -> Customer {
 }
 
 /// A request that will end like this, and everything that has to happen before it.
-async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> Ask {
+async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> RequestBuilder {
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     match ending {
         PricedEnding::Data => ask(MODELS),
@@ -95,7 +95,7 @@ async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &
     }
 }
 
-async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> Ask {
+async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> RequestBuilder {
     // Models that are in no list are asked about once a second.
     world.pass(Duration::from_secs(1));
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
@@ -150,7 +150,7 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
 }
 
 /// Sends it, and does what has to happen meanwhile.
-async fn ended(world: &World, ending: PricedEnding, ask: Ask, customer: &Customer) -> u16 {
+async fn ended(world: &World, ending: PricedEnding, ask: RequestBuilder, customer: &Customer) -> u16 {
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
     }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::{Answer, Ask};
+use crate::client::{Answer, RequestBuilder};
 use crate::raw::{exchange, is_bare};
 use crate::world::{World, good};
 
 const OWN: &str = "job-42_of.Tuesday";
 
 /// What an answer is to a request with such an identifier, sent as bytes.
-async fn told(world: &World, field: &[u8]) -> Answer {
+async fn response_with_id(world: &World, field: &[u8]) -> Answer {
     let bytes = [b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", field, b"\r\n\r\n"].concat();
     exchange(world, &bytes).await.0
 }
@@ -20,7 +20,7 @@ fn is_ours(id: &str) -> bool {
 }
 
 /// One request of each kind that is answered, and its status.
-pub async fn kinds(world: &World) -> Vec<(u16, Ask)> {
+pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
     let [paid, spent] = [world.paid().await, world.customer("free").await];
     let keyed = |target: &str| world.get(target).key(&paid.key);
     let etag = world.asks(&paid, "/api/v1/models").await.header("etag").to_owned();
@@ -83,9 +83,15 @@ async fn a_request_id_of_8_to_64_plain_characters_is_accepted() {
     let world = World::new().await;
     let longest = "x".repeat(64);
     for id in ["12345678", "Az09._-Z", "3f1b6f0e-8f0b-4d3c-9f43-5a1f8d7c2b90", &longest] {
-        assert_eq!(told(&world, format!("X-Request-Id: {id}").as_bytes()).await.header("x-request-id"), id);
+        assert_eq!(
+            response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await.header("x-request-id"),
+            id
+        );
     }
-    assert_eq!(told(&world, b"x-request-ID:   12345678  ").await.header("x-request-id"), "12345678");
+    assert_eq!(
+        response_with_id(&world, b"x-request-ID:   12345678  ").await.header("x-request-id"),
+        "12345678"
+    );
 }
 
 #[tokio::test]
@@ -110,7 +116,7 @@ async fn a_malformed_request_id_is_replaced() {
         "12345678\\r\\nX-Injected: yes",
         "${jndi:ldap://x}",
     ] {
-        let told = told(&world, format!("X-Request-Id: {id}").as_bytes()).await;
+        let told = response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await;
         assert_eq!(told.status, 200, "{id}");
         assert!(is_ours(told.header("x-request-id")), "{id}: {}", told.header("x-request-id"));
         assert_eq!(told.header("x-injected"), "", "{id}");
@@ -122,7 +128,10 @@ async fn two_request_ids_are_replaced() {
     let world = World::new().await;
     for second in [OWN, "another-one"] {
         let fields = format!("X-Request-Id: {OWN}\r\nX-Request-Id: {second}");
-        assert!(is_ours(told(&world, fields.as_bytes()).await.header("x-request-id")), "{second}");
+        assert!(
+            is_ours(response_with_id(&world, fields.as_bytes()).await.header("x-request-id")),
+            "{second}"
+        );
     }
 }
 
@@ -130,7 +139,7 @@ async fn two_request_ids_are_replaced() {
 async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
     let world = World::new().await;
     // A line end ends the field: what follows is a field of the request, and nothing of the answer.
-    let split = told(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
+    let split = response_with_id(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
     assert_eq!((split.header("x-request-id"), split.header("x-injected")), ("12345678", ""));
     for inside in [
         &b"X-Request-Id: 12345678\rX-Injected: yes"[..],
@@ -139,7 +148,7 @@ async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
         b"X-Request-Id: 1234\x0b5678",
         b"X-Request-Id: 1234\x7f5678",
     ] {
-        let told = told(&world, inside).await;
+        let told = response_with_id(&world, inside).await;
         assert_eq!(told.header("x-injected"), "");
         assert!(
             (told.status == 400 && is_bare(&told)) || is_ours(told.header("x-request-id")),

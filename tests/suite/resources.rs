@@ -20,7 +20,7 @@ fn now(world: &World) -> u32 {
 }
 
 impl World {
-    fn store(&self, arguments: &[&str]) -> crate::program::Ended {
+    fn store(&self, arguments: &[&str]) -> crate::program::CommandOutput {
         let directory = self.directory.path().to_str().unwrap();
         run(&[&["store"], arguments, &["--data-dir", directory]].concat())
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use scoregate::config::{read_text, resolve};
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy/scoregate.toml")
@@ -51,8 +51,8 @@ async fn a_server_with_the_sample_s_settings_serves_requests() {
     let server = Program::start(&arguments, &[BUILT_IN[0], ("SCOREGATE_LOG_FORMAT", "text")]);
     let public = server.public();
     let (application, key) = Keys(place.path()).create("pro");
-    let visitor = Visitor::to(public).await;
-    assert_eq!(visitor.who_am_i(&key).await, Ok(("pro".into(), application)));
+    let visitor = ProgramClient::to(public).await;
+    assert_eq!(visitor.identity(&key).await, Ok(("pro".into(), application)));
     let models = visitor.get("/api/v1/models", &key).send().await;
     assert_eq!(models.status, 200);
     server.stop().with(0);

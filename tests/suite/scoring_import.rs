@@ -12,7 +12,7 @@ use scoregate::clock::Wall;
 use scoregate::scoring::simulated_records;
 use tempfile::TempDir;
 
-use crate::program::{Ended, run, run_fed};
+use crate::program::{CommandOutput, run, run_with_input};
 use crate::world::{NOON, World, good};
 
 /// The lines of what so many simulated models did in the hours before noon.
@@ -38,7 +38,7 @@ fn packed(text: &str) -> Vec<u8> {
     packing.finish().unwrap()
 }
 
-fn import(place: &TempDir, files: &[&str]) -> Ended {
+fn import(place: &TempDir, files: &[&str]) -> CommandOutput {
     run(&[&["scoring", "import", "--archive", &archive(place.path())], files].concat())
 }
 
@@ -65,7 +65,8 @@ fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_sa
     assert_eq!(import(&place, &[&plain]).with(0).out, counted(of_first, 0, 0));
     assert_eq!(import(&place, &[&plain, &gzip]).with(0).out, counted(of_both - of_first, of_first, 0));
     let archive = archive(place.path());
-    let fed = run_fed(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
+    let fed =
+        run_with_input(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
     assert_eq!(fed.json(), serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0}));
     assert_eq!(fed.err, "", "no bar where there is no terminal");
 
@@ -145,7 +146,7 @@ async fn on_archive(place: &TempDir) -> World {
 }
 
 /// An import by the real program, beside the server.
-async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> Ended {
+async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> CommandOutput {
     let (file, archive) = (file(place, name, text), archive(place.path()));
     let arguments: Vec<String> = ["scoring", "import", "--archive", &archive, &file]
         .iter()
@@ -157,7 +158,7 @@ async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> End
 }
 
 /// A run of each suite of one model.
-fn round_of(model: &str, time: &str) -> String {
+fn one_run_per_suite(model: &str, time: &str) -> String {
     let scores = r#"{"correctness":0.9,"spec":0.8,"codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4}"#;
     let run = |suite: &&str| {
         format!(
@@ -195,7 +196,7 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
 
     // Runs of the hour that is not over yet are there too, and a model that was asked for in vain.
     world.pass(Duration::from_mins(5));
-    let newcomer = round_of("newcomer", "2026-11-21T12:10:00Z");
+    let newcomer = one_run_per_suite("newcomer", "2026-11-21T12:10:00Z");
     imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
     let body = models().await.json();
     assert_eq!((&body["count"], &body["generated_at"]), (&4.into(), &"2026-11-21T12:25:00Z".into()));
@@ -236,7 +237,7 @@ async fn scoring_import_counts_the_same_after_a_restart() {
     let world = on_archive(&place).await;
     let pro = world.customer("pro").await;
     world.pass(Duration::from_mins(20));
-    imported(&place, "newcomer.jsonl", &round_of("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
+    imported(&place, "newcomer.jsonl", &one_run_per_suite("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
     let world = world.restarted().await;
     let models = world.get("/api/v1/models").key(&pro.key).send().await.json();
     assert_eq!((&models["count"], &models["generated_at"]), (&1.into(), &"2026-11-21T12:20:00Z".into()));

@@ -19,7 +19,7 @@ const LARGEST_BODY: usize = 65_536;
 const LARGEST_BATCH: usize = 4 << 20;
 
 /// The answer of the side port to these bytes, on a connection of its own.
-async fn told(world: &World, bytes: &str) -> Answer {
+async fn response_to(world: &World, bytes: &str) -> Answer {
     let mut connection = Connection::open(world.running.side).await;
     connection.write(bytes.as_bytes()).await;
     connection.read(false).await.unwrap()
@@ -33,7 +33,7 @@ fn error(answer: &Answer) -> String {
 async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
     let mut world = World::with("admin.hosts = [\"gateway\", \"Scoregate-Side.example\"]\n", good).await;
     let status = async |world: &World, path: &str, host: &str| {
-        let answer = told(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        let answer = response_to(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         if answer.status == 421 {
             let error = error(&answer);
             assert!(error.contains("admin.hosts") && !error.contains("evil"), "{error}");
@@ -70,9 +70,9 @@ async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
             assert_eq!(status(&world, path, host).await, 421, "{path} for {host:?}");
         }
         let absolute = format!("GET http://evil.example{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        assert_eq!(told(&world, &absolute).await.status, 421, "{path}");
+        assert_eq!(response_to(&world, &absolute).await.status, 421, "{path}");
         // A balancer that speaks HTTP/1.0 says no host; a browser always does.
-        let without = told(&world, &format!("GET {path} HTTP/1.0\r\n\r\n")).await;
+        let without = response_to(&world, &format!("GET {path} HTTP/1.0\r\n\r\n")).await;
         assert_eq!(without.status, 200, "{path}");
     }
     assert_eq!(status(&world, "/v1/nothing", "evil.example").await, 421);
@@ -106,17 +106,18 @@ async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
         ("/v1/applications/import", LARGEST_BATCH),
     ] {
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
-        let said = told(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
+        let said = response_to(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
         assert!(said.closes(), "what follows is not read");
         let chunk = "a".repeat(1024);
         let chunks = format!("400\r\n{chunk}\r\n").repeat(limit / 1024) + "1\r\nb\r\n0\r\n\r\n";
-        let streamed = told(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
+        let streamed =
+            response_to(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
         for answer in [said, streamed] {
             assert_eq!(answer.status, 413, "{path}: {}", answer.fingerprint);
             assert!(error(&answer).contains(&limit.to_string()), "{}", error(&answer));
         }
         let whole =
-            told(&world, &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit))).await;
+            response_to(&world, &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit))).await;
         assert_eq!(whole.status, 400, "{path}: {}", whole.fingerprint);
     }
 }

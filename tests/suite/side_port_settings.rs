@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Answer, Connection};
-use crate::program::{Keys, Program, Visitor};
+use crate::program::{Keys, Program, ProgramClient};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -87,7 +87,7 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     let program = Program::serve(place.path(), &environment);
     let (public, side) = program.ports();
     let (_, key) = Keys(place.path()).create("pro");
-    let visitor = Visitor::to(public).await;
+    let visitor = ProgramClient::to(public).await;
     let fails = async |id: &str| {
         let told = visitor.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
         assert_eq!(told.status, 503);

@@ -32,7 +32,7 @@ const ASKED: usize = 100;
 const TRIES: usize = 5;
 
 /// What the side port says to a request on a connection of its own.
-fn said(side: SocketAddr, request: &str) -> String {
+fn raw_response(side: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     stream.set_read_timeout(Some(AT_LAST)).unwrap();
     // A body that commands need; whoever only looks may send it too.
@@ -44,15 +44,15 @@ fn said(side: SocketAddr, request: &str) -> String {
 }
 
 /// A 200 of the side port, and how long it took.
-fn told(side: SocketAddr, request: &str) -> (String, Duration) {
+fn timed_get(side: SocketAddr, request: &str) -> (String, Duration) {
     let begun = Instant::now();
-    let said = said(side, request);
+    let said = raw_response(side, request);
     assert!(said.starts_with("HTTP/1.1 200 "), "{request}: {said}");
     (said, begun.elapsed())
 }
 
 /// Asks until of as many as are asked at a time nineteen in twenty took no longer than is allowed.
-fn is_soon(what: &str, mut asked: impl FnMut() -> Duration) {
+fn assert_fast(what: &str, mut asked: impl FnMut() -> Duration) {
     let mut tries = Vec::new();
     for _ in 0..TRIES {
         let mut took: Vec<Duration> = (0..ASKED).map(|_| asked()).collect();
@@ -72,7 +72,7 @@ const TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
 const WITH_TOKEN: &str = "Authorization: Bearer a-token-of-the-side-port\r\n";
 
 /// A backend inside that keeps the threads on which it is asked.
-struct Keeping {
+struct BlockingUpstream {
     /// Questions wait here until all are there.
     gate: Semaphore,
     came: Sender<()>,
@@ -80,7 +80,7 @@ struct Keeping {
     door: Arc<RwLock<()>>,
 }
 
-impl Upstream for Keeping {
+impl Upstream for BlockingUpstream {
     fn fetch<'a>(&'a self, _: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move {
             self.came.send(()).unwrap();
@@ -127,7 +127,7 @@ fn while_every_thread_is_held<T>(
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(THREADS).enable_all().build().unwrap();
     let ((came, all_came), (kept, all_kept)) = (channel(), channel());
-    let backend = Keeping { gate: Semaphore::new(0), came, kept, door: Arc::default() };
+    let backend = BlockingUpstream { gate: Semaphore::new(0), came, kept, door: Arc::default() };
     let (door, backend) = (Arc::clone(&backend.door), Arc::new(backend));
     let inside = Arc::clone(&backend) as Arc<dyn Upstream>;
     let (world, customer) = runtime.block_on(async {
@@ -158,13 +158,13 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
         let side = world.running.side;
         let application = format!("GET /v1/applications/{}", customer.id);
         for request in ["GET /metrics", "GET /healthz", "GET /readyz", "GET /v1/cache", &application] {
-            is_soon(request, || told(side, request).1);
+            assert_fast(request, || timed_get(side, request).1);
         }
-        let metrics = told(side, "GET /metrics").0;
+        let metrics = timed_get(side, "GET /metrics").0;
         assert!(metrics.contains("\nscoregate_requests_in_progress 2\n"), "{metrics}");
         // A key can be taken out of service meanwhile: it is not in force for whoever comes when the threads are free.
         let revoke = format!("POST /v1/applications/{}/revoke", customer.id);
-        assert!(told(side, &revoke).0.contains("\"revoked_at\":\"2026"));
+        assert!(timed_get(side, &revoke).0.contains("\"revoked_at\":\"2026"));
 
         // Whoever came to the public port before all that has still heard nothing.
         late.set_nonblocking(true).unwrap();
@@ -180,7 +180,7 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
 
 /// The status line and the body that a probe gets.
 fn probed(side: SocketAddr, path: &str) -> (String, String) {
-    let said = said(side, &format!("GET {path}"));
+    let said = raw_response(side, &format!("GET {path}"));
     let (head, body) = said.split_once("\r\n\r\n").unwrap();
     (head[..12].to_owned(), body.to_owned())
 }
@@ -212,7 +212,7 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
         let why = "the public port's runtime has run no task for 20 s\n";
         assert_eq!(probed(side, "/readyz").1, format!("not ready: {why}"));
         assert_eq!(probed(side, "/healthz").1, format!("not alive: {why}"));
-        assert!(told(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
+        assert!(timed_get(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
     };
     // What the two who waited are answered depends on whose deadline is noticed first.
     while_every_thread_is_held(scene, |world, (), _| {
@@ -291,7 +291,7 @@ impl Flood {
     fn took(&self, side: SocketAddr, before: u64) -> Duration {
         for _ in 0..LOOKS {
             let sent = self.sent.load(Ordering::SeqCst);
-            let (metrics, took) = told(side, "GET /metrics");
+            let (metrics, took) = timed_get(side, "GET /metrics");
             let answered = answered(&metrics) - before;
             let unread = answered.saturating_sub(self.read.load(Ordering::SeqCst));
             if sent.saturating_sub(answered) > unread.max(BATCH) {
@@ -309,9 +309,9 @@ fn answered(metrics: &str) -> u64 {
 }
 
 /// Ends what goes on, also where a test fails meanwhile.
-struct Over<'o>(&'o AtomicBool);
+struct StopOnDrop<'o>(&'o AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -323,15 +323,15 @@ const ONE_WORKER: [(&str, &str); 3] =
 #[test]
 fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
     let place = TempDir::new().unwrap();
-    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (Flood::default(), answered(&told(side, "GET /metrics").0));
+    let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     std::thread::scope(|scope| {
-        flood.begins(scope, FLOODS, public, &patron.key);
-        let _ended = Over(&flood.over);
+        flood.begins(scope, FLOODS, public, &load_client.key);
+        let _ended = StopOnDrop(&flood.over);
         let mut trickles = [(); TRICKLES].map(|()| TcpStream::connect(public).unwrap());
-        is_soon("/metrics", || {
+        assert_fast("/metrics", || {
             // Who trickles for too long is sent away, which is as well.
             for stream in &mut trickles {
                 drop(stream.write_all(b"G"));
@@ -339,7 +339,7 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
             flood.took(side, before)
         });
     });
-    let after = answered(&told(side, "GET /metrics").0);
+    let after = answered(&timed_get(side, "GET /metrics").0);
     let [sent, read] = [&flood.sent, &flood.read].map(|count| count.load(Ordering::SeqCst));
     assert_eq!((after - before, read), (sent, sent), "all of them were answered at last");
     program.stop().with(0);
@@ -361,22 +361,22 @@ fn heartbeat_age(metrics: &str) -> f64 {
 #[test]
 fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
     let place = TempDir::new().unwrap();
-    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (Flood::default(), answered(&told(side, "GET /metrics").0));
+    let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     let (mut oldest, mut most_behind) = (0.0_f64, 0);
     let mut answered_in_all = 0;
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        flood.begins(scope, OVERLOADS, public, &patron.key);
-        let _ended = Over(&flood.over);
+        flood.begins(scope, OVERLOADS, public, &load_client.key);
+        let _ended = StopOnDrop(&flood.over);
         while begun.elapsed() < WATCHED {
             // A probe that is answered 503 ends the test.
-            told(side, "GET /readyz");
-            told(side, "GET /healthz");
+            timed_get(side, "GET /readyz");
+            timed_get(side, "GET /healthz");
             let sent = flood.sent.load(Ordering::SeqCst);
-            let metrics = told(side, "GET /metrics").0;
+            let metrics = timed_get(side, "GET /metrics").0;
             oldest = oldest.max(heartbeat_age(&metrics));
             answered_in_all = answered(&metrics) - before;
             most_behind = most_behind.max(sent.saturating_sub(answered_in_all));

@@ -7,7 +7,7 @@
 use tempfile::TempDir;
 
 use crate::backend::Backend;
-use crate::load_clients::{Heard, Patron, Seat, Wire, ask_all, prepare, remaining};
+use crate::load_clients::{CallerGroup, LoadClient, Reply, Wire, ask_all, prepare, remaining};
 use crate::program::{Keys, Program, within_one_day};
 use crate::world::good;
 
@@ -19,37 +19,44 @@ const MOMENTS: [u32; 4] = [1, 40, 150, 400];
 fn a_shutdown_under_load_loses_no_unit_and_interrupts_no_request() {
     within_one_day(|| {
         let directory = TempDir::new().unwrap();
-        let patrons =
+        let load_clients =
             prepare(directory.path(), &[("free", 10), ("pro", 300), ("pro", 5_000), ("teams", 100_000)]);
-        let mut delivered = vec![0; patrons.len()];
+        let mut delivered = vec![0; load_clients.len()];
         for moment in MOMENTS {
             let program = Program::serve(directory.path(), &BUILT_IN);
             let public = program.public();
-            assert_eq!(left(public, &patrons), owed(&patrons, &delivered), "before the stop after {moment}");
-            let patient = |patron| Seat { patron, callers: 2, most: u32::MAX, reconnects: false };
-            let hasty = |patron| Seat { patron, callers: 1, most: u32::MAX, reconnects: true };
-            let seats: Vec<Seat<'_>> = patrons.iter().map(patient).chain(patrons.iter().map(hasty)).collect();
+            assert_eq!(
+                left(public, &load_clients),
+                owed(&load_clients, &delivered),
+                "before the stop after {moment}"
+            );
+            let patient =
+                |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
+            let hasty =
+                |load_client| CallerGroup { load_client, callers: 1, most: u32::MAX, reconnects: true };
+            let seats: Vec<CallerGroup<'_>> =
+                load_clients.iter().map(patient).chain(load_clients.iter().map(hasty)).collect();
             let (tallies, came) = ask_all(public, &seats, moment, || program.signal("TERM"));
             assert!(came, "{tallies:?}");
             assert!(tallies.iter().all(|tally| tally.broken == 0), "{tallies:?}");
-            for (sum, tally) in (0..patrons.len()).cycle().zip(&tallies) {
+            for (sum, tally) in (0..load_clients.len()).cycle().zip(&tallies) {
                 delivered[sum] += tally.delivered;
             }
             let ended = program.end().0.with(0);
             assert!(!ended.err.contains("panicked"), "{}", ended.err);
         }
         let program = Program::serve(directory.path(), &BUILT_IN);
-        assert_eq!(left(program.public(), &patrons), owed(&patrons, &delivered));
+        assert_eq!(left(program.public(), &load_clients), owed(&load_clients, &delivered));
         program.stop().with(0);
     });
 }
 
-fn left(public: std::net::SocketAddr, patrons: &[Patron]) -> Vec<u32> {
-    patrons.iter().map(|patron| remaining(public, patron)).collect()
+fn left(public: std::net::SocketAddr, load_clients: &[LoadClient]) -> Vec<u32> {
+    load_clients.iter().map(|load_client| remaining(public, load_client)).collect()
 }
 
-fn owed(patrons: &[Patron], delivered: &[u32]) -> Vec<u32> {
-    patrons.iter().zip(delivered).map(|(patron, delivered)| patron.quota - delivered).collect()
+fn owed(load_clients: &[LoadClient], delivered: &[u32]) -> Vec<u32> {
+    load_clients.iter().zip(delivered).map(|(load_client, delivered)| load_client.quota - delivered).collect()
 }
 
 #[test]
@@ -88,18 +95,21 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
             ("SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS", at_once.as_str()),
         ];
-        let patrons = prepare(directory.path(), &[("pro", 1_000)]);
-        let [patron] = patrons.as_slice() else { unreachable!() };
+        let load_clients = prepare(directory.path(), &[("pro", 1_000)]);
+        let [load_client] = load_clients.as_slice() else { unreachable!() };
         let program = Program::serve(directory.path(), &environment);
         let public = program.public();
         // So that the models below are known to be there.
-        assert_eq!(Wire::open(public).unwrap().ask("/api/v1/models", &patron.key).told().0, 200);
+        assert_eq!(
+            Wire::open(public).unwrap().ask("/api/v1/models", &load_client.key).status_and_code().0,
+            200
+        );
         backend.hold();
-        let heard: Vec<Heard> = std::thread::scope(|scope| {
+        let heard: Vec<Reply> = std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..WAITING)
                 .map(|number| {
                     let target = format!("/api/v1/models/m{number}");
-                    scope.spawn(move || Wire::open(public).unwrap().ask(&target, &patron.key))
+                    scope.spawn(move || Wire::open(public).unwrap().ask(&target, &load_client.key))
                 })
                 .collect();
             runtime.block_on(backend.has_received(WAITING as usize + 1));
@@ -108,10 +118,10 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
             backend.open();
             waiting.into_iter().map(|one| one.join().unwrap()).collect()
         });
-        assert!(heard.iter().all(|heard| heard.told().0 == 200), "{heard:?}");
+        assert!(heard.iter().all(|heard| heard.status_and_code().0 == 200), "{heard:?}");
         program.end().0.with(0);
         let program = Program::serve(directory.path(), &environment);
-        assert_eq!(remaining(program.public(), patron), patron.quota - WAITING - 1);
+        assert_eq!(remaining(program.public(), load_client), load_client.quota - WAITING - 1);
         program.stop().with(0);
     });
 }

@@ -23,7 +23,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::client::TlsStream;
 
-use crate::http2::unread::{Goal, program};
+use crate::http2::unread::{AttackTarget, program};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How many attack at once in each way: on TCP, on TLS, and on either in full.
@@ -39,7 +39,7 @@ pub fn is_full() -> bool {
 
 /// In which way a client is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slow {
+enum SlowBehavior {
     Head,
     Body,
     /// Asks for 200 large pages and reads nothing.
@@ -48,7 +48,7 @@ enum Slow {
     Drips(usize),
 }
 
-impl Slow {
+impl SlowBehavior {
     fn opening(self) -> Vec<u8> {
         let page = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n";
         match self {
@@ -86,7 +86,7 @@ enum Line {
 }
 
 impl Line {
-    async fn open(goal: &Goal, from: u8) -> io::Result<Self> {
+    async fn open(goal: &AttackTarget, from: u8) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(4_096)?;
         socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)), 0))?;
@@ -131,12 +131,14 @@ impl Line {
     }
 
     /// Does for a second what makes it slow. Whether the other side has not closed.
-    async fn lives_a_second(&mut self, slow: Slow, clock: &Clock) -> bool {
+    async fn run_one_second(&mut self, slow: SlowBehavior, clock: &Clock) -> bool {
         let is_open = match slow {
-            Slow::Drips(bytes) => self.reads(bytes),
-            Slow::Head | Slow::Body | Slow::NeverReads => self.write(b"x").await.is_ok(),
+            SlowBehavior::Drips(bytes) => self.reads(bytes),
+            SlowBehavior::Head | SlowBehavior::Body | SlowBehavior::NeverReads => {
+                self.write(b"x").await.is_ok()
+            }
         };
-        if is_open && matches!(slow, Slow::Head | Slow::Body) {
+        if is_open && matches!(slow, SlowBehavior::Head | SlowBehavior::Body) {
             return tokio::select! { () = self.read_to_the_end() => false, () = clock.sleep(SECOND) => true };
         }
         clock.sleep(SECOND).await;
@@ -145,7 +147,7 @@ impl Line {
 }
 
 /// How long the longest of so many at once lasted, from its connection on.
-async fn longest(goal: &Goal, count: u32, from: u8, slow: Slow) -> Duration {
+async fn longest(goal: &AttackTarget, count: u32, from: u8, slow: SlowBehavior) -> Duration {
     let opening = Arc::new(Semaphore::new(OPENING_AT_ONCE));
     let attackers = (0..count).map(|_| {
         let (goal, opening) = (goal.clone(), Arc::clone(&opening));
@@ -156,7 +158,7 @@ async fn longest(goal: &Goal, count: u32, from: u8, slow: Slow) -> Duration {
             drop(turn);
             let begun = clock.mono();
             if line.write(&slow.opening()).await.is_ok() {
-                while line.lives_a_second(slow, &clock).await {}
+                while line.run_one_second(slow, &clock).await {}
             }
             clock.mono().since(begun)
         })
@@ -170,7 +172,7 @@ async fn longest(goal: &Goal, count: u32, from: u8, slow: Slow) -> Duration {
 
 /// Asks again and again, each time on a connection of its own, until it is over: how often, and the longest that an
 /// answer took.
-async fn bystander(goal: Goal, over: Arc<AtomicBool>) -> (u32, Duration) {
+async fn normal_client(goal: AttackTarget, over: Arc<AtomicBool>) -> (u32, Duration) {
     let (clock, mut answers, mut longest) = (Clock::system(), 0, Duration::ZERO);
     while !over.load(Ordering::Relaxed) {
         longest = longest.max(goal.probe(&clock).await);
@@ -190,8 +192,8 @@ async fn all_at_once(is_secure: bool) {
     let count = count(is_secure);
     let before = program.resident() >> 20;
     let over = Arc::new(AtomicBool::new(false));
-    let others = tokio::spawn(bystander(goal.clone(), Arc::clone(&over)));
-    let [head, body, never] = [Slow::Head, Slow::Body, Slow::NeverReads];
+    let others = tokio::spawn(normal_client(goal.clone(), Arc::clone(&over)));
+    let [head, body, never] = [SlowBehavior::Head, SlowBehavior::Body, SlowBehavior::NeverReads];
     let lasted = tokio::join!(
         longest(&goal, count, 1, head),
         longest(&goal, count, 2, body),
@@ -202,7 +204,7 @@ async fn all_at_once(is_secure: bool) {
     let transport = if is_secure { "TLS" } else { "TCP" };
     let lasted = [(head, lasted.0), (body, lasted.1), (never, lasted.2)];
     for (slow, lasted) in lasted {
-        told(transport, count, slow, lasted);
+        report(transport, count, slow, lasted);
     }
     let row = format!(
         "| {transport} | {} | {answers} | {} ms | {before} MB | {} MB |",
@@ -219,7 +221,7 @@ async fn all_at_once(is_secure: bool) {
     assert_eq!(program.stop().code, Some(0));
 }
 
-fn told(transport: &str, count: u32, slow: Slow, lasted: Duration) {
+fn report(transport: &str, count: u32, slow: SlowBehavior, lasted: Duration) {
     let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.words(), lasted.as_secs_f64());
     println!("{row}");
     record(Part::Ends, row);
@@ -240,11 +242,11 @@ async fn drips(is_secure: bool) {
     let directory = TempDir::new().unwrap();
     let (program, goal) = program(directory.path(), 10_000, is_secure);
     let transport = if is_secure { "TLS" } else { "TCP" };
-    let ([one, some, more], many) = ([1, 100, 350].map(Slow::Drips), count(is_secure));
+    let ([one, some, more], many) = ([1, 100, 350].map(SlowBehavior::Drips), count(is_secure));
     let lasted =
         tokio::join!(longest(&goal, many, 1, one), longest(&goal, 1, 2, some), longest(&goal, 1, 3, more));
     for (count, slow, lasted) in [(many, one, lasted.0), (1, some, lasted.1), (1, more, lasted.2)] {
-        told(transport, count, slow, lasted);
+        report(transport, count, slow, lasted);
         assert!(lasted < slow.limit(), "{transport}: {slow:?} lasted {lasted:?}");
     }
     assert_eq!(program.stop().code, Some(0));
@@ -265,11 +267,11 @@ async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_slot_for_lon
 async fn above_the_minimum(is_secure: bool, bytes: usize) {
     let directory = TempDir::new().unwrap();
     let (program, goal) = program(directory.path(), 100, is_secure);
-    let (clock, slow) = (Clock::system(), Slow::Drips(bytes));
+    let (clock, slow) = (Clock::system(), SlowBehavior::Drips(bytes));
     let mut line = Line::open(&goal, 1).await.unwrap();
     line.write(&slow.opening()).await.unwrap();
     for second in 0..45 {
-        assert!(line.lives_a_second(slow, &clock).await, "{bytes} B/s were cut off after {second} s");
+        assert!(line.run_one_second(slow, &clock).await, "{bytes} B/s were cut off after {second} s");
     }
     assert_eq!(program.stop().code, Some(0));
 }

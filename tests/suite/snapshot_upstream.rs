@@ -28,7 +28,7 @@ pub const DOCUMENTS: [&str; 12] = [
 
 /// What was asked about one document after one refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestCounts {
     /// Answered by a body.
     pub bodies: u32,
     /// Answered by 304.
@@ -37,21 +37,21 @@ pub struct Asked {
 
 /// The backend. Clones are the same one.
 #[derive(Clone)]
-pub struct Dated(Arc<Mutex<State>>);
+pub struct SnapshotUpstream(Arc<Mutex<State>>);
 
 struct State {
     now: Wall,
     /// The instants of its refreshes, the first data being one.
     refreshes: Vec<Wall>,
     /// By document and the number of the refresh.
-    asked: BTreeMap<(String, usize), Asked>,
+    asked: BTreeMap<(String, usize), RequestCounts>,
     /// How many refreshes of each document have crossed.
     crossed: BTreeMap<String, usize>,
     /// How long each refresh of each document took to cross, in seconds.
     lateness: Vec<u64>,
 }
 
-impl Dated {
+impl SnapshotUpstream {
     /// One whose data are as of `now`.
     pub fn new(now: Wall) -> Self {
         let (asked, crossed, lateness) = Default::default();
@@ -83,7 +83,7 @@ impl Dated {
     }
 
     /// What it was asked, by document and refresh.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<RequestCounts> {
         self.state().asked.values().copied().collect()
     }
 

@@ -7,14 +7,14 @@ use futures_util::future::join_all;
 use scoregate::keys::Digest;
 
 use crate::backend::{Act, Received, answer};
-use crate::client::Ask;
+use crate::client::RequestBuilder;
 use crate::world::{World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const PARENT: &str = "b7ad6b7169203331";
 
 /// The header of a request that is a part of the trace of this number.
-fn traced(ask: Ask, number: u32) -> Ask {
+fn traced(ask: RequestBuilder, number: u32) -> RequestBuilder {
     ask.header("traceparent", &format!("00-{}-{PARENT}-01", id(number)))
 }
 
@@ -23,7 +23,7 @@ fn id(number: u32) -> String {
 }
 
 /// What the backend was told: the one header, in its parts.
-fn told(received: &Received) -> Option<Vec<String>> {
+fn trace_parts(received: &Received) -> Option<Vec<String>> {
     let mut headers = received.headers.iter().filter(|(name, _)| name == "traceparent");
     let parent = headers.next().map(|(_, value)| value.split('-').map(str::to_owned).collect());
     assert!(headers.next().is_none(), "{received:?}");
@@ -32,7 +32,7 @@ fn told(received: &Received) -> Option<Vec<String>> {
 
 /// Holds what the backend was told against the trace of a number, and answers the parent.
 fn is_of(received: &Received, number: u32) -> String {
-    let parts = told(received).unwrap_or_else(|| panic!("no trace: {received:?}"));
+    let parts = trace_parts(received).unwrap_or_else(|| panic!("no trace: {received:?}"));
     let [version, trace, parent, flags] = parts.try_into().unwrap();
     assert_eq!((version.as_str(), trace, flags.as_str()), ("00", id(number), "01"));
     assert!(parent != PARENT && parent.len() == 16 && parent.bytes().any(|digit| digit != b'0'), "{parent}");
@@ -84,7 +84,7 @@ async fn without_one_well_formed_header_no_trace_is_sent_to_the_backend() {
         let ask = case.iter().fold(ask, |ask, value| ask.header("traceparent", value));
         assert_eq!(ask.send().await.status, 200);
         assert_eq!(
-            (world.backend.received().len(), told(&world.backend.received()[number])),
+            (world.backend.received().len(), trace_parts(&world.backend.received()[number])),
             (number + 1, None)
         );
     }
@@ -128,7 +128,7 @@ async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace
     assert!(others.iter().chain([&first]).all(|answer| answer.status == 200));
     let received = world.backend.received();
     assert_eq!((received.len(), world.backend.count("/api/v1/models")), (2, 1));
-    assert_eq!(told(&received[0]), None);
+    assert_eq!(trace_parts(&received[0]), None);
     is_of(&received[1], 1);
 }
 
@@ -148,7 +148,7 @@ async fn a_refresh_is_part_of_the_trace_of_the_request_that_got_the_stale_docume
     world.pass(Duration::from_hours(2));
     world.asks(&customer, MODELS).await;
     world.fetched(3).await;
-    assert_eq!(told(&world.backend.received()[2]), None);
+    assert_eq!(trace_parts(&world.backend.received()[2]), None);
 }
 
 #[tokio::test]
@@ -176,5 +176,5 @@ async fn fetches_without_a_request_are_part_of_no_trace() {
     world.settled().await;
     let received = world.backend.received();
     is_of(&received[0], 1);
-    assert!(received[1..].iter().all(|one| told(one).is_none()), "{received:?}");
+    assert!(received[1..].iter().all(|one| trace_parts(one).is_none()), "{received:?}");
 }

@@ -16,8 +16,8 @@ use scoregate::telemetry::log::{self, LogConfig};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, answer};
-use crate::load_clients::{Heard, Patron, Wire, prepare};
-use crate::program::{Owned, Program, command, ports_in};
+use crate::load_clients::{LoadClient, Reply, Wire, prepare};
+use crate::program::{ChildProcess, Program, command, ports_in};
 use crate::world::good;
 
 /// The smallest pipe there is.
@@ -62,8 +62,8 @@ impl Pipe {
 }
 
 /// The program, with nobody who reads what it writes.
-pub struct Unread {
-    child: Owned,
+pub struct UnreadProgram {
+    child: ChildProcess,
     out: Pipe,
     err: Pipe,
     _scratch: TempDir,
@@ -73,7 +73,7 @@ pub struct Unread {
     pub side: SocketAddr,
 }
 
-impl Unread {
+impl UnreadProgram {
     /// `serve` on free ports. Its logs are read until it serves.
     pub fn serve(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
         let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
@@ -82,7 +82,7 @@ impl Unread {
         let scratch = TempDir::new().unwrap();
         let mut command = command(&arguments, environment);
         command.env("TMPDIR", scratch.path()).stdout(stdout).stderr(stderr);
-        let child = Owned(command.spawn().unwrap());
+        let child = ChildProcess(command.spawn().unwrap());
         let (public, side) = ports_in(&err.line_with("serving"));
         Self { child, out, err, _scratch: scratch, public, side }
     }
@@ -120,11 +120,11 @@ pub fn fails_for_incidents(received: &Received) -> Act {
 }
 
 /// Asks for documents that the backend fails for, and for others in between so that it is asked again: the statuses.
-fn asks_for_what_fails(public: SocketAddr, patron: &Patron, times: u32) -> Vec<(u16, u16)> {
-    let mut wire = Wire::patient(public, AT_LAST).unwrap();
-    let mut status = |target: String| match wire.ask(&target, &patron.key) {
-        Heard::Answer { status, .. } => status,
-        heard @ (Heard::Nothing | Heard::Part) => panic!("{target}: {heard:?}"),
+fn request_failing_documents(public: SocketAddr, load_client: &LoadClient, times: u32) -> Vec<(u16, u16)> {
+    let mut wire = Wire::open_with_timeout(public, AT_LAST).unwrap();
+    let mut status = |target: String| match wire.ask(&target, &load_client.key) {
+        Reply::Response { status, .. } => status,
+        heard @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {heard:?}"),
     };
     let asked = (1..=times).map(|number| {
         (status(format!("/api/v1/incidents?limit={number}")), status(format!("/api/v1/models/m{number}")))
@@ -139,17 +139,21 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
     let (place, url) = (TempDir::new().unwrap(), backend.url());
-    let patron = prepare(place.path(), &[("pro", 100_000)]).remove(0);
-    let mut program = Unread::serve(
+    let load_client = prepare(place.path(), &[("pro", 100_000)]).remove(0);
+    let mut program = UnreadProgram::serve(
         place.path(),
         &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")],
     );
     program.fill();
-    let statuses = asks_for_what_fails(program.public, &patron, TIMES);
+    let statuses = request_failing_documents(program.public, &load_client, TIMES);
     assert_eq!(statuses, [(503, 200); TIMES as usize]);
     for (port, path) in [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
     {
-        assert_eq!(Wire::patient(port, AT_LAST).unwrap().ask(path, "").told().0, 200, "{path}");
+        assert_eq!(
+            Wire::open_with_timeout(port, AT_LAST).unwrap().ask(path, "").status_and_code().0,
+            200,
+            "{path}"
+        );
     }
     program.stop_within(STOP);
 }
@@ -159,9 +163,9 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
     let (place, url) = (TempDir::new().unwrap(), backend.url());
-    let patron = prepare(place.path(), &[("pro", 100_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("pro", 100_000)]).remove(0);
     let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
-    asks_for_what_fails(program.public(), &patron, TIMES);
+    request_failing_documents(program.public(), &load_client, TIMES);
     // Also where no event of the kind follows: the stop reports what was dropped.
     let err = program.stop().with(0).err;
     let failed: Vec<&str> = err.lines().filter(|line| line.contains("a fetch failed")).collect();
@@ -194,10 +198,10 @@ fn panics_often() {
     log::finish(Duration::from_millis(500));
 }
 
-fn other_process(stderr: Stdio) -> Owned {
+fn other_process(stderr: Stdio) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture", "unread::a_panic_waits_for_no_log_reader_and_is_logged"]);
-    Owned(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
+    ChildProcess(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
 }
 
 #[test]

@@ -9,7 +9,7 @@ use scoregate::clock::Wall;
 
 use crate::backend::Act;
 use crate::client::Connection;
-use crate::snapshot_upstream::{DOCUMENTS, Dated};
+use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
 use crate::world::{Customer, NOON, World};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -20,7 +20,7 @@ const STEP: Duration = Duration::from_secs(20);
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
 /// A customer with a real plan, who spends as much of it as a day has.
-struct Patron {
+struct LoadClient {
     customer: Customer,
     connection: Connection,
     /// What is asked for each time.
@@ -29,10 +29,10 @@ struct Patron {
     every: u32,
 }
 
-struct Hole {
+struct UnresponsiveUpstream {
     world: World,
-    backend: Dated,
-    patrons: Vec<Patron>,
+    backend: SnapshotUpstream,
+    load_clients: Vec<LoadClient>,
     now: Wall,
 }
 
@@ -47,21 +47,26 @@ fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
     ]
 }
 
-impl Hole {
+impl UnresponsiveUpstream {
     /// Everything has been seen once, and nothing is current any more.
     async fn opens() -> Self {
         let now = Wall::parse_rfc3339(NOON).unwrap();
-        let backend = Dated::new(now);
+        let backend = SnapshotUpstream::new(now);
         let script = backend.clone();
         let settings =
             "freshness.probe = true\nserver.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n";
         let world = World::with(settings, move |received| script.answer(received)).await;
-        let mut patrons = Vec::new();
+        let mut load_clients = Vec::new();
         for (tier, documents, every) in plans() {
             let connection = Connection::open(world.address()).await;
-            patrons.push(Patron { customer: world.customer(tier).await, connection, documents, every });
+            load_clients.push(LoadClient {
+                customer: world.customer(tier).await,
+                connection,
+                documents,
+                every,
+            });
         }
-        let mut hole = Self { world, backend, patrons, now };
+        let mut hole = Self { world, backend, load_clients, now };
         assert_eq!(hole.minute(0, |status| status.contains("detail=stale")).await, 0);
         hole.world.backend.answers(|_| Act::Hang);
         hole.passes(HOUR).await;
@@ -70,18 +75,19 @@ impl Hole {
 
     /// The program is stopped and started again, and its callers come back.
     async fn restarts(self) -> Self {
-        let Self { world, backend, patrons, now } = self;
+        let Self { world, backend, load_clients, now } = self;
         // Their connections are gone first: a stop waits a second for each, and nobody moves the clock meanwhile.
-        let known =
-            patrons.into_iter().map(|Patron { customer, documents, every, .. }| (customer, documents, every));
+        let known = load_clients
+            .into_iter()
+            .map(|LoadClient { customer, documents, every, .. }| (customer, documents, every));
         let known: Vec<_> = known.collect();
-        let world = world.restarted_whatever_is_lost().await;
-        let mut patrons = Vec::new();
+        let world = world.restarted_with_losses().await;
+        let mut load_clients = Vec::new();
         for (customer, documents, every) in known {
             let connection = Connection::open(world.address()).await;
-            patrons.push(Patron { customer, connection, documents, every });
+            load_clients.push(LoadClient { customer, connection, documents, every });
         }
-        Self { world, backend, patrons, now }
+        Self { world, backend, load_clients, now }
     }
 
     async fn passes(&mut self, time: Duration) {
@@ -97,10 +103,12 @@ impl Hole {
     /// Everybody whose minute it is asks. All are answered; says how many answers are so.
     async fn minute(&mut self, minute: u32, is_so: impl Fn(&str) -> bool) -> u32 {
         let mut so = 0;
-        for patron in self.patrons.iter_mut().filter(|patron| minute.is_multiple_of(patron.every)) {
-            for document in patron.documents {
-                let ask = self.world.get(document).key(&patron.customer.key);
-                let answer = patron.connection.ask(ask).await;
+        for load_client in
+            self.load_clients.iter_mut().filter(|load_client| minute.is_multiple_of(load_client.every))
+        {
+            for document in load_client.documents {
+                let ask = self.world.get(document).key(&load_client.customer.key);
+                let answer = load_client.connection.ask(ask).await;
                 assert_eq!(answer.status, 200, "{document} in minute {minute}");
                 so += u32::from(is_so(answer.header("cache-status")));
             }
@@ -123,7 +131,7 @@ fn is_stale(status: &str) -> bool {
 
 #[tokio::test]
 async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_across_a_restart() {
-    let mut hole = Hole::opens().await;
+    let mut hole = UnresponsiveUpstream::opens().await;
     let before = hole.world.backend.received().len();
     for minute in 0..24 * 60 {
         if minute == 12 * 60 {
@@ -151,7 +159,7 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
         hole.world.settled().await;
     }
     for document in DOCUMENTS {
-        let answer = hole.world.asks(&hole.patrons[3].customer, document).await;
+        let answer = hole.world.asks(&hole.load_clients[3].customer, document).await;
         let status = answer.header("cache-status");
         assert!(
             status.starts_with("scoregate; hit; ttl=") && !status.ends_with("stale"),

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::backend::answer as backend_says;
 use crate::client::Answer;
-use crate::program::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -140,7 +140,7 @@ async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
 async fn keys_show_prints_usage_on_a_running_server_and_a_remedy_on_a_stopped_one() {
     let place = TempDir::new().unwrap();
     let program = Program::serve(place.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(place.path());
     let (application, key) = keys.create("pro");
     for _ in 0..3 {

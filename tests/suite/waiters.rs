@@ -24,7 +24,7 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const MOMENT: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 
-fn each_is(answers: &[Answer], status: u16, code: &str) {
+fn assert_each(answers: &[Answer], status: u16, code: &str) {
     let is = |answer: &Answer| (answer.status, answer.code());
     assert!(answers.iter().all(|answer| is(answer) == (status, code.to_owned())), "{:?}", is(&answers[0]));
 }
@@ -55,8 +55,8 @@ async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_reque
             world.reaches("scoregate_requests_in_progress", 100).await;
             world.backend.open();
         });
-        each_is(&answers, status, code);
-        each_is(&crowd(&world, &customer, 100).await, status, code);
+        assert_each(&answers, status, code);
+        assert_each(&crowd(&world, &customer, 100).await, status, code);
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{code}");
     }
 }
@@ -71,8 +71,8 @@ async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_reque
         world.backend.has_received(2).await;
         world.pass(Duration::from_secs(15));
     });
-    each_is(&answers, 504, "upstream_timeout");
-    each_is(&crowd(&world, &customer, 100).await, 504, "upstream_timeout");
+    assert_each(&answers, 504, "upstream_timeout");
+    assert_each(&crowd(&world, &customer, 100).await, 504, "upstream_timeout");
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     world.backend.answers(good);
     world.pass(MOMENT);
@@ -92,7 +92,7 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
             world.reaches("scoregate_requests_in_progress", 50).await;
             world.pass(PATIENCE);
         });
-        each_is(&answers, 504, "upstream_timeout");
+        assert_each(&answers, 504, "upstream_timeout");
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{patience}");
     }
     // That was the backend's own time to begin an answer: the question is over, and a moment later there is another.
@@ -167,10 +167,10 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
         world.reaches("scoregate_requests_in_progress", 100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);
     });
-    each_is(&answers, 502, "upstream_invalid");
+    assert_each(&answers, 502, "upstream_invalid");
     assert_eq!(backend.asked.load(Ordering::SeqCst), 1);
     world.settled().await;
-    each_is(&crowd(&world, &customer, 10).await, 502, "upstream_invalid");
+    assert_each(&crowd(&world, &customer, 10).await, 502, "upstream_invalid");
     assert_eq!(backend.asked.load(Ordering::SeqCst), 1, "it is remembered for a moment");
     world.pass(MOMENT);
     let next = world.asks(&customer, MODELS).await;

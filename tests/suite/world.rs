@@ -15,7 +15,7 @@ use scoregate::telemetry::metrics::METRICS;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
-use crate::client::{Answer, Ask, Connection, Rules, Sends};
+use crate::client::{Answer, Connection, OptionalHeaders, RequestBuilder, Rules};
 
 /// Noon of the day on which most tests play.
 pub const NOON: &str = "2026-11-21T12:00:00Z";
@@ -137,8 +137,10 @@ impl World {
             config.upstream = UpstreamConfig::Simulated { seed: 42 };
         }
         let running = begin(config, &clock).await;
-        let rules =
-            Rules::of(&running.gateway().pages.find("/openapi.json").unwrap().body, Sends::of(settings));
+        let rules = Rules::of(
+            &running.gateway().pages.find("/openapi.json").unwrap().body,
+            OptionalHeaders::of(settings),
+        );
         Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
     }
 
@@ -156,7 +158,7 @@ impl World {
     }
 
     /// The same, where not everything can be brought to its end.
-    pub async fn restarted_whatever_is_lost(self) -> Self {
+    pub async fn restarted_with_losses(self) -> Self {
         let Self { hand, clock, backend, running, directory, settings, .. } = self;
         running.stop().await;
         Self::start(&settings, backend, clock, hand, directory).await
@@ -187,13 +189,13 @@ impl World {
     }
 
     /// A GET in the making.
-    pub fn get(&self, target: &str) -> Ask {
+    pub fn get(&self, target: &str) -> RequestBuilder {
         self.ask("GET", target)
     }
 
     /// Any request in the making.
-    pub fn ask(&self, method: &str, target: &str) -> Ask {
-        Ask::new(self.address(), Arc::clone(&self.rules), method, target)
+    pub fn ask(&self, method: &str, target: &str) -> RequestBuilder {
+        RequestBuilder::new(self.address(), Arc::clone(&self.rules), method, target)
     }
 
     /// Lets time pass.

@@ -6,42 +6,42 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
-use super::{Alone, MODELS, ask_on, known_at_noon, noon};
+use super::{MODELS, StandaloneBackend, ask_on, known_at_noon, noon};
 use crate::client::Connection;
 use crate::program::{Program, run};
 
 /// Somebody who asks for more than the kernel holds for who does not read, and does not read; and others after them, so
 /// that whatever there is room for is sent.
-async fn deaf(alone: &Alone) -> Connection {
+async fn non_reading_client(alone: &StandaloneBackend) -> Connection {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
-    let mut deaf = Connection::over(socket.connect(alone.address).await.unwrap());
+    let mut non_reading_client = Connection::over(socket.connect(alone.address).await.unwrap());
     let target = "/api/v1/models/atlas-4-large/history?period=1m";
     let length = alone.get(target).await.body.len();
     let ask = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    deaf.write(ask.repeat(32_000_000 / length).as_bytes()).await;
+    non_reading_client.write(ask.repeat(32_000_000 / length).as_bytes()).await;
     for _ in 0..200 {
         assert_eq!(alone.get(MODELS).await.status, 200);
     }
-    deaf
+    non_reading_client
 }
 
 #[tokio::test]
 async fn builtin_silent_and_non_reading_clients_do_not_delay_others() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let silent = Connection::open(alone.address).await;
     let mut slow = Connection::open(alone.address).await;
     slow.write(b"GET /api/v1/models HTTP/1.1\r\nHost: loc").await;
-    let deaf = deaf(&alone).await;
+    let non_reading_client = non_reading_client(&alone).await;
     slow.write(b"alhost\r\n\r\n").await;
     assert_eq!(slow.read(false).await.unwrap().status, 200);
-    drop((silent, deaf));
+    drop((silent, non_reading_client));
 }
 
 #[tokio::test]
 async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() {
     let (clock, _hand) = Clock::hand_driven(noon());
-    let alone = Alone::with_places(known_at_noon(), &clock, 2).await;
+    let alone = StandaloneBackend::with_slots(known_at_noon(), &clock, 2).await;
     let mut seated = [Connection::open(alone.address).await, Connection::open(alone.address).await];
     for one in &mut seated {
         assert_eq!(ask_on(one, "GET", "/healthz", &[]).await.status, 200);
@@ -64,7 +64,7 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
 
 #[tokio::test]
 async fn builtin_connections_have_a_maximum_age() {
-    let (alone, hand) = Alone::at_noon().await;
+    let (alone, hand) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
     hand.advance(Duration::from_mins(9));
@@ -76,7 +76,7 @@ async fn builtin_connections_have_a_maximum_age() {
 
 #[tokio::test]
 async fn builtin_malformed_requests_close_only_their_own_connection() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(65));
     for (bytes, statuses) in [
@@ -103,7 +103,7 @@ async fn builtin_malformed_requests_close_only_their_own_connection() {
 
 #[tokio::test]
 async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
     alone.stop.cancel();
@@ -114,8 +114,8 @@ async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
 
 #[tokio::test]
 async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
-    let (alone, hand) = Alone::at_noon().await;
-    let _deaf = deaf(&alone).await;
+    let (alone, hand) = StandaloneBackend::at_noon().await;
+    let _deaf = non_reading_client(&alone).await;
     alone.stop.cancel();
     // By its clock, which stands still, it would wait for ever.
     for _ in 0..1_000 {

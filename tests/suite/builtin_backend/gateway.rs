@@ -8,7 +8,7 @@ use scoregate::scoring::{Question, Scoring};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Alone, HOUR, known_at_noon, noon, targets};
+use super::{HOUR, StandaloneBackend, known_at_noon, noon, targets};
 use crate::client::Answer;
 use crate::world::{World, good};
 
@@ -27,7 +27,7 @@ async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(listener.local_addr().unwrap()).await;
     let of_the_same_runs = Arc::new(Scoring::demo(42, noon()));
-    let _alone = Alone::on(listener, of_the_same_runs, &world.clock, 16);
+    let _alone = StandaloneBackend::on(listener, of_the_same_runs, &world.clock, 16);
     let inside = World::built_in().await;
     let (here, there) = (world.paid().await, inside.paid().await);
     for (_, target) in targets() {
@@ -43,9 +43,9 @@ async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
 
 /// What a backend says to whoever comes through here.
 #[derive(Clone, Default)]
-struct Overheard(Arc<Mutex<Vec<u8>>>);
+struct RecordedTraffic(Arc<Mutex<Vec<u8>>>);
 
-impl Overheard {
+impl RecordedTraffic {
     /// Passes on whatever comes to `door`, and notes what is said in return.
     async fn pass_on(self, door: TcpListener, to: std::net::SocketAddr) {
         while let Ok((mut from, _)) = door.accept().await {
@@ -95,8 +95,8 @@ fn document(changes: bool) -> DocumentKey {
 async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
     let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(door.local_addr().unwrap()).await;
-    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;
-    let overheard = Overheard::default();
+    let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;
+    let overheard = RecordedTraffic::default();
     tokio::spawn(overheard.clone().pass_on(door, alone.address));
 
     let (same, changed) = (document(false).address(), document(true).address());

@@ -30,7 +30,7 @@ const MODELS: &str = "/api/v1/models?period=24h&sortBy=combined";
 const HOUR: Duration = Duration::from_hours(1);
 
 /// The backend on port 0.
-struct Alone {
+struct StandaloneBackend {
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -46,12 +46,12 @@ fn known_at_noon() -> Arc<Scoring> {
     Arc::clone(KNOWN.get_or_init(|| Arc::new(Scoring::demo(7, noon()))))
 }
 
-impl Alone {
+impl StandaloneBackend {
     async fn new(scoring: Arc<Scoring>, clock: &Clock) -> Self {
-        Self::with_places(scoring, clock, 1_024).await
+        Self::with_slots(scoring, clock, 1_024).await
     }
 
-    async fn with_places(scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
+    async fn with_slots(scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, scoring, clock, places)
     }
@@ -114,7 +114,7 @@ fn question(route: Route) -> Question {
 
 #[tokio::test]
 async fn builtin_every_endpoint_returns_the_envelope_and_the_documented_fields() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     for (endpoint, target) in targets() {
         let answer = alone.get(&target).await;
         assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{target}");
@@ -147,7 +147,7 @@ async fn builtin_every_endpoint_returns_the_envelope_and_the_documented_fields()
 
 #[tokio::test]
 async fn builtin_parameters_are_those_of_the_api_and_select_the_response() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     for period in Period::ALL {
         let word = period.word();
         let answer = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
@@ -163,7 +163,7 @@ async fn builtin_parameters_are_those_of_the_api_and_select_the_response() {
 
 #[tokio::test]
 async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_sent() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let whole = alone.get(MODELS).await;
     let tag = whole.header("etag");
     let (date, before) = (noon().http_date(), noon().minus(Duration::from_secs(1)).http_date());
@@ -197,7 +197,7 @@ async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_se
 
 #[tokio::test]
 async fn builtin_head_has_the_headers_of_get_and_no_body() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     for target in [MODELS, "/api/v1/models/nobody", "/api/v1/models?period=1h", "/nothing", "/healthz"] {
         let head = ask_on(&mut connection, "HEAD", target, &[]).await;
@@ -212,7 +212,7 @@ async fn builtin_head_has_the_headers_of_get_and_no_body() {
 
 #[tokio::test]
 async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
-    let (alone, _) = Alone::at_noon().await;
+    let (alone, _) = StandaloneBackend::at_noon().await;
     for (method, target, status, code) in [
         ("GET", "/api/v1/models?period=7D", 400, "invalid_period"),
         ("GET", "/api/v1/models?period=7d&period=7d", 400, "invalid_period"),
@@ -252,7 +252,7 @@ async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
 #[tokio::test]
 async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
     let (clock, hand) = Clock::hand_driven(noon());
-    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+    let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     let before = alone.get(MODELS).await;
     assert_eq!(before.header("cache-control"), "public, max-age=3600");
     hand.advance(Duration::from_millis(600_500));
@@ -271,7 +271,7 @@ async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
 #[tokio::test]
 async fn builtin_a_clock_step_or_suspend_is_followed_within_seconds() {
     let (clock, hand) = Clock::hand_driven(noon());
-    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+    let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     hand.step_to(noon().minus(HOUR * 48));
     let kept = alone.get(MODELS).await;
     assert_eq!((kept.json()["generated_at"].as_str(), kept.status), (Some(NOON), 200));
@@ -289,7 +289,7 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
     let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
         let (clock, hand) = Clock::hand_driven(noon());
-        let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+        let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
         let before = alone.get(MODELS).await;
         // The one thread on which snapshots can be made has something else to do.
         let (release, held) = std::sync::mpsc::channel::<()>();
@@ -312,7 +312,7 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let archive = || Archive::open(&place.path().join("runs.db"), noon()).unwrap();
     let (clock, hand) = Clock::hand_driven(noon());
     let scoring = Scoring::open(RunSource::Archive(archive()), noon()).unwrap();
-    let alone = Alone::new(Arc::new(scoring), &clock).await;
+    let alone = StandaloneBackend::new(Arc::new(scoring), &clock).await;
     assert_eq!(alone.get(MODELS).await.json()["count"], 0);
     let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
         "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::http2::http2_client::Visit;
+use crate::http2::http2_client::Http2Client;
 use crate::http2::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Wire};
 use crate::program::{Keys, Program};
 use crate::world::{World, good};
@@ -35,7 +35,7 @@ const LOUD: [(&str, &str); 8] = [
 ];
 
 /// All that is said to these bytes.
-async fn said(to: SocketAddr, bytes: &str) -> Vec<u8> {
+async fn read_all(to: SocketAddr, bytes: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
     let mut said = Vec::new();
@@ -55,16 +55,16 @@ fn foreign(directory: &Path) -> String {
 }
 
 /// Asks by HTTP/1.1.
-async fn plainly(public: SocketAddr, canary: &Canary, another: Option<&str>) {
+async fn over_http1(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     for request in canary.requests(another) {
-        let told = said(public, &request).await;
+        let told = read_all(public, &request).await;
         assert!(told.starts_with(b"HTTP/1."), "no answer to {request}");
         canary.is_not_in(&format!("the answer to {request}"), &told);
     }
 }
 
 /// Asks by HTTP/2: by a client that is well-behaved, and by frames.
-async fn by_frames(public: SocketAddr, canary: &Canary, another: Option<&str>) {
+async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     let (key, mut answers) = (&canary.key, 0);
     for credential in [Some(key.as_str()), another].into_iter().flatten().map(|key| ("x-api-key", key)) {
         let fields = canary.fields().into_iter().map(|(name, value)| (name.to_lowercase(), value));
@@ -75,7 +75,9 @@ async fn by_frames(public: SocketAddr, canary: &Canary, another: Option<&str>) {
             let field = field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
             // Some of it no client of HTTP/2 may send, and some ends the connection: so each has its own.
-            let Some(told) = Visit::to(public).await.asks(method, &target, &headers).await else { continue };
+            let Some(told) = Http2Client::to(public).await.asks(method, &target, &headers).await else {
+                continue;
+            };
             answers += 1;
             let what = format!("the answer to {method} {target} {headers:?}");
             canary.is_not_in(&what, format!("{:?}", told.headers).as_bytes());
@@ -91,12 +93,12 @@ async fn by_frames(public: SocketAddr, canary: &Canary, another: Option<&str>) {
         let body = http2::frame(DATA, 0, 1, key.as_bytes());
         let mut wire = Wire::open(public).await;
         wire.send(&[http2::opening(1, &fields, 0), body, http2::request(1, &trailers)].concat()).await;
-        canary.is_not_in(&format!("what is said to {name}"), &heard(&mut wire).await);
+        canary.is_not_in(&format!("what is said to {name}"), &read_stream(&mut wire).await);
     }
 }
 
 /// All that is said until a stream is over.
-async fn heard(wire: &mut Wire) -> Vec<u8> {
+async fn read_stream(wire: &mut Wire) -> Vec<u8> {
     let mut heard = Vec::new();
     while let Some(frame) = wire.read().await {
         heard.extend(frame.payload);
@@ -132,7 +134,7 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     let mut asked: Vec<String> = asked.map(String::from).to_vec();
     asked.extend(["/v1/applications/export".into(), format!("/v1/applications/{application}")]);
     for target in &asked {
-        let told = said(side, &get(target, TOKEN)).await;
+        let told = read_all(side, &get(target, TOKEN)).await;
         assert!(told.starts_with(b"HTTP/1.1 200 "), "{target}: {}", String::from_utf8_lossy(&told));
         canary.is_not_in(target, &told);
     }
@@ -150,7 +152,7 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     for target in odd {
         for token in [TOKEN, key] {
             let target = format!("{target}{key}");
-            canary.is_not_in(&target, &said(side, &get(&target, token)).await);
+            canary.is_not_in(&target, &read_all(side, &get(&target, token)).await);
         }
     }
 }
@@ -170,7 +172,7 @@ fn on_disk(directory: &Path) -> Vec<u8> {
 }
 
 /// Plays it with one format of the logs.
-async fn nowhere(format: &str) {
+async fn check_no_leak(format: &str) {
     let place = TempDir::new().unwrap();
     let settings = [&LOUD[..], &[("SCOREGATE_LOG_FORMAT", format)]].concat();
     let program = Program::serve(place.path(), &settings);
@@ -180,8 +182,8 @@ async fn nowhere(format: &str) {
     keys.run(&["set-limits", &application, "--minute", "100000"]).with(0);
     let canaries = [Canary::new(&ours), Canary::new(&foreign(place.path()))];
     for (canary, another) in canaries.iter().zip([Some(&*other), None]) {
-        plainly(public, canary, another).await;
-        by_frames(public, canary, another).await;
+        over_http1(public, canary, another).await;
+        over_http2(public, canary, another).await;
         aside(side, canary, &application).await;
     }
     // Whoever names a key to be revoked may name the whole of it.
@@ -200,12 +202,12 @@ async fn nowhere(format: &str) {
 
 #[tokio::test]
 async fn keys_do_not_leak_with_text_logs() {
-    nowhere("text").await;
+    check_no_leak("text").await;
 }
 
 #[tokio::test]
 async fn keys_do_not_leak_with_json_logs() {
-    nowhere("json").await;
+    check_no_leak("json").await;
 }
 
 #[tokio::test]
@@ -214,7 +216,7 @@ async fn keys_do_not_leak_to_the_backend() {
     let (customer, other) = (world.paid().await, world.free().await);
     let canary = Canary::new(&customer.key);
     for request in canary.requests(Some(&other.key)) {
-        said(world.address(), &request).await;
+        read_all(world.address(), &request).await;
     }
     let received = world.backend.received();
     assert!(received.len() > 3, "{received:?}");

@@ -27,15 +27,15 @@ const AT_LAST: Duration = Duration::from_secs(30);
 
 /// What was written to somewhere.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Heard {
+impl CapturedLog {
     fn all(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Write for Heard {
+impl Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())
@@ -47,10 +47,10 @@ impl Write for Heard {
 }
 
 /// What panics of all tests say from now on, besides saying it as ever.
-fn panics() -> Heard {
-    static SAID: OnceLock<Heard> = OnceLock::new();
+fn panics() -> CapturedLog {
+    static SAID: OnceLock<CapturedLog> = OnceLock::new();
     let listen = || {
-        let (said, as_ever) = (Heard::default(), take_hook());
+        let (said, as_ever) = (CapturedLog::default(), take_hook());
         let to = said.clone();
         set_hook(Box::new(move |panic| {
             drop(write!(to.clone(), "{panic}\n{}\n", Backtrace::force_capture()));
@@ -62,9 +62,9 @@ fn panics() -> Heard {
 }
 
 /// A backend inside that panics, and says all that it was told.
-struct Talkative;
+struct PanickingUpstream;
 
-impl Upstream for Talkative {
+impl Upstream for PanickingUpstream {
     fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move { panic!("a backend was asked {question:?}") })
     }
@@ -111,7 +111,7 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
 #[tokio::test]
 async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
     for json in [false, true] {
-        let (panics, events, told) = (panics(), Heard::default(), Heard::default());
+        let (panics, events, told) = (panics(), CapturedLog::default(), CapturedLog::default());
         let to = events.clone();
         let heard = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
         let events_to = Dispatch::new(heard.with_writer(move || to.clone()).finish());
@@ -121,7 +121,7 @@ async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
         let canary = Canary::new(&customer.key);
         let lines = Arc::new(AccessLogWriter::start(json, Counter::noop(), told.clone()).unwrap());
         let log = AccessLog::new(lines, LogSampling { slow: Duration::ZERO, one_in: 1 });
-        let stop = behind(&mut world, Arc::new(Talkative), log).await;
+        let stop = behind(&mut world, Arc::new(PanickingUpstream), log).await;
         let named = format!("/api/v1/models/x-{}", canary.key);
         for (target, status) in [("/api/v1/index", 502), ("/api/v1/alerts", 502), (&named, 404)] {
             let mut ask = world.get(&format!("{target}?{key}={key}", key = canary.key));

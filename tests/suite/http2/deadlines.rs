@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::{
-    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, Told, WINDOW_UPDATE, Wire, block, code, frame, get, request,
+    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, StreamOutcome, WINDOW_UPDATE, Wire, block, code, frame, get,
+    request,
 };
 use crate::world::{World, good};
 
@@ -17,14 +18,14 @@ const INITIAL_WINDOW: u16 = 4;
 #[tokio::test]
 async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
     let world = World::new().await;
-    let before = world.has_met().await;
+    let before = world.connections_seen().await;
     let mut wires = Vec::new();
     for length in [1, 3, 14, 16, 18, 23] {
         let mut wire = Wire::bare(world.address()).await;
         wire.send(&PREFACE[..length]).await;
         wires.push(wire);
     }
-    while world.has_met().await < before + 6 {
+    while world.connections_seen().await < before + 6 {
         tokio::task::yield_now().await;
     }
     world.pass(Duration::from_millis(8_999));
@@ -49,7 +50,7 @@ async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     assert_eq!(code(&told.payload[4..]), 0);
     // What it asks now, without having heard, is answered still.
     wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
     wire.rest().await;
@@ -182,7 +183,7 @@ async fn http2_shutdown_lets_requests_in_flight_finish() {
     let (stopped, ()) = tokio::join!(running.stop(), async {
         assert_eq!(code(&wire.find(GOAWAY).await.payload[4..]), 0);
         backend.open();
-        assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
         wire.rest().await;
     });
     assert!(stopped.all_finished);
@@ -197,7 +198,7 @@ async fn http2_a_connection_closes_within_a_second_of_its_maximum_age_of_an_hour
     world.pass(Duration::from_hours(1));
     wire.find(GOAWAY).await;
     wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
     wire.rest().await;

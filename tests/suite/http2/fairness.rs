@@ -7,7 +7,7 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tokio::task::JoinSet;
 
-use super::http2_client::Visit;
+use super::http2_client::Http2Client;
 use crate::balances::own;
 use crate::client::Connection;
 use crate::world::{World, good};
@@ -18,7 +18,7 @@ const CROWD: usize = 100;
 const WHILE: Duration = Duration::from_millis(600);
 
 /// Asks on a connection of HTTP/1.1 for as long as it may; the times that took.
-async fn neighbour(world: &World, hit: &[u8]) -> Duration {
+async fn other_client(world: &World, hit: &[u8]) -> Duration {
     let (clock, mut connection) = (Clock::system(), Connection::open(world.address()).await);
     let (begun, mut times) = (clock.now().mono, Vec::new());
     loop {
@@ -40,8 +40,8 @@ async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_conn
     let key = world.customer_with("enterprise", own(4_000_000, 4_000_000)).await.key;
     let hit =
         format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n").into_bytes();
-    let alone = neighbour(&world, &hit).await;
-    let (over, visit) = (Arc::new(AtomicBool::new(false)), Visit::to(world.address()).await);
+    let alone = other_client(&world, &hit).await;
+    let (over, visit) = (Arc::new(AtomicBool::new(false)), Http2Client::to(world.address()).await);
     let answered = Arc::new(AtomicUsize::new(0));
     let mut streams = JoinSet::new();
     for _ in 0..CROWD {
@@ -55,7 +55,7 @@ async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_conn
             }
         });
     }
-    let beside_streams = neighbour(&world, &hit).await;
+    let beside_streams = other_client(&world, &hit).await;
     over.store(true, Ordering::Relaxed);
     streams.join_all().await;
     assert!(
@@ -74,7 +74,7 @@ async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_conn
             }
         });
     }
-    let beside_connections = neighbour(&world, &hit).await;
+    let beside_connections = other_client(&world, &hit).await;
     over.store(true, Ordering::Relaxed);
     connections.join_all().await;
     let measured = format!(

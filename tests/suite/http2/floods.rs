@@ -3,7 +3,7 @@
 
 use super::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
-    SETTINGS, Told, WINDOW_UPDATE, Wire, block, code, fields, frame, get, opening, request,
+    SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire, block, code, fields, frame, get, opening, request,
 };
 use crate::world::World;
 
@@ -70,7 +70,7 @@ pub fn floods(held: &[u8]) -> Vec<Flood> {
         flood("data of an octet", MORE, one(frame(DATA, 0, 1, b"x"))).after(opening(1, &plain, 0)),
     ];
     all.extend(resets(held));
-    all.extend(idle_talk(held));
+    all.extend(idle_floods(held));
     all
 }
 
@@ -115,7 +115,7 @@ fn resets(held: &[u8]) -> Vec<Flood> {
 }
 
 /// What is no request and no part of one.
-fn idle_talk(held: &[u8]) -> Vec<Flood> {
+fn idle_floods(held: &[u8]) -> Vec<Flood> {
     let window = |size: u8| [0, 4, 0, 0, size, 0];
     vec![
         flood("settings", MOST, one(frame(SETTINGS, 0, 0, &[]))),
@@ -153,7 +153,7 @@ impl Flood {
             (sent, times) = (sent + frames.len(), times + 1);
             batch.extend(frames.concat());
             if times % 16 == 0 {
-                if !wire.send(&batch).await || wire.is_sent_away() {
+                if !wire.send(&batch).await || wire.has_goaway_or_close() {
                     return Some(sent);
                 }
                 batch.clear();
@@ -185,7 +185,7 @@ async fn http2_every_flood_closes_the_connection_within_its_bound() {
         if over.is_none() {
             endless.push(flood.name);
         }
-        assert_eq!(world.tells(&get("/healthz", &[])).await, Told::Answer(200, String::new()));
+        assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Answer(200, String::new()));
     }
     assert!(endless.is_empty(), "{endless:#?}");
     assert!(world.backend.received().len() <= 1);
@@ -222,9 +222,18 @@ async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
     bomb.extend(vec![b'y'; 127 + 0x31 + 128 * 0x1e]);
     bomb.extend(vec![0xbe; 16_384 - bomb.len()]);
     wire.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)).await;
-    let told = wire.told(1).await;
-    assert!(matches!(told, Told::Gone(_) | Told::Reset(_) | Told::Closed | Told::Answer(431, _)), "{told:?}");
-    assert_eq!(world.tells(&get("/healthz", &[])).await, Told::Answer(200, String::new()));
+    let told = wire.stream_outcome(1).await;
+    assert!(
+        matches!(
+            told,
+            StreamOutcome::Gone(_)
+                | StreamOutcome::Reset(_)
+                | StreamOutcome::Closed
+                | StreamOutcome::Answer(431, _)
+        ),
+        "{told:?}"
+    );
+    assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Answer(200, String::new()));
 }
 
 #[tokio::test]

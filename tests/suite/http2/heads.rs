@@ -2,8 +2,8 @@
 //! or by us, and nothing of it reaches the backend.
 
 use super::{
-    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Told, Wire, block, code, fields, frame, get, opening,
-    request,
+    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields, frame, get,
+    opening, request,
 };
 use crate::world::{World, good};
 
@@ -65,7 +65,7 @@ async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
     let (world, key) = wide().await;
     let mut wrong = Vec::new();
     for (name, value) in FORBIDDEN {
-        let told = world.tells(&models(&key, name, value)).await;
+        let told = world.outcome_of(&models(&key, name, value)).await;
         if !told.is_error() {
             wrong.push(format!("{}: {}: {told:?}", name.escape_ascii(), value.escape_ascii()));
         }
@@ -81,7 +81,7 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
     let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
     let authority = (":authority", "localhost");
     let plain = pseudo(&[method, scheme, authority, path], &key);
-    assert_eq!(world.tells(&plain).await, Told::Answer(200, String::new()));
+    assert_eq!(world.outcome_of(&plain).await, StreamOutcome::Answer(200, String::new()));
     let asked = world.backend.received().len();
     let mut late = fields(&[method, scheme, authority, ("x-api-key", &key)]);
     late.extend(fields(&[path]));
@@ -102,7 +102,7 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
         ("an extended GET", pseudo(&[method, scheme, authority, path, (":protocol", "websocket")], &key)),
     ];
     for (name, fields) in broken {
-        let told = world.tells(&fields).await;
+        let told = world.outcome_of(&fields).await;
         assert!(told.is_error(), "{name}: {told:?}");
     }
     assert_eq!(world.backend.received().len(), asked);
@@ -132,8 +132,8 @@ async fn http2_an_ambiguous_host_or_target_is_a_400() {
         ),
     ];
     for (name, fields) in doubtful {
-        let told = world.tells(&fields).await;
-        assert_eq!(told, Told::Answer(400, "bad_request".into()), "{name}");
+        let told = world.outcome_of(&fields).await;
+        assert_eq!(told, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
     }
     assert!(world.backend.received().is_empty());
     for fine in [
@@ -142,14 +142,14 @@ async fn http2_an_ambiguous_host_or_target_is_a_400() {
         pseudo(&[method, scheme, authority, path, ("content-length", "0")], &key),
         pseudo(&[method, (":scheme", "https"), authority, path], &key),
     ] {
-        assert_eq!(world.tells(&fine).await, Told::Answer(200, String::new()));
+        assert_eq!(world.outcome_of(&fine).await, StreamOutcome::Answer(200, String::new()));
     }
 }
 
 #[tokio::test]
 async fn http2_targets_that_are_not_known_paths_never_succeed() {
     let (world, key) = wide().await;
-    let bad = |status: u16, code: &str| Told::Answer(status, code.into());
+    let bad = |status: u16, code: &str| StreamOutcome::Answer(status, code.into());
     let (lost, id) = (bad(404, "not_found"), bad(400, "invalid_model_id"));
     for (path, expected) in [
         ("//api/v1/models", Some(&lost)),
@@ -176,10 +176,12 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
         ("/api/v1/models/<a>", None),
         ("\\api\\v1\\models", None),
     ] {
-        let told = world.tells(&get(path, &[("x-api-key", &key)])).await;
+        let told = world.outcome_of(&get(path, &[("x-api-key", &key)])).await;
         match expected {
             Some(expected) => assert_eq!(told, *expected, "{path}"),
-            None => assert!(told.is_error() || matches!(told, Told::Answer(400, _)), "{path}: {told:?}"),
+            None => {
+                assert!(told.is_error() || matches!(told, StreamOutcome::Answer(400, _)), "{path}: {told:?}")
+            }
         }
     }
     assert!(world.backend.received().is_empty());
@@ -188,8 +190,8 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
 #[tokio::test]
 async fn http2_a_fragment_is_removed_by_the_codec() {
     let (world, key) = wide().await;
-    let told = world.tells(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
-    assert!(told.is_error() || told == Told::Answer(200, String::new()), "{told:?}");
+    let told = world.outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
+    assert!(told.is_error() || told == StreamOutcome::Answer(200, String::new()), "{told:?}");
     let heard = world.backend.received();
     assert!(
         heard.iter().all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
@@ -206,12 +208,19 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
         let mut wire = Wire::open(world.address()).await;
         // What a tunnel would carry comes behind.
         wire.send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat()).await;
-        assert_eq!(wire.told(1).await, Told::Answer(405, "method_not_allowed".into()), "{authority}");
+        assert_eq!(
+            wire.stream_outcome(1).await,
+            StreamOutcome::Answer(405, "method_not_allowed".into()),
+            "{authority}"
+        );
     }
     let all = [(":method", "CONNECT"), (":scheme", "http"), (":authority", "localhost"), (":path", "/chat")];
     for extended in [&[(":protocol", "websocket")][..], &[(":protocol", "connect-udp")], &[]] {
-        let told = world.tells(&pseudo(&[&all[..], extended].concat(), &key)).await;
-        assert!(told.is_error() || told == Told::Answer(405, "method_not_allowed".into()), "{told:?}");
+        let told = world.outcome_of(&pseudo(&[&all[..], extended].concat(), &key)).await;
+        assert!(
+            told.is_error() || told == StreamOutcome::Answer(405, "method_not_allowed".into()),
+            "{told:?}"
+        );
     }
     assert!(world.backend.received().is_empty());
 }
@@ -220,7 +229,7 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
 async fn http2_a_connect_needs_no_host_to_be_a_405() {
     let (world, key) = wide().await;
     let connect = pseudo(&[(":method", "CONNECT"), (":authority", "backend.example:443")], &key);
-    assert_eq!(world.tells(&connect).await, Told::Answer(405, "method_not_allowed".into()));
+    assert_eq!(world.outcome_of(&connect).await, StreamOutcome::Answer(405, "method_not_allowed".into()));
 }
 
 /// Requests with a body, or what could be one.
@@ -244,7 +253,7 @@ async fn http2_a_request_with_a_body_is_a_400_in_every_variant() {
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        assert_eq!(wire.told(1).await, Told::Answer(400, "bad_request".into()), "{name}");
+        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
     }
     assert!(world.backend.received().is_empty());
 }
@@ -255,14 +264,14 @@ async fn http2_a_request_with_a_body_closes_the_connection() {
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        assert_eq!(wire.told(1).await, Told::Answer(400, "bad_request".into()), "{name}");
-        let gone: Vec<u32> = wire.rest().await.iter().filter_map(goes).collect();
+        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
+        let gone: Vec<u32> = wire.rest().await.iter().filter_map(goaway_code).collect();
         assert!(!gone.is_empty() && gone.iter().all(|code| *code == 0), "{name}: {gone:?}");
     }
 }
 
 /// The code of a GOAWAY.
-fn goes(read: &super::Frame) -> Option<u32> {
+fn goaway_code(read: &super::Frame) -> Option<u32> {
     (read.kind == GOAWAY).then(|| code(&read.payload[4..]))
 }
 
@@ -271,16 +280,16 @@ async fn http2_a_wrong_content_length_is_rejected() {
     let (world, key) = wide().await;
     let of = |length: &str| get("/api/v1/models", &[("x-api-key", &key), ("content-length", length)]);
     for length in ["5", "1", "-1", "0x0", "18446744073709551616", "", "0, 0"] {
-        let told = world.tells(&of(length)).await;
-        let is_refused = told.is_error() || told == Told::Answer(400, "bad_request".into());
+        let told = world.outcome_of(&of(length)).await;
+        let is_refused = told.is_error() || told == StreamOutcome::Answer(400, "bad_request".into());
         assert!(is_refused, "{length:?} without a body: {told:?}");
     }
     for (length, body) in [("0", "hello"), ("4", "hello"), ("9", "hello")] {
         let mut wire = Wire::open(world.address()).await;
         let body = frame(DATA, END_STREAM, 1, body.as_bytes());
         wire.send(&[opening(1, &of(length), 0), body].concat()).await;
-        let told = wire.told(1).await;
-        let is_refused = told.is_error() || told == Told::Answer(400, "bad_request".into());
+        let told = wire.stream_outcome(1).await;
+        let is_refused = told.is_error() || told == StreamOutcome::Answer(400, "bad_request".into());
         assert!(is_refused, "{length:?} with a body: {told:?}");
     }
     assert!(world.backend.received().is_empty());
@@ -290,38 +299,38 @@ async fn http2_a_wrong_content_length_is_rejected() {
 async fn http2_a_target_has_at_most_2_kib() {
     let (world, key) = wide().await;
     for (length, expected) in [
-        (2_047, Told::Answer(200, String::new())),
-        (2_048, Told::Answer(200, String::new())),
-        (2_049, Told::Answer(414, "uri_too_long".into())),
-        (8_192, Told::Answer(414, "uri_too_long".into())),
+        (2_047, StreamOutcome::Answer(200, String::new())),
+        (2_048, StreamOutcome::Answer(200, String::new())),
+        (2_049, StreamOutcome::Answer(414, "uri_too_long".into())),
+        (8_192, StreamOutcome::Answer(414, "uri_too_long".into())),
     ] {
         let start = "/api/v1/models?x=";
         let target = format!("{start}{}", "x".repeat(length - start.len()));
-        assert_eq!(world.tells(&get(&target, &[("x-api-key", &key)])).await, expected, "{length}");
+        assert_eq!(world.outcome_of(&get(&target, &[("x-api-key", &key)])).await, expected, "{length}");
     }
 }
 
 #[tokio::test]
 async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
     let (world, key) = wide().await;
-    let large = Told::Answer(431, "headers_too_large".into());
-    let fine = Told::Answer(200, String::new());
+    let large = StreamOutcome::Answer(431, "headers_too_large".into());
+    let fine = StreamOutcome::Answer(200, String::new());
     for (size, expected) in [(15_000, &fine), (16_500, &large), (30_000, &large)] {
         let told =
-            world.tells(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+            world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
         assert_eq!(told, *expected, "{size}");
     }
     for (count, expected) in [(63, &fine), (64, &fine), (65, &large), (127, &large)] {
         let more: Vec<String> = (1..count).map(|number| format!("x{number}")).collect();
         let more = more.iter().map(|name| (name.as_str(), "1"));
         let all: Vec<(&str, &str)> = std::iter::once(("x-api-key", key.as_str())).chain(more).collect();
-        assert_eq!(world.tells(&get("/api/v1/models", &all)).await, *expected, "{count}");
+        assert_eq!(world.outcome_of(&get("/api/v1/models", &all)).await, *expected, "{count}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 4);
     // Beyond what the codec keeps it is the codec that refuses: nobody has seen such a head whole.
     for size in [40_000, 200_000] {
         let told =
-            world.tells(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+            world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
         assert_ne!(told, fine, "{size}");
     }
 }
@@ -335,11 +344,12 @@ async fn http2_repeated_key_headers_are_a_401() {
         &[("authorization", &bearer), ("authorization", &bearer)],
         &[("authorization", &bearer), ("x-api-key", "another")],
     ] {
-        let told = world.tells(&get("/api/v1/models", more)).await;
-        assert_eq!(told, Told::Answer(401, "invalid_api_key".into()));
+        let told = world.outcome_of(&get("/api/v1/models", more)).await;
+        assert_eq!(told, StreamOutcome::Answer(401, "invalid_api_key".into()));
     }
-    let told = world.tells(&get("/api/v1/models", &[("authorization", &bearer), ("x-api-key", &key)])).await;
-    assert_eq!(told, Told::Answer(200, String::new()));
+    let told =
+        world.outcome_of(&get("/api/v1/models", &[("authorization", &bearer), ("x-api-key", &key)])).await;
+    assert_eq!(told, StreamOutcome::Answer(200, String::new()));
 }
 
 /// What frames may not be, or not here.
@@ -374,8 +384,8 @@ async fn http2_invalid_frames_close_the_connection() {
     for (name, bytes) in broken {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        let told = wire.told(1).await;
-        assert!(matches!(told, Told::Gone(_) | Told::Closed), "{name}: {told:?}");
+        let told = wire.stream_outcome(1).await;
+        assert!(matches!(told, StreamOutcome::Gone(_) | StreamOutcome::Closed), "{name}: {told:?}");
     }
     assert!(world.backend.received().is_empty());
 }

@@ -13,9 +13,9 @@ use crate::world::World;
 
 /// A connection on which any number of requests may be under way.
 #[derive(Clone)]
-pub struct Visit(SendRequest<Full<Bytes>>);
+pub struct Http2Client(SendRequest<Full<Bytes>>);
 
-impl Visit {
+impl Http2Client {
     /// Opens one.
     pub async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
@@ -62,14 +62,20 @@ impl Visit {
 
 impl World {
     /// Asks on a connection, and holds the answer against what is true of all.
-    pub async fn over(&self, visit: &Visit, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+    pub async fn over(
+        &self,
+        visit: &Http2Client,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let told = visit.asks(method, target, headers).await.expect("an answer");
         self.check(method, target, &told);
         told
     }
 
     /// Opens a connection of HTTP/2.
-    pub async fn visit(&self) -> Visit {
-        Visit::to(self.address()).await
+    pub async fn visit(&self) -> Http2Client {
+        Http2Client::to(self.address()).await
     }
 }

@@ -53,7 +53,7 @@ pub struct Frame {
 
 /// What became of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum StreamOutcome {
     /// A whole answer: its status and, of an error, its code.
     Answer(u16, String),
     /// The stream was reset, with this code.
@@ -64,7 +64,7 @@ pub enum Told {
     Closed,
 }
 
-impl Told {
+impl StreamOutcome {
     /// Whether the gateway would have none of it, without having looked at it as a request.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Answer(..))
@@ -196,7 +196,7 @@ impl Wire {
     }
 
     /// Whether the gateway has said that it is over, or closed: by what has arrived so far.
-    pub fn is_sent_away(&mut self) -> bool {
+    pub fn has_goaway_or_close(&mut self) -> bool {
         let mut chunk = [0; 16_384];
         while let Ok(read) = self.stream.try_read(&mut chunk) {
             if read == 0 {
@@ -215,12 +215,14 @@ impl Wire {
     }
 
     /// What becomes of a stream.
-    pub async fn told(&mut self, stream: u32) -> Told {
+    pub async fn stream_outcome(&mut self, stream: u32) -> StreamOutcome {
         let (mut status, mut body) = (0, Vec::new());
         while let Some(read) = self.read().await {
             match read.kind {
-                GOAWAY if code(&read.payload[4..]) != 0 => return Told::Gone(code(&read.payload[4..])),
-                RST_STREAM if read.stream == stream => return Told::Reset(code(&read.payload)),
+                GOAWAY if code(&read.payload[4..]) != 0 => {
+                    return StreamOutcome::Gone(code(&read.payload[4..]));
+                }
+                RST_STREAM if read.stream == stream => return StreamOutcome::Reset(code(&read.payload)),
                 HEADERS if read.stream == stream => status = short_status(read.payload[0]),
                 DATA if read.stream == stream => body.extend(read.payload),
                 _ => continue,
@@ -229,7 +231,7 @@ impl Wire {
                 return answer(status, &body);
             }
         }
-        Told::Closed
+        StreamOutcome::Closed
     }
 
     /// Reads to the end: the frames that were not read yet.
@@ -270,17 +272,17 @@ fn short_status(octet: u8) -> u16 {
 }
 
 /// An error says its status in its body as well.
-fn answer(short: u16, body: &[u8]) -> Told {
+fn answer(short: u16, body: &[u8]) -> StreamOutcome {
     let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let long = body["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    Told::Answer(long.unwrap_or(short), body["code"].as_str().unwrap_or_default().to_owned())
+    StreamOutcome::Answer(long.unwrap_or(short), body["code"].as_str().unwrap_or_default().to_owned())
 }
 
 impl World {
     /// Sends a head on a connection of its own, and says what became of it.
-    pub async fn tells(&self, fields: &[(Vec<u8>, Vec<u8>)]) -> Told {
+    pub async fn outcome_of(&self, fields: &[(Vec<u8>, Vec<u8>)]) -> StreamOutcome {
         let mut wire = Wire::open(self.address()).await;
         wire.send(&request(1, fields)).await;
-        wire.told(1).await
+        wire.stream_outcome(1).await
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
-use super::http2_client::Visit;
+use super::http2_client::Http2Client;
 use crate::client::Answer;
 use crate::world::{World, good};
 
@@ -58,7 +58,7 @@ fn lasting(answer: &Answer) -> BTreeMap<&str, Vec<&str>> {
 }
 
 /// The body of an answer, but for the request that it names and what moves in `/me`.
-fn said(answer: &Answer) -> String {
+fn comparable_body(answer: &Answer) -> String {
     let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(&answer.body) else {
         return answer.body.escape_ascii().to_string();
     };
@@ -90,7 +90,7 @@ async fn http2_responses_equal_those_of_http_1_1() {
         let row = format!("{method} {target} {name}: {value}");
         assert_eq!(told.status, plain.status, "{row}");
         assert_eq!(lasting(&told), lasting(&plain), "{row}");
-        assert_eq!(said(&told), said(&plain), "{row}");
+        assert_eq!(comparable_body(&told), comparable_body(&plain), "{row}");
         assert_eq!(told.header("connection"), "", "{row}");
     }
     assert_eq!(world.backend.received().len(), asked);
@@ -105,7 +105,7 @@ async fn http2_entitlement_errors_equal_those_of_http_1_1() {
     let told = world.over(&visit, "GET", target, &[("x-api-key", &key)]).await;
     let plain = world.get(target).header("X-API-Key", &key).send().await;
     assert_eq!((told.status, told.code()), (403, "latest_requires_plan".into()));
-    assert_eq!((said(&told), lasting(&told)), (said(&plain), lasting(&plain)));
+    assert_eq!((comparable_body(&told), lasting(&told)), (comparable_body(&plain), lasting(&plain)));
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn http2_a_body_is_refused_and_closes_the_connection() {
 }
 
 /// Waits until a connection takes no more requests.
-async fn is_over(visit: &Visit) {
+async fn is_over(visit: &Http2Client) {
     while !visit.is_over() {
         tokio::task::yield_now().await;
     }

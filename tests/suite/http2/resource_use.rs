@@ -8,7 +8,7 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use super::floods::floods;
-use super::http2_client::Visit;
+use super::http2_client::Http2Client;
 use super::{Wire, get, request};
 use crate::client::Connection;
 use crate::program::{BUILT_IN, Keys, Program};
@@ -27,13 +27,13 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
     let asked = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
     // What a program holds that has worked already, before anything is measured.
     for _ in 0..20 {
-        let visit = Visit::to(address).await;
+        let visit = Http2Client::to(address).await;
         assert_eq!(visit.asks("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status, 200);
     }
     let before = program.resident();
     let over = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&over);
-    let neighbour = tokio::spawn(async move {
+    let other_client = tokio::spawn(async move {
         let (clock, mut slowest, mut connection) =
             (Clock::system(), Duration::ZERO, Connection::open(address).await);
         while !until.load(Ordering::Relaxed) {
@@ -51,7 +51,7 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
         }
     }
     over.store(true, Ordering::Relaxed);
-    let slowest = neighbour.await.unwrap();
+    let slowest = other_client.await.unwrap();
     let peak = program.most_resident();
     assert!(peak <= before + AT_MOST, "{before} bytes before, and at some time {peak}");
     assert!(slowest < SOON, "{slowest:?}");

@@ -18,8 +18,8 @@ use tokio::sync::Barrier;
 use tokio_rustls::TlsConnector;
 
 use super::{
-    DATA, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, Told, WINDOW_UPDATE, Wire, code, frame, get,
-    request,
+    DATA, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire, code,
+    frame, get, request,
 };
 use crate::client::Connection;
 use crate::program::{BUILT_IN, Program};
@@ -93,7 +93,7 @@ async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_n
     }
     world.reaches("scoregate_connections_total{reason=\"displaced\"}", 9).await;
     world.backend.open();
-    assert_eq!(honest.told(1).await, Told::Answer(200, String::new()));
+    assert_eq!(honest.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
 }
 
 #[tokio::test]
@@ -138,14 +138,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// Where the attacks go.
 #[derive(Clone)]
-pub struct Goal {
+pub struct AttackTarget {
     /// The public port.
     pub address: SocketAddr,
     /// How TLS is opened there, if it is spoken.
     pub tls: Option<TlsConnector>,
 }
 
-impl Goal {
+impl AttackTarget {
     /// Opens a connection from an address of this machine that is as good as its own.
     async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
         let socket = TcpSocket::new_v4().unwrap();
@@ -198,7 +198,7 @@ fn certified(directory: &Path) -> TlsConnector {
 }
 
 /// The real program with so many places, with or without TLS.
-pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, Goal) {
+pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, AttackTarget) {
     let tls = is_secure.then(|| certified(directory));
     let mut settings =
         format!("data_dir = \"{}\"\nupstream = \"built-in\"\n", directory.join("state").display());
@@ -211,12 +211,17 @@ pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, Goal
     let file = directory.join("scoregate.toml");
     std::fs::write(&file, settings).unwrap();
     let program = Program::start(&["serve", "--config", &file.display().to_string()], &BUILT_IN[..0]);
-    let goal = Goal { address: program.public(), tls };
+    let goal = AttackTarget { address: program.public(), tls };
     (program, goal)
 }
 
 /// How long each of so many connections lasts that ask for a hundred large pages and open their windows by `bytes` a second.
-async fn attack(goal: &Goal, connections: u32, bytes: u32, all_there: &Arc<Barrier>) -> Vec<Duration> {
+async fn attack(
+    goal: &AttackTarget,
+    connections: u32,
+    bytes: u32,
+    all_there: &Arc<Barrier>,
+) -> Vec<Duration> {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
     let attackers = (0..connections).map(|number| {
         let (goal, opening, all_there) = (goal.clone(), opening.clone(), Arc::clone(all_there));
@@ -269,7 +274,7 @@ async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tc
 }
 
 /// Connects again and again, asks for a hundred large pages, and reads none of them.
-async fn attack_for_ever(goal: Goal, number: u32, all_there: Arc<Barrier>) {
+async fn attack_until_stopped(goal: AttackTarget, number: u32, all_there: Arc<Barrier>) {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
     let (clock, mut is_first) = (Clock::system(), true);
     loop {
@@ -291,7 +296,8 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
         let directory = TempDir::new().unwrap();
         let (program, goal) = program(directory.path(), 64, is_secure);
         let all_there = Arc::new(Barrier::new(71));
-        let attack = |number| tokio::spawn(attack_for_ever(goal.clone(), number, Arc::clone(&all_there)));
+        let attack =
+            |number| tokio::spawn(attack_until_stopped(goal.clone(), number, Arc::clone(&all_there)));
         let attackers: Vec<_> = (0..70).map(attack).collect();
         all_there.wait().await;
         let (clock, mut slowest) = (Clock::system(), Duration::ZERO);

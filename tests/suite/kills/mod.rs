@@ -13,7 +13,9 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::failing_disk::{Disk, Order};
-use crate::load_clients::{Patron, Seat, Tally, ask_all, prepare, prepare_strangers, remaining};
+use crate::load_clients::{
+    CallerGroup, LoadClient, Tally, ask_all, prepare, prepare_idle_applications, remaining,
+};
 use crate::program::{Program, within_one_day};
 
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
@@ -79,7 +81,7 @@ const CRASH_POINTS: [End; 10] = [
 ];
 
 /// What was seen of a life.
-struct Life {
+struct ProcessRun {
     end: End,
     /// How long it took until it served; none if it died before that.
     start: Option<Duration>,
@@ -90,11 +92,11 @@ struct Life {
 }
 
 /// The patrons, and all that was seen.
-struct Story {
+struct KillRecord {
     directory: TempDir,
     disk: Disk,
-    patrons: Vec<Patron>,
-    lives: Vec<Life>,
+    load_clients: Vec<LoadClient>,
+    lives: Vec<ProcessRun>,
     seed: u64,
 }
 
@@ -103,11 +105,11 @@ fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let size = if is_full { FULL } else { SMALL };
     within_one_day(|| {
-        let mut story = Story::begin(&size);
+        let mut story = KillRecord::begin(&size);
         for (number, end) in ends(&size, story.seed).into_iter().enumerate() {
             story.live(end, number);
         }
-        story.spend_the_rest();
+        story.use_remaining_quota();
         let lost = story.judge(&size);
         if is_full {
             figures::record(&story, &lost, &size);
@@ -132,17 +134,17 @@ fn ends(size: &Size, seed: u64) -> Vec<End> {
     ends
 }
 
-impl Story {
+impl KillRecord {
     fn begin(size: &Size) -> Self {
         let directory = TempDir::new().unwrap();
-        prepare_strangers(directory.path(), size.strangers);
+        prepare_idle_applications(directory.path(), size.strangers);
         // The ten units of a Free key do not last for all lives: a new one comes every few.
         let lives = size.kills as usize + CRASH_POINTS.len();
         let mut wanted = vec![("free", 10); lives.div_ceil(LIVES_OF_A_FREE_KEY)];
         wanted.extend(size.days.map(|day| ("pro", day)));
-        let patrons = prepare(directory.path(), &wanted);
+        let load_clients = prepare(directory.path(), &wanted);
         let seed = getrandom::u64().unwrap();
-        Self { directory, disk: Disk::new(), patrons, lives: Vec::new(), seed }
+        Self { directory, disk: Disk::new(), load_clients, lives: Vec::new(), seed }
     }
 
     fn start(&self, order: Order) -> Program {
@@ -159,7 +161,7 @@ impl Story {
             End::Starting(order) => order,
             End::After(_) | End::Serving(_) => Order::Work,
         });
-        let mut life = Life { end, start: None, left: Vec::new(), tallies: Vec::new() };
+        let mut life = ProcessRun { end, start: None, left: Vec::new(), tallies: Vec::new() };
         if let Some((public, _)) = program.ports_if_any() {
             life.start = Some(clock.now().mono.since(begun));
             life.left = self.left(public);
@@ -183,70 +185,82 @@ impl Story {
     }
 
     /// The last life: all that is left is spent, and the stop is in order.
-    fn spend_the_rest(&mut self) {
+    fn use_remaining_quota(&mut self) {
         let program = self.start(Order::Work);
         let public = program.public();
         let left = self.left(public);
-        let to_the_end = |patron| Seat { patron, callers: 2, most: u32::MAX, reconnects: false };
-        let seats: Vec<Seat<'_>> = self.patrons.iter().map(to_the_end).collect();
+        let to_the_end =
+            |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
+        let seats: Vec<CallerGroup<'_>> = self.load_clients.iter().map(to_the_end).collect();
         let (tallies, _) = ask_all(public, &seats, u32::MAX, || ());
-        assert!(tallies.iter().all(|tally| tally.unheard() == 0), "{tallies:?}");
+        assert!(tallies.iter().all(|tally| tally.unconfirmed() == 0), "{tallies:?}");
         assert!(self.left(public).iter().all(|left| *left == 0));
         program.stop().with(0);
-        self.lives.push(Life { end: End::After(u32::MAX), start: None, left, tallies });
+        self.lives.push(ProcessRun { end: End::After(u32::MAX), start: None, left, tallies });
     }
 
     fn left(&self, public: SocketAddr) -> Vec<u32> {
-        self.patrons.iter().map(|patron| remaining(public, patron)).collect()
+        self.load_clients.iter().map(|load_client| remaining(public, load_client)).collect()
     }
 
     /// Who asks in this life, in the order of the patrons.
-    fn seats(&self, number: usize) -> Vec<Seat<'_>> {
-        let free = self.patrons.len() - 2;
-        let seat = |(at, patron)| {
+    fn seats(&self, number: usize) -> Vec<CallerGroup<'_>> {
+        let free = self.load_clients.len() - 2;
+        let seat = |(at, load_client)| {
             let (callers, most) = match at {
                 _ if at >= free => (2, u32::MAX),
                 _ if at == number / LIVES_OF_A_FREE_KEY => (2, 1),
                 _ => (0, 0),
             };
-            Seat { patron, callers, most, reconnects: false }
+            CallerGroup { load_client, callers, most, reconnects: false }
         };
-        self.patrons.iter().enumerate().map(seat).collect()
+        self.load_clients.iter().enumerate().map(seat).collect()
     }
 
     /// Holds all of it against the promise, and answers what each life that served lost, of each patron's day.
     fn judge(&self, size: &Size) -> Vec<Vec<u32>> {
         let seed = self.seed;
         let starts: Vec<Duration> = self.lives.iter().filter_map(|life| life.start).collect();
-        let served: Vec<&Life> = self.lives.iter().filter(|life| !life.left.is_empty()).collect();
+        let served: Vec<&ProcessRun> = self.lives.iter().filter(|life| !life.left.is_empty()).collect();
         assert!(served.len() < self.lives.len(), "no crash point lay before the program served");
         let mut lost = Vec::new();
         for (life, next) in served.iter().zip(served.iter().skip(1)) {
-            let of_each = self.patrons.iter().enumerate().map(|(at, patron)| {
+            let of_each = self.load_clients.iter().enumerate().map(|(at, load_client)| {
                 let (tally, end) = (life.tallies[at], life.end);
                 let owed = life.left[at].checked_sub(tally.delivered);
                 let owed = owed.unwrap_or_else(|| panic!("{end:?} of {seed} gave too much: {tally:?}"));
                 let lost = owed.checked_sub(next.left[at]);
                 let lost = lost.unwrap_or_else(|| panic!("{end:?} of {seed} was forgotten: {tally:?}"));
-                let most = patron.lease(life.left[at]) + tally.unheard();
-                assert!(lost <= most, "{end:?} of {seed} lost {lost} of {}, with {tally:?}", patron.quota);
+                let most = load_client.lease(life.left[at]) + tally.unconfirmed();
+                assert!(
+                    lost <= most,
+                    "{end:?} of {seed} lost {lost} of {}, with {tally:?}",
+                    load_client.quota
+                );
                 lost
             });
             lost.push(of_each.collect());
         }
-        for (at, patron) in self.patrons.iter().enumerate() {
-            let (delivered, unheard) = self.of_all_lives(at);
-            assert!(delivered <= patron.quota, "{delivered} of {}, seed {seed}", patron.quota);
-            let most = u32::try_from(lost.len()).unwrap() * patron.lease(patron.quota) + unheard;
-            assert!(patron.quota - delivered <= most, "{delivered} of {}, seed {seed}", patron.quota);
+        for (at, load_client) in self.load_clients.iter().enumerate() {
+            let (delivered, unconfirmed) = self.totals_of_all_runs(at);
+            assert!(delivered <= load_client.quota, "{delivered} of {}, seed {seed}", load_client.quota);
+            let most =
+                u32::try_from(lost.len()).unwrap() * load_client.lease(load_client.quota) + unconfirmed;
+            assert!(
+                load_client.quota - delivered <= most,
+                "{delivered} of {}, seed {seed}",
+                load_client.quota
+            );
         }
         assert!(starts.iter().all(|start| *start < size.start), "so long for the starts: {starts:?}");
         lost
     }
 
     /// What a patron was given over all lives, and what it never heard of.
-    fn of_all_lives(&self, at: usize) -> (u32, u32) {
+    fn totals_of_all_runs(&self, at: usize) -> (u32, u32) {
         let tallies = self.lives.iter().filter_map(|life| life.tallies.get(at));
-        tallies.fold((0, 0), |(given, unheard), one| (given + one.delivered, unheard + one.unheard()))
+        tallies.fold((0, 0), |(given, unconfirmed), one| {
+            (given + one.delivered, unconfirmed + one.unconfirmed())
+        })
     }
 }

@@ -11,7 +11,7 @@ use crate::backend::{Act, answer, json};
 use crate::balances::own;
 use crate::client::Connection;
 use crate::program::run;
-use crate::protection::waits_in_line;
+use crate::protection::wait_for_queue_length;
 use crate::world::{Customer, World, good};
 
 /// Three may wait for the backend, and one may queue for that; nobody waits for longer than five seconds.
@@ -119,10 +119,10 @@ impl Traffic {
         self.good_answers().await;
         self.refusals().await;
         self.limits().await;
-        self.shared_and_left().await;
+        self.share_and_disconnect().await;
         self.too_many().await;
         self.a_backend_that_is_late().await;
-        self.days_go_by().await;
+        self.pass_days().await;
         self.a_backend_that_fails().await;
         self.a_ledger_that_is_away().await;
         self.settings().await;
@@ -187,7 +187,7 @@ impl Traffic {
         panic!("the guard lets everything pass");
     }
 
-    async fn shared_and_left(&self) {
+    async fn share_and_disconnect(&self) {
         let Self { world, paid, .. } = self;
         world.backend.hold();
         let leaves = world.get("/api/v1/index").key(&paid.key).begin().await;
@@ -230,7 +230,7 @@ impl Traffic {
         let targets: Vec<String> = (11..14).map(other).collect();
         let all = join_all(targets.iter().map(|target| world.asks(paid, target)));
         let (answers, ()) = tokio::join!(all, async {
-            waits_in_line(world, 1).await;
+            wait_for_queue_length(world, 1).await;
             world.backend.has_received(before + 2).await;
             world.pass(Duration::from_secs(5));
         });
@@ -243,7 +243,7 @@ impl Traffic {
         world.pass(REST);
     }
 
-    async fn days_go_by(&self) {
+    async fn pass_days(&self) {
         let Self { world, paid, .. } = self;
         let calls = world.counted("scoregate_upstream_duration_seconds_count").await;
         assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);

@@ -15,10 +15,10 @@ use scoregate::clock::Wall;
 use scoregate::routes::ENDPOINTS;
 
 use crate::client::{Answer, Connection};
-use crate::snapshot_upstream::{DOCUMENTS, Dated};
+use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
 use crate::world::{Customer, NOON, World};
 
-use rng::{Callers, Dice};
+use rng::{Callers, Rng};
 use table::Row;
 
 const SEED: u64 = 20_261_121;
@@ -90,13 +90,13 @@ fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fe
 fn play(policy: Policy, size: Size) -> Row {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut play = Play::begin(policy, size).await;
-        let refreshes = Dice::new(SEED).refreshes(size.hours);
+        let mut play = Simulation::begin(policy, size).await;
+        let refreshes = Rng::new(SEED).refreshes(size.hours);
         let callers = size.customers * DOCUMENTS.len();
-        let mut callers = Callers::new(Dice::new(SEED + 1), callers);
+        let mut callers = Callers::new(Rng::new(SEED + 1), callers);
         for second in 0..=size.hours * 3_600 + AFTERWARDS {
             play.reaches(second, refreshes.contains(&second)).await;
-            while let Some(caller) = callers.who_comes_at(second) {
+            while let Some(caller) = callers.next_caller_at(second) {
                 play.asks(caller).await;
             }
         }
@@ -105,18 +105,18 @@ fn play(policy: Policy, size: Size) -> Row {
 }
 
 /// One row in the making.
-struct Play {
+struct Simulation {
     world: World,
-    backend: Dated,
+    backend: SnapshotUpstream,
     customers: Vec<(Customer, Connection)>,
     /// Owners of the fetcher while no fetch is in progress.
     at_rest: usize,
     row: Row,
 }
 
-impl Play {
+impl Simulation {
     async fn begin(policy: Policy, size: Size) -> Self {
-        let backend = Dated::new(start());
+        let backend = SnapshotUpstream::new(start());
         let script = backend.clone();
         // Connections idle by the machine's clock, not by the made one, so not for long; but it may be busy.
         let settings = format!(
@@ -141,12 +141,12 @@ impl Play {
         if second > 0 {
             self.world.pass(SECOND);
         }
-        self.comes_to_rest().await;
+        self.wait_until_idle().await;
     }
 
     /// Waits until nothing is under way: a fetch owns the fetcher as long as it lasts. Everything runs on this thread, so
     /// whoever was woken by its end has had a turn when this task has one again.
-    async fn comes_to_rest(&self) {
+    async fn wait_until_idle(&self) {
         let mut at_rest = 0;
         while at_rest < 3 {
             tokio::task::yield_now().await;
@@ -165,7 +165,7 @@ impl Play {
         let answer = connection.ask(ask).await;
         assert_eq!(answer.status, 200, "{document}: {}", String::from_utf8_lossy(&answer.body));
         self.row.answered(self.backend.lateness_of(generated_at(&answer)), answer.header("cache-status"));
-        self.comes_to_rest().await;
+        self.wait_until_idle().await;
     }
 
     fn row(mut self) -> Row {

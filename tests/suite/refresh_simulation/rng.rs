@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 const HOUR: u64 = 3_600;
 
 /// The dice.
-pub(super) struct Dice(u64);
+pub(super) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -41,14 +41,14 @@ impl Dice {
 
 /// Who comes when.
 pub(super) struct Callers {
-    dice: Dice,
+    dice: Rng,
     /// When each comes next, and its rhythm.
     next: BinaryHeap<Reverse<(u64, usize, u64)>>,
 }
 
 impl Callers {
     /// So many, each in a rhythm of its own of 20 to 60 seconds.
-    pub(super) fn new(mut dice: Dice, callers: usize) -> Self {
+    pub(super) fn new(mut dice: Rng, callers: usize) -> Self {
         let mut first = |caller: usize| {
             let rhythm = dice.between(20, 60);
             Reverse((dice.below(rhythm), caller, rhythm))
@@ -58,7 +58,7 @@ impl Callers {
     }
 
     /// The next one who comes at that second.
-    pub(super) fn who_comes_at(&mut self, second: u64) -> Option<usize> {
+    pub(super) fn next_caller_at(&mut self, second: u64) -> Option<usize> {
         let Reverse((at, caller, rhythm)) = *self.next.peek()?;
         if at > second {
             return None;
