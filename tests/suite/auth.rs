@@ -1,4 +1,4 @@
-//! Keys: where they may stand, what is no key, and from when on one is refused.
+//! Keys: in which headers they are accepted, what is no key, and from when a key is refused.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::{Customer, World, good};
 const WIDE: &str = "guard.per_minute = 100000";
 const ME: &str = "/api/v1/me";
 
-/// Asks `/me` with these header fields.
+/// Requests `/me` with these header fields.
 fn me(world: &World, headers: &[(&str, &str)]) -> RequestBuilder {
     headers.iter().fold(world.get(ME), |ask, (name, value)| ask.header(name, value))
 }
@@ -50,7 +50,7 @@ async fn auth_a_key_is_accepted_in_either_header_and_in_both_if_they_agree() {
 async fn auth_every_request_without_a_key_gets_the_key_required_error() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
-    // The message alone may say where the key was sent instead.
+    // Only the message may name the header that was used instead.
     let code = |told: &Answer| {
         let mut body = lasting(told);
         body.as_object_mut().unwrap().remove("message");
@@ -119,7 +119,7 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
         let message = said(ME, Some(value)).await;
         assert_eq!(message, format!("The Authorization header does not use the Bearer scheme. {belongs}"));
     }
-    // What is no name of a key is none of our business, and neither is what an empty header says.
+    // Other header names are ignored, and so are empty values.
     for target in [ME, "/api/v1/me?monkey=1", "/api/v1/me?x=key", "/api/v1/me?%zz=1"] {
         let message = said(target, Some("Bearer")).await;
         assert_eq!(
@@ -271,7 +271,7 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     world.running.registrar.set_tier("test", customer.id, "pro").await.unwrap();
     let told = connection.ask(latest.clone()).await;
     assert_eq!((told.status, told.number("x-ratelimit-limit")), (200, 10_000));
-    // What was used stays used, of the day as of the minute.
+    // Usage is kept, of the day and of the minute.
     assert_eq!(told.number("x-ratelimit-remaining"), 9_998);
     assert!(told.header("ratelimit").starts_with("\"minute\";r=58;"), "{}", told.header("ratelimit"));
     world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
@@ -280,7 +280,7 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     assert_eq!((told.number("x-ratelimit-limit"), told.number("x-ratelimit-remaining")), (10, 8));
 }
 
-/// Makes a key of another form known, as an import by its SHA-256 does.
+/// Imports a key of another format by its SHA-256.
 fn import(world: &World, key: &str) {
     let digest = Digest::of(key);
     let stored = StoredApplication {
@@ -341,7 +341,7 @@ async fn auth_the_key_never_reaches_the_backend() {
     for name in ["Authorization", "X-API-Key"] {
         let value = if name == "Authorization" { format!("Bearer {key}") } else { key.clone() };
         let told = world.get(&format!("/api/v1/models/{}", name.to_lowercase())).header(name, &value);
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         assert_eq!(told.header("X-Forwarded-Host", "evil").header("Cookie", "c=1").send().await.status, 200);
     }

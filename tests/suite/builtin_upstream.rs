@@ -1,4 +1,4 @@
-//! The whole of it with the backend that is built in: real answers of all endpoints, as the documents describe them.
+//! The whole gateway with the built-in backend: responses of all endpoints have the documented fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::client::Answer;
 use crate::world::World;
 
-/// The fields that an item of an endpoint has to have for a caller who sees everything, or not; and those it may have.
+/// Required and permitted fields of an item of an endpoint, for a caller with or without full access.
 fn documented(endpoint: &Endpoint, sees_everything: bool) -> [BTreeSet<String>; 2] {
     let seen = || endpoint.item.iter().filter(|field| sees_everything || !field.paid_only);
     let names =
@@ -27,7 +27,7 @@ async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
     let world = World::built_in().await;
     for tier in ["pro", "free"] {
         for endpoint in &ENDPOINTS {
-            // A customer each, since a Free key has one request a minute.
+            // One customer each, since a Free key has one request a minute.
             let customer = world.customer(tier).await;
             let path = endpoint.documented_path().replace("{id}", "atlas-4-large");
             let answer = world.get(&path).key(&customer.key).send().await;
@@ -41,7 +41,7 @@ async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
     }
 }
 
-/// The places of every null in a value.
+/// The paths of every null in a value.
 fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Null => found.push(at.to_owned()),
@@ -166,7 +166,7 @@ async fn builtin_the_hourly_refresh_is_detected_and_an_unknown_model_is_not_foun
     let stale = world.get("/api/v1/models").key(&pro.key).send().await;
     assert!(stale.header("cache-status").ends_with("detail=stale"));
     assert_eq!(stale.header("etag"), before.header("etag"));
-    // The refresh belongs to no request; the next ones see it when it is there.
+    // The refresh belongs to no request; later requests see it once it is stored.
     world.settled().await;
     let after = world.get("/api/v1/models").key(&pro.key).send().await;
     assert_eq!(after.json()["generated_at"], "2026-11-21T13:00:00Z");

@@ -1,4 +1,4 @@
-//! What is stored and how it is told: the words of `Cache-Status`, entity tags, encodings, conditional requests.
+//! Storing and representation of documents: `Cache-Status`, entity tags, encodings, conditional requests.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const ATLAS: &str = "/api/v1/models/atlas";
-/// Headers that differ between any two answers.
+/// Headers that differ between any two responses.
 const MOVING: [&str; 2] = ["date", "x-request-id"];
 
-/// A backend whose answers are long enough to be worth encoding.
+/// A backend whose responses are long enough to be compressed.
 pub fn long(received: &Received) -> Act {
     let path = received.target();
     let note = "good ".repeat(200);
@@ -50,7 +50,7 @@ async fn cache_status_and_metric_name_the_outcome_of_a_request_alike() {
     said("refreshed", "scoregate; fwd=stale; stored; detail=refreshed").await;
     world.pass(Duration::from_hours(48));
     world.backend.next(json("nonsense"));
-    // Its data is that of noon, so its refresh was overdue when it was last confirmed.
+    // Its data is from noon, so its refresh was overdue when it was last revalidated.
     let overdue = 48 * 3_600;
     said("stale_on_error", &format!("scoregate; hit; ttl=-{overdue}; detail=stale")).await;
 }
@@ -176,7 +176,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
     let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
     let head = world.ask("HEAD", MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
     assert_eq!(head.status, 304);
-    // A connection on which a body followed a HEAD would be out of step.
+    // A body after a HEAD would desynchronize the connection.
     let mut connection = crate::client::Connection::open(world.address()).await;
     for method in ["HEAD", "GET", "HEAD", "HEAD", "GET"] {
         assert_eq!(connection.ask(world.ask(method, MODELS).key(&customer.key)).await.status, 200);

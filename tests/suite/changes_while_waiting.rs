@@ -1,4 +1,4 @@
-//! What changes while a request waits: its key, its tier, the backend's mind.
+//! Changes while a request waits: of its key, of its tier, of the responses of the backend.
 
 use std::sync::Arc;
 use std::time::Duration;

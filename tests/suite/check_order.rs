@@ -1,5 +1,5 @@
-//! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission, cache.
-//! Each request here breaks two neighbouring rules, and is told the first.
+//! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission,
+//! cache. Each request here violates two neighbouring rules and gets the error of the first.
 
 use scoregate::store::OwnLimits;
 
@@ -7,7 +7,7 @@ use crate::backend::{answer, json};
 use crate::raw::lasting;
 use crate::world::{World, good};
 
-/// Enough refusals for a whole test.
+/// Allows enough refusals for a whole test.
 const WIDE: &str = "guard.per_minute = 100000";
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn order_admission_before_the_cache_and_the_304() {
     let first = world.customer("free").await;
     let stored = world.get("/api/v1/models").key(&first.key).send().await;
     assert_eq!(stored.status, 200);
-    // The document is stored and its tag is known; the minute is spent all the same.
+    // The document is stored and its tag is known, but the minute is spent.
     for ask in [
         world.get("/api/v1/models"),
         world.get("/api/v1/models").header("If-None-Match", stored.header("etag")),

@@ -1,4 +1,5 @@
-//! `scoregate demo` and the end of a server: what is printed works, what is temporary goes, what runs is finished.
+//! `scoregate demo` and the shutdown of a server: printed commands work, temporary files are removed, requests in
+//! flight are finished.
 
 use std::path::Path;
 
@@ -17,10 +18,10 @@ fn demo(data_dir: Option<&Path>) -> Program {
     Program::start(&arguments, &[])
 }
 
-/// What a demo prints: the key of each tier, and a curl.
+/// The output of a demo: the key of each tier, and a curl command.
 struct DemoOutput {
     keys: Vec<(String, String)>,
-    /// The value of the curl's header, and its URL.
+    /// The header value and the URL of the curl command.
     curl: (String, String),
 }
 
@@ -67,7 +68,7 @@ async fn the_curl_that_a_demo_prints_gets_the_rankings() {
     program.stop().with(0);
 }
 
-/// The targets of the curls on a page: what is between the quotes of its URLs.
+/// The targets of the curl commands of a page, from their quoted URLs.
 fn curls(html: &str) -> Vec<String> {
     let mut targets = Vec::new();
     for block in html.split("<code>").skip(1) {

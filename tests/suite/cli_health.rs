@@ -1,6 +1,4 @@
-//! What a supervisor without a shell asks.
-//!
-//! Not for: when a server is ready (`sigterm`, `handover`).
+//! `scoregate health`, for supervisors without a shell. Readiness itself is tested in `sigterm` and `handover`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -19,7 +17,7 @@ fn the_exit_code_of_health_is_readiness() {
     let server = Program::serve(place.path(), &BUILT_IN);
     let (_, side) = server.ports();
     assert_eq!(health(side).with(0).out, "ready\n");
-    // As a container says it, where the side port listens on every address.
+    // As in a container, where the side port listens on every address.
     let everywhere = format!("0.0.0.0:{}", side.port());
     run_with(&["health"], &[("SCOREGATE_ADMIN_LISTEN", &everywhere)]).with(0);
     server.stop().with(0);
@@ -35,7 +33,7 @@ fn health_finds_the_server_by_data_directory_or_configuration() {
     let data_dir = place.path().to_str().unwrap();
     assert_eq!(run(&["health", "--data-dir", data_dir]).with(0).out, "ready\n");
     let file = place.path().join("scoregate.toml");
-    // What else is wrong with a file that is being edited does not matter.
+    // Other errors in a file that is being edited are ignored.
     std::fs::write(&file, format!("listen = 7\n[admin]\nlisten = \"{side}\"\n")).unwrap();
     let config = ["health", "--config", file.to_str().unwrap()];
     assert_eq!(run(&config).with(0).out, "ready\n");

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, run_with, sqlite3};
 
-/// Every command once, by what it prints for programs.
+/// Every command once, with JSON output.
 fn every_command(keys: &Keys<'_>) {
     let (id, key) = keys.create("pro");
     let shown = keys.json(&["show", &id]);
@@ -36,7 +36,7 @@ fn every_command(keys: &Keys<'_>) {
     let ends = |told: &Value| -> Vec<Value> {
         told["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
     };
-    // The older key is in its overlap: only its own name makes it go on.
+    // The older key is in its overlap: only its own id extends it.
     let refused = keys.run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]).with(1);
     assert!(refused.err.contains("name the key that is meant"), "{}", refused.err);
     let named = keys.json(&["set-expiry", &id, "--key", &key, "--at", "2099-01-31T00:00:00Z"]);
@@ -68,7 +68,7 @@ fn every_command(keys: &Keys<'_>) {
     assert!(revoked["keys"].as_array().unwrap().iter().all(|key| !key["revoked_at"].is_null()));
 }
 
-/// Every command once, by what it prints for people.
+/// Every command once, with text output.
 fn every_command_in_words(keys: &Keys<'_>) {
     let created = keys.run(&["create", "--name", "Weather site", "--tier", "pro"]).with(0);
     assert!(created.out.starts_with("sg_live_") && created.out.lines().count() == 1, "only the key is data");

@@ -1,4 +1,4 @@
-//! What the command line says: help, completions, problems, and the exit code that goes with each.
+//! Texts of the command line: help, completions, errors, and the matching exit codes.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -131,7 +131,7 @@ fn the_sample_configuration_can_be_appended_to() {
         let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
         assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""), "{more}");
     }
-    // As it is printed it lacks the backend, and nothing else.
+    // As printed it only lacks the upstream.
     std::fs::write(&file, sample).unwrap();
     let bare = run(&["check", "--config", file.to_str().unwrap()]).with(1);
     assert!(bare.err.starts_with("upstream: ") && bare.err.lines().count() == 1, "{}", bare.err);

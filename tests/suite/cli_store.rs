@@ -1,4 +1,4 @@
-//! `scoregate store` and a server whose store is damaged: what is printed can be pasted, and the keys work again.
+//! `scoregate store` and a server with a damaged store: the printed commands can be pasted, and the keys work again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -44,7 +44,7 @@ impl DataDir {
         Program::serve(self.0.path(), &BUILT_IN)
     }
 
-    /// A start that is refused.
+    /// A start that fails.
     fn refused(&self) -> CommandOutput {
         let place = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
         run_with(&[&place[..], &[self.0.path().to_str().unwrap()]].concat(), &BUILT_IN).with(2)
@@ -55,7 +55,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Pastes a line into a shell that finds the program under its name.
+/// Runs a line in a shell that finds the program by name.
 fn paste(line: &str) -> CommandOutput {
     let program = Path::new(env!("CARGO_BIN_EXE_scoregate")).parent().unwrap();
     let script = format!("PATH={}:$PATH; {line}", program.display());
@@ -64,7 +64,7 @@ fn paste(line: &str) -> CommandOutput {
     CommandOutput { code: output.status.code(), out: said(output.stdout), err: said(output.stderr) }
 }
 
-/// The commands among what was said, in order.
+/// The commands in an output, in order.
 fn commands(said: &str) -> Vec<String> {
     said.lines()
         .filter_map(|line| line.strip_prefix("  scoregate "))
@@ -119,7 +119,7 @@ async fn the_printed_recovery_steps_restore_a_backup() {
 async fn the_printed_recovery_steps_salvage_readable_records_without_a_backup() {
     let place = DataDir::new();
     let keys: Vec<String> = (0..2).map(|_| place.create("pro")).collect();
-    // The audit trail alone is broken: its pages are in no other table.
+    // Only the audit trail is damaged: its pages are in no other table.
     let file = place.file();
     let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'audit'";
     let page = Command::new("sqlite3").arg(&file).arg(sql).output().unwrap().stdout;
@@ -190,7 +190,7 @@ fn an_import_fails_while_a_server_runs_and_names_the_remedy() {
     assert!(newest["detail"].as_str().unwrap().contains("backup.db"), "{newest}");
 }
 
-/// Lets a server deliver this many answers.
+/// Runs a server for this many responses.
 fn deliver(place: &DataDir, key: &str, answers: u32) {
     let running = place.serve();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -203,7 +203,7 @@ fn deliver(place: &DataDir, key: &str, answers: u32) {
     running.stop().with(0);
 }
 
-/// The command that a text has for closing days, for this day and place.
+/// The command in a text that closes days, for this day and directory.
 fn closing(text: &str, today: Day, place: &DataDir) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("close-future-days --")).collect();
     let [line] = lines.as_slice() else { panic!("it is not there once: {lines:?}") };
@@ -225,7 +225,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             let place = DataDir::new();
             let key = place.create("pro");
             deliver(&place, &key, 3);
-            // As a server leaves it that the clock was a day ahead of.
+            // As after a server whose clock was a day ahead.
             let ahead = format!(
                 "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications"
             );
@@ -329,11 +329,11 @@ async fn store_commands_ignore_the_disk_mirror() {
     let place = DataDir::new();
     let documents = place.path("documents");
     fs::create_dir(&documents).unwrap();
-    // An empty directory is no trace of a store that is gone: an operator may have prepared it.
+    // An empty directory is no trace of a lost store: an operator may have created it.
     let key = place.create("pro");
     let backup = place.path("backup.db");
     place.store(&["backup", text(&backup)]).with(0);
-    // What looks like the store's own, in there, is not.
+    // Files that resemble the store's own in that directory are not.
     let lures = ["scoregate.db", "scoregate.db-wal", "scoregate.db.v1.bak", "scoregate.db.next-x", "a.slip"];
     for lure in lures {
         fs::copy(&backup, documents.join(lure)).unwrap();

@@ -1,4 +1,4 @@
-//! `scoregate top`: what it shows of a real server, on a terminal and without one.
+//! `scoregate top` with a real server, on a terminal and without one.
 
 use std::io::{Read, Write as _};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 
-/// A server that has answered somebody and refused somebody.
+/// A server with one served and one refused request.
 async fn busy(place: &TempDir) -> (Program, String) {
     let program = Program::serve(place.path(), &BUILT_IN);
     let visitor = ProgramClient::to(program.public()).await;
@@ -33,7 +33,7 @@ async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits()
     };
     for (name, words) in [
         ("scoregate", concat!(" ", env!("CARGO_PKG_VERSION"), "   up ")),
-        // Nobody asked between the two.
+        // No requests between the two samples.
         ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   running 0"),
         ("latency", "p50 -"),
         ("documents", "refresh "),
@@ -73,7 +73,7 @@ async fn on_a_terminal_top_uses_the_alternate_screen_until_q_is_pressed() {
     let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
     let mut page = String::new();
     let mut byte = [0];
-    // Until the first page is whole.
+    // Until the first page is complete.
     while !page.ends_with("\u{1b}[J") {
         assert_eq!(shown.read(&mut byte).unwrap(), 1, "{page}");
         page.push(char::from(byte[0]));

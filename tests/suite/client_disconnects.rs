@@ -1,5 +1,5 @@
-//! Clients that are gone before they are answered: wherever the fetch is that they had begun, it goes on for those who
-//! wait with them, and no answer is ever given to anybody else.
+//! Clients that disconnect before they are answered: the fetch they started continues for its waiters at every stage,
+//! and no response is ever sent to another client.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -17,15 +17,15 @@ const INDEX: &str = "/api/v1/index";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
 const WAITERS: u32 = 20;
-/// What all have asked for before.
+/// The target that all have requested before.
 const OTHER: &str = "/api/v1/alerts";
 
-/// The leader whose client leaves, and the customers of those who stay: enough is leased for each.
+/// The leader that disconnects, and the customers of the waiters: enough is leased for each.
 struct Scenario {
     world: World,
     leader: Customer,
     waiter: Customer,
-    /// What the backend was asked so far.
+    /// The upstream requests so far.
     before: usize,
 }
 
@@ -42,8 +42,8 @@ impl Scenario {
         self.world.get(MODELS).key(&self.leader.key).begin().await
     }
 
-    /// The leader's client is reset when `moment` has come, and `further` other requests are under way besides; those
-    /// who wait are answered as if nothing had been, once the fetch goes on.
+    /// The leader is reset at `moment`, with `further` other requests in flight; the
+    /// waiters are served normally when the fetch continues.
     async fn run_with_reset(
         &self,
         leading: Connection,
@@ -72,7 +72,7 @@ impl Scenario {
         self.world.settled().await;
     }
 
-    /// The backend sends its answer in these parts: the leader leaves between the first and the second.
+    /// The backend sends these parts of a response: the leader disconnects between the first and the second.
     async fn run_with_reset_between(&self, parts: [String; 2]) {
         self.world.backend.next(Act::Parts(parts.map(String::into_bytes).to_vec()));
         let leading = self.leads().await;
@@ -112,8 +112,8 @@ async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the
     Scenario::set("").await.run_with_reset_between([head, "0\r\n\r\n".to_owned()]).await;
 }
 
-/// Documents are built on a thread for work that takes a while. Here there is only one such thread, and it is occupied:
-/// so the answer is complete, and nothing of it is stored.
+/// Documents are built on a blocking thread. Here there is only one such thread, and it is occupied,
+/// so the response is complete and nothing of it is stored.
 #[test]
 fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -133,7 +133,7 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
         let moment = async {
             wait_for_queue_length(&scene.world, 1).await;
             scene.world.backend.release(1);
-            // The next question goes out when the answer to this one is complete.
+            // The next fetch is sent when this response is complete.
             scene.world.backend.has_received(scene.before + 2).await;
             assert_eq!(scene.world.running.gateway().engine.documents.count(), stored);
         };

@@ -1,4 +1,4 @@
-//! Every code, reached by a real request: its status, its body to the field, its headers, its place in the docs.
+//! Every error code, caused by a real request: status, body fields, headers, anchor in the docs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::backend::{Act, answer, json};
 use crate::client::{Answer, RequestBuilder};
 use crate::world::{Customer, World, good};
 
-/// A world in which a request is refused with a certain code, as often as it is sent.
+/// A gateway in a state in which a request is always refused with a certain code.
 struct Case {
     world: World,
     ask: RequestBuilder,
-    /// How much time has to pass while the request waits.
+    /// The time to advance while the request waits.
     waits: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl Case {
     }
 }
 
-/// The case of a code; `None` only where no request can reach it, with the reason.
+/// The case of a code; `None` only if no request can cause it, with the reason.
 async fn case(code: ErrorCode) -> Option<Case> {
     Some(match code {
         ErrorCode::BadRequest => unknown_caller(|world| world.get("/").header("Content-Length", "5")).await,
@@ -73,8 +73,8 @@ async fn case(code: ErrorCode) -> Option<Case> {
             break_the_ledger(&case.world);
             case
         }
-        // It is the answer to a panic. No bytes of a client and no answer of a backend are known to cause one, and
-        // there is no switch in the product that would.
+        // It is the response to a panic. No bytes of a client and no response of a backend are known to cause one,
+        // and no switch of the product does.
         ErrorCode::InternalError => return None,
     })
 }
@@ -106,14 +106,14 @@ async fn backend(act: impl Fn() -> Act + Send + Sync + 'static) -> Case {
     case
 }
 
-/// Takes the ledger's table away, as a file that was damaged while we run would.
+/// Drops the ledger's table, as a damaged file would.
 fn break_the_ledger(world: &World) {
     let file = world.directory.path().join(scoregate::store::Embedded::FILE_NAME);
     let file = rusqlite::Connection::open(file).unwrap();
     file.execute_batch("ALTER TABLE ledger RENAME TO ledger_that_was").unwrap();
 }
 
-/// The codes whose bodies name a parameter, with its name.
+/// Codes whose bodies name a parameter, with its name.
 fn param(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::InvalidModelId => Some("id"),
@@ -143,7 +143,7 @@ fn fields(body: &Json) -> BTreeSet<&str> {
     body.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Holds a body against "The body of an error", field by field.
+/// Checks a body against "The body of an error", field by field.
 fn check_body(row: &CodeRow, told: &Answer, problem: bool) {
     let body = told.json();
     let mut expected =
@@ -244,7 +244,7 @@ async fn codes_every_code_is_sent_as_problem_json_if_accepted() {
 #[tokio::test]
 async fn codes_a_head_is_refused_with_the_same_headers_and_no_body() {
     for row in &CODES {
-        // A PATCH is what reaches `method_not_allowed`; a HEAD cannot.
+        // A PATCH causes `method_not_allowed`; a HEAD cannot.
         if row.code == ErrorCode::MethodNotAllowed {
             continue;
         }
@@ -271,7 +271,7 @@ async fn codes_a_free_key_that_requests_latest_gets_the_allowed_periods() {
     assert_eq!(case.ask.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
 }
 
-/// What `allowed` of a refused request says, and its message.
+/// The `allowed` field and the message of a refused request.
 async fn allowed(tier: &str, target: &str) -> (Json, String) {
     let case = caller(tier, target).await;
     let body = case.send(case.ask.clone()).await.json();

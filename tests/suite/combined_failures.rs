@@ -1,8 +1,8 @@
 //! Everything fails at once: nobody reads standard output or standard error, the disk is full, another process holds
-//! the ledger, and the backend fails. Stored documents are served to callers with leased units or grace, probes tell
-//! the truth, and a stop ends.
+//! the ledger, and the backend fails. Stored documents are served to callers with leased units or grace, probes are
+//! correct, and the shutdown completes.
 //!
-//! `SCOREGATE_FULL=1` plays it for two minutes and leaves a dated page in `tests/results/`.
+//! `SCOREGATE_FULL=1` runs it for two minutes and writes a dated page to `tests/results/`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,23 +21,23 @@ use crate::load_clients::{LoadClient, Reply, Wire, prepare};
 use crate::program::within_one_day;
 use crate::unread::UnreadProgram;
 
-/// How long everything fails.
+/// Duration of the failures.
 const SMALL: Duration = Duration::from_secs(10);
 const FULL: Duration = Duration::from_mins(2);
-/// What is not answered by then is not answered.
+/// Timeout of a request.
 const AT_LAST: Duration = Duration::from_secs(40);
-/// A request that is the first to find the ledger unreachable waits for it for two seconds; the rest is for a busy
+/// The first request that finds the ledger unreachable waits two seconds for it; the rest is for a busy
 /// machine.
 const SLOWEST: Duration = Duration::from_secs(10);
-/// `server.shutdown_timeout`, as it is by default.
+/// The default of `server.shutdown_timeout`.
 const GRACE: Duration = Duration::from_secs(30);
-/// Stored before everything fails.
+/// Documents that are stored before the failures.
 const STORED: [&str; 3] = ["/api/v1/index", "/api/v1/models/atlas", "/api/v1/models?period=7d"];
-/// Pauses between two requests of a caller.
+/// Pause between two requests of a caller.
 const OFTEN: Duration = Duration::from_millis(5);
 const SELDOM: Duration = Duration::from_millis(100);
 
-/// What a caller was answered, by status and code, and how long that took at most.
+/// Responses of a caller by status and code, and the longest duration.
 #[derive(Debug, Default)]
 struct Tally {
     answers: BTreeMap<(u16, String), u32>,
@@ -64,7 +64,7 @@ impl Tally {
     }
 }
 
-/// The state of the process, as its probes and metrics had it while everything failed.
+/// The state of the process by its probes and metrics during the failures.
 #[derive(Debug, Default)]
 struct Probes {
     tally: Tally,
@@ -89,21 +89,21 @@ impl Probes {
     }
 }
 
-/// Who asks, and what came of it.
+/// The callers and their results.
 #[derive(Debug, Default)]
 struct Scenario {
-    /// Callers with leased units ask for what is stored.
+    /// Callers with leased units request stored documents.
     stored: Vec<Tally>,
-    /// A caller with leased units asks for what the backend would have to be asked for.
+    /// A caller with leased units requests documents that need a fetch.
     unstored: Tally,
-    /// A paid caller whose lease is small goes on on grace, and then there is none left.
+    /// A paid caller with a small lease uses grace until none is left.
     grace: Tally,
     free: Tally,
     probes: Probes,
     stop: Duration,
 }
 
-/// A backend with answers of now; or one that fails.
+/// A backend with current data, or one that fails.
 fn works(received: &Received) -> Act {
     let now = Clock::system().now().wall.rfc3339();
     let item = format!(r#"{{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"{now}"}}"#);
@@ -127,7 +127,7 @@ impl Scenario {
         let settings = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
             ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
-            // So that what is stored gets stale meanwhile.
+            // So that stored documents become stale meanwhile.
             ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "2s"),
         ];
         let mut program =
@@ -200,8 +200,8 @@ impl Scenario {
         assert!((self.probes.value("scoregate_ledger_unreachable") - 1.0).abs() < f64::EPSILON);
     }
 
-    /// That the writers were stuck. A small scene fits into the access log's queue, and two minutes of events, which are
-    /// limited by their kinds, into that of the event log.
+    /// Checks that the log writers were blocked. A short run fits into the access log's queue, and two minutes of
+    /// events, which are rate-limited by kind, into that of the event log.
     fn judge_lost_lines(&self) {
         assert!(self.lost_lines("access") > 0.0);
     }
@@ -225,7 +225,7 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
     });
 }
 
-/// Leaves the figures in `tests/results/`.
+/// Writes the figures to `tests/results/`.
 fn record(scene: &Scenario, lasts: Duration) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();

@@ -1,4 +1,5 @@
-//! Who may stay connected where places are few: so many of one address, and whoever is idle gives way to who asks.
+//! Connection slots: the limit for each address, and that an idle connection is closed for a new one when all are in
+//! use.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -9,12 +10,12 @@ use crate::world::{World, good};
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A connection from an address of this machine.
+/// A connection from a loopback address.
 async fn from(world: &World, last: u8) -> Connection {
     Connection::open_from(Ipv4Addr::new(127, 0, 0, last).into(), world.address()).await
 }
 
-/// Whether it is answered.
+/// Whether a request on it is answered.
 async fn asks(connection: &mut Connection) -> bool {
     connection.write(HEALTH).await;
     connection.read(false).await.is_some_and(|answer| answer.status == 200)

@@ -1,8 +1,8 @@
-//! CORS: pages of the sites that are listed may read every answer in a browser, pages of others none; and where nothing is
-//! listed, nothing of it is there.
+//! CORS: pages of listed origins can read every response in a browser, pages of others none; without listed origins,
+//! no CORS header is sent.
 //!
-//! `Rules` holds besides, of every answer of every test, that none of these headers is there where it is not configured,
-//! that `Vary` names `Origin` exactly where origins are listed, and that credentials are never allowed.
+//! `Rules` also checks on every response of every test that none of these headers is present without configuration,
+//! that `Vary` contains `Origin` exactly if origins are listed, and that credentials are never allowed.
 
 use scoregate::routes::headers::for_scripts;
 
@@ -17,7 +17,7 @@ const ANY: &str = "cors.origins = [\"*\"]";
 const ORIGIN: &str = "https://dash.example.org";
 const OTHER: &str = "https://dash.example.com";
 
-/// What an answer tells a browser.
+/// The CORS headers of a response.
 fn cors_headers(answer: &Answer) -> Vec<(&str, &str)> {
     let of_cors = answer.headers.iter().filter(|(name, _)| name.starts_with("access-control-"));
     of_cors.map(|(name, value)| (name.as_str(), value.as_str())).collect()

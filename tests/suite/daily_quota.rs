@@ -1,5 +1,5 @@
-//! The day: when it begins and ends, to which one a request is charged, and what becomes of it when the clock, the
-//! tier, the key or the process changes.
+//! The daily quota: when a day begins and ends, to which day a request is charged, and the effect of changes of the
+//! clock, the tier, the key or the process.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
     let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
     assert_eq!(refused.number("x-ratelimit-reset"), the_day_s_end);
     assert_eq!(world.left(&customer).minute, 2);
-    // The day that the ledger opened last goes on for who was not there when it began, too.
+    // The day that the ledger opened last also applies to applications that were not active when it began.
     used(&world, &idle, 3).await;
     assert_eq!(world.asks(&idle, MODELS).await.status, 429);
     world.pass(Duration::from_secs(10));

@@ -1,5 +1,5 @@
-//! How long a connection may do what: say nothing, say half of something, idle, wait, read nothing, grow old. Each
-//! deadline to the millisecond, by the hand-driven clock; what was asked in time is answered.
+//! Deadlines of a connection: silent, partial requests, idle, waiting, not reading, maximum age. Each deadline is
+//! exact to the millisecond by the manual clock; requests in time are answered.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MINUTE_LESS_A_MOMENT: Duration = Duration::from_millis(59_999);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 impl World {
-    /// A connection that the gateway has noticed and that has sent this.
+    /// An accepted connection that has sent this.
     async fn caller(&self, bytes: &[u8]) -> Connection {
         let before = self.connections_seen().await;
         let mut connection = Connection::open(self.address()).await;
@@ -28,7 +28,7 @@ impl World {
 }
 
 impl Connection {
-    /// The status of the answer to this.
+    /// The status of the response to this request.
     async fn status(&mut self, bytes: &[u8]) -> u16 {
         self.write(bytes).await;
         self.read(false).await.expect("an answer").status
@@ -68,7 +68,7 @@ async fn a_head_that_arrives_byte_by_byte_gets_no_extra_time() {
     let mut connection = world.caller(b"").await;
     assert_eq!(connection.status(HEALTH).await, 200);
     world.pass(30 * SECOND);
-    // What it sends begins a head, and each further byte changes nothing; the answers on another connection show that
+    // It starts a head, and each further byte changes nothing; responses on another connection show that
     // the bytes before were read.
     for byte in b"GET / HTTP" {
         connection.write(&[*byte]).await;
@@ -120,8 +120,8 @@ async fn a_client_that_reads_nothing_is_cut_off() {
     let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
     let asked = b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4_000);
     let mut connection = world.caller(&asked).await;
-    // Some answers lie in the buffers of both sides, and the rest waits. When it began to wait nobody can see from here:
-    // so time passes until it is over, and that cannot have been for another reason.
+    // Some responses are in the buffers of both sides, and the rest waits. The start of that wait is not visible
+    // here, so time advances until it is over, which cannot have another reason.
     world.reaches("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}", 1).await;
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
@@ -141,7 +141,7 @@ async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() 
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(world.address()).await.unwrap();
     stream.write_all(&b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200)).await.unwrap();
-    // All buffers are full when no further answer begins. Until then no time passes.
+    // All buffers are full when no further response begins. Until then no time passes.
     let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
     let (mut begun, mut looks) = (0, 0);
     while begun == 0 || looks < 50 {
@@ -153,7 +153,7 @@ async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() 
     let mut seconds = 0;
     while world.counted("scoregate_connections").await > 0 {
         let mut byte = [0];
-        // Once it is cut off there may be nothing to read.
+        // After the cut-off there may be nothing to read.
         drop(stream.try_read(&mut byte));
         world.pass(SECOND);
         seconds += 1;
@@ -174,7 +174,7 @@ async fn a_connection_closes_with_the_first_response_after_an_hour_or_a_second_l
     let last = asks.read(false).await.unwrap();
     assert_eq!((last.status, last.header("connection")), (200, "close"));
     assert!(asks.is_closed().await);
-    // The other one may have noticed its age only now: a second from then.
+    // The other one may detect its age only now: a second from then.
     world.pass(SECOND);
     world.pass(SECOND);
     assert!(idles.is_closed().await);
@@ -196,7 +196,7 @@ async fn a_body_that_never_arrives_is_not_waited_for() {
     let mut connection = world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);
     assert!(connection.is_closed().await);
-    // It is heard out for as long as others may still be sending, and no longer.
+    // It is read for as long as clients may still be sending, and no longer.
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
     }

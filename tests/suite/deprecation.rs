@@ -1,6 +1,6 @@
-//! `Deprecation`, `Sunset` and `Link`: on every answer of the API where they are configured, and not on the pages.
+//! `Deprecation`, `Sunset` and `Link`: on every API response if configured, and not on the pages.
 //!
-//! `Rules` holds besides, of every answer of every test, that none of them is there where it is not configured.
+//! `Rules` also checks on every response of every test that none of them is present without configuration.
 
 use crate::client::Answer;
 use crate::request_ids::kinds;
@@ -19,7 +19,7 @@ async fn every_api_response_has_the_deprecation_and_sunset_dates() {
     for (status, ask) in kinds(&world).await {
         let answer = ask.send().await;
         assert_eq!(answer.status, status);
-        // The pages show what a browser may do with them.
+        // The pages have browser security headers instead.
         let is_page = !answer.header("content-security-policy").is_empty() || answer.body == b"alive\n";
         let link = "<https://example.org/end>; rel=\"deprecation\"";
         let all = ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", link];

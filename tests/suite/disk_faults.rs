@@ -1,8 +1,8 @@
-//! A disk that fails while the program serves: units that are leased go on being spent, then Free callers are told 503;
-//! what cannot be made durable is not done; and when the disk works again, so does everything, without a restart and
-//! with exact sums.
+//! A disk that fails while the program serves: leased units are still spent, then Free callers get a 503; changes
+//! that cannot be made durable fail; and when the disk works again everything recovers without a restart and with
+//! exact sums.
 //!
-//! Not for: what a paid caller is given meanwhile beyond its lease, nor for crashes (`kills`).
+//! Grace of paid callers is in `ledger_unreachable`, crashes are in `kills`.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::failing_disk::{Disk, Order};
 use crate::load_clients::{LoadClient, Reply, TARGET, Wire, prepare, remaining};
 use crate::program::{CommandOutput, Program, run, within_one_day};
 
-/// How long it may take until a disk that works again is noticed.
+/// Time limit until a recovered disk is detected.
 const BACK_WITHIN: Duration = Duration::from_secs(20);
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
 
@@ -36,7 +36,7 @@ fn the_server_survives_a_full_disk_and_uncommitted_changes_do_not_count() {
     within_one_day(|| survives(Order::NoRoom));
 }
 
-/// A program on a data directory, as a caller and as an operator meet it.
+/// A program on a data directory, with a caller and an operator.
 struct Service<'d> {
     program: Program,
     public: SocketAddr,
@@ -52,12 +52,12 @@ impl<'d> Service<'d> {
         Self { program, public, side, directory }
     }
 
-    /// One request: its status and its code.
+    /// Sends one request: its status and its code.
     fn ask(&self, load_client: &LoadClient) -> (u16, String) {
         Wire::open(self.public).unwrap().ask(TARGET, &load_client.key).status_and_code()
     }
 
-    /// Asks until the answer is no 200: how many were, and what came then.
+    /// Sends requests until one is no 200: the number of 200s, and the last response.
     fn ask_while_served(&self, load_client: &LoadClient) -> (u32, (u16, String)) {
         let mut wire = Wire::open(self.public).unwrap();
         for served in 0..=load_client.quota {
@@ -85,7 +85,7 @@ impl<'d> Service<'d> {
         listed["applications"].as_array().unwrap().iter().map(word).collect()
     }
 
-    /// Asks until it is served. The ledger is asked again once a second, whoever wants a lease in between.
+    /// Sends requests until one is served. The ledger is retried once a second by the next request for a lease.
     fn ask_until_served(&self, load_client: &LoadClient) {
         let clock = Clock::system();
         let begun = clock.now().mono;
@@ -95,7 +95,7 @@ impl<'d> Service<'d> {
         }
     }
 
-    /// What an operator sees: whether the ledger is away, and whether leases have failed.
+    /// Metrics for the operator: whether the ledger is unreachable, and whether leases have failed.
     fn seen(&self) -> (bool, bool) {
         let heard = Wire::open(self.side).unwrap().ask("/metrics", "");
         let Reply::Response { status: 200, body, .. } = heard else { panic!("{heard:?}") };
@@ -118,7 +118,7 @@ fn overloaded() -> (u16, String) {
 
 fn survives(order: Order) {
     let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
-    // Both are Free: one holds a lease when the disk fails, and one holds nothing.
+    // Both are Free: one has a lease when the disk fails, one has none.
     let load_clients = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
     let [holder, bare] = load_clients.as_slice() else { unreachable!() };
     let service = Service::start(directory.path(), &disk);
@@ -168,7 +168,7 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
 
             disk.order(Order::Work);
             let service = Service::start(directory.path(), &disk);
-            // A lease that was written and never synced may be there: it is lost, as one that was granted would be.
+            // A lease that was written and never synced may exist: it is lost, as a granted one would be.
             let left = remaining(service.public, load_client);
             let lost = (load_client.quota - spent).checked_sub(left);
             assert!(
@@ -207,7 +207,7 @@ fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash()
     }
 }
 
-/// A file system of a few megabytes, gone when it is dropped.
+/// A file system of a few megabytes, unmounted when dropped.
 struct SmallDisk {
     place: TempDir,
     is_mounted: bool,
@@ -226,7 +226,7 @@ impl SmallDisk {
         self.place.path().join("filler")
     }
 
-    /// Takes all of its room but so many bytes.
+    /// Fills it except for this many bytes.
     fn fill_but(&self, bytes: usize) {
         let filled = std::fs::write(self.filler(), vec![1; 8 << 20]);
         assert!(filled.is_err(), "it is larger than it should be");
@@ -238,15 +238,15 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         if self.is_mounted {
-            // Lazily, so that it goes even while a program that a failed test left behind still has it open.
+            // Lazily, so that it is unmounted even while a program left by a failed test has it open.
             drop(Command::new("umount").arg("--lazy").arg(self.place.path()).status());
         }
     }
 }
 
-/// So many failures in a row, and the disk is full.
+/// After this many failures in a row the disk counts as full.
 const FULL_AFTER: u32 = 5;
-/// More applications than fit.
+/// More applications than fit on it.
 const MOST_TO_FILL: u32 = 1_000;
 
 #[test]
@@ -263,7 +263,7 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
         let [large, bare] = load_clients.as_slice() else { unreachable!() };
         let service = Service::start(&directory, &disk);
 
-        // The log is empty, and cannot begin.
+        // The log is empty and cannot be extended.
         small.fill_but(0);
         assert_eq!((service.ask(large), service.ask(bare)), (overloaded(), overloaded()));
         assert_eq!(service.create("early").with(2).out, "");
@@ -271,7 +271,7 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
         service.ask_until_served(large);
         service.ask_until_served(bare);
         let mut made = fill(&service);
-        // What is copied out of the log makes room in it, so leases may go on; if not, that costs nothing.
+        // A checkpoint makes room in the log, so leases may continue; if not, nothing is lost.
         let (of_large, then) = service.ask_while_served(large);
         assert!(then == overloaded() || then.1 == "quota_exceeded", "{then:?} after {of_large}");
 
@@ -296,7 +296,7 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
     });
 }
 
-/// Creates applications until none can be any more: the names of those that were.
+/// Creates applications until it fails: the names of the created ones.
 fn fill(service: &Service<'_>) -> Vec<String> {
     let (mut made, mut failed) = (Vec::new(), 0);
     for name in (0..MOST_TO_FILL).map(|number| format!("n{number}")) {

@@ -1,4 +1,4 @@
-//! The last good documents are kept on disk: a restart goes on where it was, with or without a backend.
+//! The disk mirror of documents: after a restart the same documents are served, with or without a backend.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const INDEX: &str = "/api/v1/index";
 const ALL: [&str; 3] = [MODELS, ATLAS, INDEX];
 const HOUR: Duration = Duration::from_hours(1);
 
-/// A world that has seen everything in `ALL`, whose backend then never answers again.
+/// A gateway that has stored everything in `ALL`, whose backend then never responds again.
 async fn with_unresponsive_backend(settings: &str) -> (World, Customer, Customer) {
     let world = World::with(settings, good).await;
     let [paid, free] = [world.paid().await, world.free().await];
@@ -90,7 +90,7 @@ async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
     for target in [MODELS, MODELS, INDEX] {
         assert_eq!(world.asks(&paid, target).await.status, 200);
     }
-    // The list has changed early; then the backend is gone before anything else could be fetched.
+    // The list was refreshed early; then the backend stops before any other fetch.
     world.backend.next(answer("200 OK", &[], r#"[{"id":"atlas","currentScore":1}]"#));
     world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
     let asked = world.backend.received().len();
@@ -198,7 +198,7 @@ async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_on
     assert!(steady > 12 && restarted <= 2 * steady, "{steady} {restarted}");
 }
 
-/// How many documents lie on the disk.
+/// Number of records on disk.
 fn on_disk(directory: &Path) -> usize {
     let files = std::fs::read_dir(directory.join("documents")).into_iter().flatten();
     files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "slip")).count()

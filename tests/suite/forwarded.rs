@@ -1,15 +1,14 @@
-//! Who the client is where requests come through proxies: the guard of addresses follows whom listed proxies speak
-//! for, and nobody else's word.
+//! The client address behind proxies: the guard follows the addresses that trusted proxies report, and no others.
 
 use std::net::IpAddr;
 
 use crate::client::Connection;
 use crate::world::{World, good};
 
-/// Addresses of this machine that play proxies which are listed.
+/// Loopback addresses of trusted proxies.
 const LISTED: &str = "proxies.trusted = [\"127.1.0.0/16\", \"2001:db8:aaaa::/48\"]\n";
 const PROXY: &str = "127.1.0.1";
-/// And one that is not.
+/// A loopback address of an untrusted one.
 const STRANGER: &str = "127.2.0.1";
 
 type Lines<'l> = &'l [(&'l str, &'l str)];
@@ -22,7 +21,7 @@ async fn from(world: &World, peer: &str) -> Connection {
     Connection::open_from(peer.parse().unwrap(), world.address()).await
 }
 
-/// What the answer to one refused request says is left of its sender's guard.
+/// The remaining allowance of the sender's guard after one refused request.
 async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>) -> u64 {
     let ask = world.get("/api/v1/models");
     let ask = lines.iter().fold(ask, |ask, (name, value)| ask.header(name, value));
@@ -32,7 +31,7 @@ async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>)
     told.number("x-ratelimit-remaining")
 }
 
-/// The same on a connection of its own.
+/// The same on a new connection.
 async fn left(world: &World, peer: &str, lines: Lines<'_>) -> u64 {
     left_over(&mut from(world, peer).await, world, lines).await
 }
@@ -44,14 +43,14 @@ fn guard_of(world: &World, address: &str) -> u32 {
 #[tokio::test]
 async fn two_clients_behind_one_proxy_have_separate_guards() {
     let world = world("").await;
-    // A proxy sends the requests of many over one connection.
+    // A proxy sends the requests of many clients over one connection.
     let mut proxy = from(&world, PROXY).await;
     for expected in [59, 58, 57] {
         for client in ["192.0.2.1", "198.51.100.7"] {
             assert_eq!(left_over(&mut proxy, &world, &[("X-Forwarded-For", client)]).await, expected);
         }
     }
-    // Through another proxy, and with a port, it is the same client.
+    // Through another proxy and with a port it is the same client.
     assert_eq!(left(&world, "127.1.2.3", &[("X-Forwarded-For", "192.0.2.1:4711")]).await, 56);
     assert_eq!((guard_of(&world, "198.51.100.7"), guard_of(&world, PROXY)), (57, 60));
 }

@@ -1,4 +1,4 @@
-//! How long a document serves: until the backend's next refresh, stale while it is overdue, and not for ever.
+//! Lifetime of a document: fresh until the next refresh of the backend, stale while it is overdue, and not for ever.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn score(answer: &Answer) -> u64 {
     answer.json()["data"][0]["currentScore"].as_u64().unwrap()
 }
 
-/// A world whose backend counts up with every answer, and dates its data as it is told.
+/// A gateway whose backend increments a number in every response, with the given data timestamp.
 async fn counting(settings: &str) -> (World, Customer) {
     let number = AtomicU64::new(0);
     let world = World::with(settings, move |_| {
@@ -74,7 +74,7 @@ async fn an_overdue_document_is_served_at_once_as_stale_with_a_short_max_age() {
     world.fetched(2).await;
     assert_eq!(world.backend.received().len(), 2, "one refresh, however many ask");
     let fresh = world.asks(&customer, MODELS).await;
-    // Its data is dated before the refresh that is overdue, so that is overdue still; the backend is left alone for a while.
+    // Its data is from before the overdue refresh, so it stays overdue; the next fetch is delayed.
     assert_eq!((score(&fresh), fresh.header("cache-status")), (2, "scoregate; hit; ttl=0; detail=stale"));
     world.pass(Duration::from_secs(59));
     world.asks(&customer, MODELS).await;
@@ -198,7 +198,7 @@ async fn after_failed_refreshes_a_document_is_served_until_the_stale_window_ends
     let gone = world.asks(&customer, MODELS).await;
     assert_eq!((gone.status, gone.code()), (503, "upstream_unavailable".into()));
     world.backend.answers(|_| data("2026-11-21T23:00:00Z", 9));
-    // That was its fifth failure in a row.
+    // That was the fifth consecutive failure.
     world.pass(Duration::from_secs(1));
     assert_eq!(score(&world.asks(&customer, MODELS).await), 9);
 }

@@ -1,11 +1,11 @@
-//! What the fuzzer begins with, as ordinary tests: every seed of every target, judged by the fuzzer's own oracle.
+//! The seeds of the fuzz targets as ordinary tests: each is checked by the oracle of its target.
 
 use std::path::Path;
 
 #[path = "../fuzz/oracles/mod.rs"]
 mod oracles;
 
-/// Lets an oracle judge the seeds of a target.
+/// Runs an oracle on the seeds of a target.
 fn judged(target: &str, least: usize, check: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds").join(target);
     let seeds: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,7 +1,8 @@
-//! Grace across stops in order, over the real program on a disk that fails: how much of a paid day is answered in all.
+//! Grace across graceful shutdowns of the real program on a failing disk: how much of a paid quota is delivered in
+//! all.
 //!
-//! The promise: a day ends above its quota, by at most a hundredth, only where the file of units owed cannot be written
-//! either, or the program dies. Not for: grace within one life (`ledger_unreachable`).
+//! The guarantee: a day exceeds its quota, by a hundredth at most, only if the file of owed units cannot be written
+//! either, or the program dies. Grace within one run of the process is in `ledger_unreachable`.
 
 #![expect(clippy::print_stdout, reason = "the figures are what these tests are run for")]
 
@@ -15,12 +16,12 @@ use crate::program::{BUILT_IN, CommandOutput, Program, within_one_day};
 
 const QUOTA: u32 = 2_000;
 const GRACE: u32 = QUOTA / 100;
-/// How often the program is stopped while its disk fails.
+/// Number of shutdowns while its disk fails.
 const STOPS: u32 = 3;
-/// Delivered without a lease, and not charged if the disk refuses everything.
+/// Units delivered without a lease, and not charged if every write fails.
 const NOT_KEPT: &str = "units delivered on grace cannot be kept";
 
-/// A paid application on one data directory, through one day.
+/// A paid application on one data directory during one day.
 struct Day {
     directory: TempDir,
     disk: Disk,
@@ -41,7 +42,7 @@ impl Day {
         (program, public)
     }
 
-    /// Asks until an answer is no 200: how many were, and the code of that one.
+    /// Sends requests until one is no 200: the number of 200s, and the code of the last one.
     fn ask(&self, public: SocketAddr, most: u32) -> (u32, String) {
         let mut wire = Wire::open(public).unwrap();
         for served in 0..most {
@@ -53,7 +54,7 @@ impl Day {
         (most, String::new())
     }
 
-    /// One life: `leasing` requests on a disk that works, then as many as are served on one that does not, and a stop.
+    /// One run: `leasing` requests on a working disk, then as many as are served on a failing one, and a shutdown.
     fn fails(&self, order: Order, leasing: u32) -> (u32, CommandOutput) {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
@@ -64,7 +65,7 @@ impl Day {
         (before + after, program.stop())
     }
 
-    /// The last life, on a disk that works: whatever is left.
+    /// The last run, on a working disk: uses all remaining quota.
     fn use_remaining_quota(&self) -> u32 {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
@@ -114,7 +115,7 @@ fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_
             }
             answered += day.use_remaining_quota();
             println!("{order:?}: {answered} of {QUOTA} answered");
-            // A lease that was written and not synced may have been granted: at most one is lost at each stop.
+            // A lease that was written and not synced may have been granted: at most one is lost at each shutdown.
             let lost =
                 if order == Order::FailSyncsAndOwed { STOPS * day.load_client.lease(QUOTA) } else { 0 };
             assert!((QUOTA - lost..=QUOTA + GRACE).contains(&answered), "{order:?}: {answered}");

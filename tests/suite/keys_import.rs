@@ -1,5 +1,5 @@
-//! Keys that were made elsewhere come in by their SHA-256, and go out again: over the real program, stopped and
-//! running.
+//! Keys that were created elsewhere are imported by their SHA-256 and exported again: with the real program, stopped
+//! and running.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn file(directory: &Path, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A small file of each format that says all there is to say; two keys share an application.
+/// A small file of each format with every field; two keys share an application.
 fn everything() -> (String, String) {
     let [one, two, three] = ["one", "two", "three"].map(digest);
     let csv = format!(
@@ -44,7 +44,7 @@ fn everything() -> (String, String) {
     (csv, jsonl)
 }
 
-/// Takes both files in, twice, and out again.
+/// Imports both files twice, and exports them.
 fn import_and_export(keys: &Keys<'_>) {
     let files = TempDir::new().unwrap();
     let (csv, jsonl) = everything();

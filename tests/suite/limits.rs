@@ -1,4 +1,4 @@
-//! The three rules as callers meet them: what they grant, when, and what every answer says of them.
+//! The three rate limit rules as seen by callers: what they grant, when, and their response headers.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn noon() -> u64 {
     scoregate::clock::Wall::parse_rfc3339(NOON).unwrap().seconds()
 }
 
-/// What the four `X-RateLimit` headers say.
+/// The values of the four `X-RateLimit` headers.
 fn rate_limit_headers(answer: &Answer) -> (&str, u64, u64, u64) {
     let number = |name| answer.number(name);
     (

@@ -1,6 +1,5 @@
-//! Callers that outlive the program they ask: each counts what it was given, and what it asked and never heard of.
-//! Threads with plain sockets, because the other side dies under them. Not for: what an answer says (`client` holds it
-//! against the rules).
+//! Load clients that survive the program under test: each counts delivered and unanswered requests. Threads with
+//! plain sockets, since the server is killed. The content of responses is checked in `client`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -13,32 +12,30 @@ use scoregate::clock::Clock;
 use scoregate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use scoregate::store::{ChangeKind, Embedded, OwnLimits, Store as _, StoreChange, StoredKey, wait};
 
-/// What is asked for: small, and every tier may have it.
+/// The requested target: small, and available to every tier.
 pub const TARGET: &str = "/api/v1/index";
-/// More than anybody here asks in a minute.
+/// More than any test requests in a minute.
 const NO_MINUTE: u32 = 4_000_000;
-/// How many changes to the store are under way at once.
+/// Concurrent changes to the store.
 const AT_ONCE: u32 = 1_000;
 
-/// An application whose minute never refuses.
+/// An application whose minute limit is never reached.
 #[derive(Clone, Debug)]
 pub struct LoadClient {
-    /// Its identifier.
     pub id: ApplicationId,
-    /// Its key.
     pub key: String,
-    /// Its day.
+    /// The daily quota.
     pub quota: u32,
 }
 
 impl LoadClient {
-    /// What the gateway leases for it at a time, at most, from when so much of the day is left.
+    /// The maximum size of a lease when this many units are left.
     pub fn lease(&self, left: u32) -> u32 {
         (self.quota / 100).min(left / 4).max(1)
     }
 }
 
-/// Makes an application for each tier and day in the store of a stopped program.
+/// Creates an application for each tier and daily quota in the store of a stopped program.
 pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<LoadClient> {
     let store = Embedded::open(directory).unwrap();
     let made = wanted.iter().map(|(tier, quota)| {
@@ -48,7 +45,7 @@ pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<LoadClient> {
     made.collect()
 }
 
-/// Makes so many applications that never ask.
+/// Creates this many applications that send no requests.
 pub fn prepare_idle_applications(directory: &Path, count: u32) {
     let store = Embedded::open(directory).unwrap();
     for begun in (0..count).step_by(AT_ONCE as usize) {
@@ -80,26 +77,24 @@ fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
     (secret.expose().to_owned(), change)
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// A whole answer.
+    /// A complete response.
     Response {
-        /// Its status.
         status: u16,
-        /// What it says is left under the rule it names.
+        /// The remaining allowance that it reports.
         remaining: Option<u32>,
-        /// Its body.
         body: String,
     },
-    /// The connection ended before the first byte of an answer.
+    /// The connection ended before the first byte of a response.
     NoResponse,
-    /// The connection ended within an answer.
+    /// The connection ended within a response.
     Partial,
 }
 
 impl Reply {
-    /// The status and the code of an answer, where it has one.
+    /// The status and the error code of a response.
     pub fn status_and_code(&self) -> (u16, String) {
         let Self::Response { status, body, .. } = self else { panic!("no answer: {self:?}") };
         let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
@@ -107,25 +102,24 @@ impl Reply {
     }
 }
 
-/// A connection to the program.
 pub struct Wire(BufReader<TcpStream>);
 
 impl Wire {
-    /// Opens one; none if nobody listens.
+    /// Opens one; none if the connection is refused.
     pub fn open(address: SocketAddr) -> Option<Self> {
         let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).ok()?;
         Some(Self(BufReader::new(stream)))
     }
 
-    /// Opens one on which nothing is waited for longer than this.
+    /// Opens one with this read timeout.
     pub fn open_with_timeout(address: SocketAddr, patience: Duration) -> Option<Self> {
         let wire = Self::open(address)?;
         wire.0.get_ref().set_read_timeout(Some(patience)).ok()?;
         Some(wire)
     }
 
-    /// Asks with a key, and listens to the end.
+    /// Sends a request and reads the response to its end.
     pub fn ask(&mut self, target: &str, key: &str) -> Reply {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
         if self.0.get_mut().write_all(request.as_bytes()).is_err() {
@@ -159,7 +153,7 @@ impl Wire {
     }
 }
 
-/// What is left of a patron's day, by `/me`.
+/// The remaining daily quota of a load client, by `/me`.
 pub fn remaining(address: SocketAddr, load_client: &LoadClient) -> u32 {
     match Wire::open(address).map(|mut wire| wire.ask("/api/v1/me", &load_client.key)) {
         Some(Reply::Response { status: 200, remaining: Some(left), .. }) => left,
@@ -167,39 +161,38 @@ pub fn remaining(address: SocketAddr, load_client: &LoadClient) -> u32 {
     }
 }
 
-/// What a patron's callers were given in one life of the program.
+/// Requests of a load client during one run of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Whole 200s.
+    /// Complete responses with status 200.
     pub delivered: u32,
-    /// Requests that were sent and not answered.
+    /// Requests without a response.
     pub unanswered: u32,
-    /// Answers that broke off.
+    /// Truncated responses.
     pub broken: u32,
 }
 
 impl Tally {
-    /// Requests of which it cannot be known whether they were delivered.
+    /// Requests that may or may not have been delivered.
     pub fn unconfirmed(self) -> u32 {
         self.unanswered + self.broken
     }
 }
 
-/// What somebody in the crowd asks for.
+/// A group of callers of one load client.
 #[derive(Clone, Copy, Debug)]
 pub struct CallerGroup<'p> {
-    /// For whom.
     pub load_client: &'p LoadClient,
-    /// Over how many connections.
+    /// Number of connections.
     pub callers: u32,
-    /// How often each asks before it leaves.
+    /// Maximum number of requests per connection.
     pub most: u32,
-    /// Whether it takes a connection of its own for each request.
+    /// Whether each request uses a new connection.
     pub reconnects: bool,
 }
 
-/// Lets all of them ask until they leave, until their day is spent or until the program ends, and calls `at` when so
-/// many requests were answered. Answers with a tally for each seat, and whether that moment came.
+/// Runs all groups until they finish, until their quota is spent or until the program ends, and calls `at` after
+/// `moment` answered requests. Returns a tally for each group, and whether that moment was reached.
 pub fn ask_all(
     address: SocketAddr,
     groups: &[CallerGroup<'_>],
@@ -255,7 +248,7 @@ fn ask_on(
                 assert_eq!(heard.status_and_code().1, "quota_exceeded");
                 return tally;
             }
-            // A disk that is slow for all of the machine is no fault of the program: nothing was given, nothing is owed.
+            // A slow disk of the machine is no failure of the program: nothing was granted, nothing is owed.
             Reply::Response { .. } => assert_eq!(heard.status_and_code(), (503, "overloaded".into())),
             Reply::NoResponse => {
                 tally.unanswered += 1;

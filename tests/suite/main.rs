@@ -1,10 +1,10 @@
-//! The contract, as tests over real sockets: each is named after the sentence it proves.
+//! Integration tests of the contract over real sockets; each test name is the sentence that it proves.
 //!
-//! `world` starts a whole gateway on port 0 with a hand-driven clock; `backend` is a backend that does what a test
-//! tells it; `client` refuses every answer that breaks a rule which holds for all; `raw` is for requests that only bytes
-//! can say, with tables of them in `raw_bytes` and `queries`; `balances` looks at what is left of a customer's limits.
-//! `program` runs the real program, `failing_disk` makes its disk fail, and `load_clients` counts what it delivers. No sleeps, no fixed
-//! ports, no order.
+//! `world` starts a whole gateway on port 0 with a manual clock; `backend` is a scripted backend; `client` checks
+//! every response against the rules of all responses; `raw` sends requests as bytes, with tables of them in
+//! `raw_bytes` and `queries`; `balances` reads the remaining allowance of a customer's limits. `program` runs the
+//! real program, `failing_disk` makes its disk fail, and `load_clients` counts what it delivers. No sleeps, no fixed
+//! ports, and no dependence on the order of tests.
 
 #![expect(
     unreachable_pub,

@@ -1,5 +1,5 @@
-//! A backend of other paths and shapes behind the configuration that is shipped for it: what it is asked, what becomes
-//! of its answers, and the three ways in which it says that there is no such model.
+//! A backend with other paths and shapes, and the shipped configuration for it: the requests it gets, the mapping of
+//! its responses, and its three ways to report an unknown model.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::backend::{Act, Received, answer, json};
 use crate::program::run;
 use crate::world::World;
 
-/// The configuration as it is shipped.
+/// The shipped configuration.
 const SHIPPED: &str = include_str!("../../deploy/backends/dashboard.toml");
 const SHIPPED_AT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/backends/dashboard.toml");
 
-/// An endpoint: how we call it, how that backend does, what it sends, and which items that makes.
+/// An endpoint: our target, the backend's target, its response, and the resulting items.
 struct Row {
     ours: &'static str,
     theirs: &'static str,
@@ -57,14 +57,14 @@ const ROWS: [Row; 12] = [
 ];
 
 const BUSY: &str = r#"{"success":false,"error":"SQLITE_BUSY: database is locked"}"#;
-/// How the fake says that it has no such route: a test that gets this has asked in the wrong way.
+/// The fake's response to an unknown route: a test that gets this has sent a wrong request.
 const NO_ROUTE: (&str, &str) = ("500 Internal Server Error", r#"{"message":"there is no such route"}"#);
 
 fn path(target: &str) -> &str {
     target.split('?').next().unwrap()
 }
 
-/// That backend, with all of its data.
+/// That backend with all of its data.
 fn dashboard(received: &Received) -> Act {
     let known = ROWS.iter().find(|row| path(row.theirs) == path(received.target()));
     known.map_or_else(|| answer(NO_ROUTE.0, &[], NO_ROUTE.1), |row| json(row.sends))
@@ -74,7 +74,7 @@ async fn world() -> World {
     World::with(&SHIPPED.replace("127.0.0.1:4000", "{address}"), dashboard).await
 }
 
-/// A target with every value in each of its places.
+/// A target with every value in each position.
 fn all(template: &str) -> Vec<String> {
     let periods = Period::ALL.map(|period| period.word().to_owned());
     let orders = SortBy::ALL.map(|order| order.word().to_owned());
@@ -147,7 +147,7 @@ async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
     let count = u32::try_from(ways.len()).unwrap();
     for (id, (template, act)) in (90..).zip(ways) {
         let ours = format!("/api/v1{}", template.replace("{id}", &format!("{id}")));
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         world.backend.next(act.clone());
         let got = world.asks(&customer, &ours).await;
@@ -169,7 +169,7 @@ async fn mapping_a_response_that_resembles_an_unknown_model_is_a_failure() {
         ("/models/93/history", json(r#"{"success":true,"period":"24h"}"#)),
         ("/drift/94", json(r#"{"success":true,"data":[]}"#)),
         ("/models/95", json(r#"{"error":"out of memory"}"#)),
-        // An endpoint that names no model has none that could be missing.
+        // An endpoint without a model cannot report a missing one.
         ("/index", json(r#"{"success":false,"error":"index not found"}"#)),
         ("/alerts", answer("404 Not Found", &[], "")),
     ] {

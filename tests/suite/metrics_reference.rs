@@ -1,4 +1,4 @@
-//! The page of metrics is the one that the table prints, and a scrape holds what the table says and nothing else.
+//! The page of metrics is the one generated from the table, and a scrape contains exactly the metrics of the table.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,6 +30,6 @@ async fn metrics_reference_contains_every_scraped_metric() {
     let names: BTreeSet<&str> = kinds.map(|line| line.split(' ').next().unwrap()).collect();
     let known: BTreeSet<&str> = METRICS.iter().map(|row| row.name).collect();
     assert_eq!(names.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
-    // Each handle is made when the program starts, so that a rate has a beginning.
+    // Each handle is created at the start, so that a rate has a first value.
     assert_eq!(known.difference(&names).collect::<Vec<_>>(), Vec::<&&str>::new());
 }

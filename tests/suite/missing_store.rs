@@ -1,4 +1,4 @@
-//! A store whose file is missing: at a start, and under a server that runs.
+//! A missing store file: at a start, and under a running server.
 
 use std::fs;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::program::{BUILT_IN, Keys, Program, run};
 use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
-/// The file that a process locks for as long as it holds a data directory.
+/// The lock file of a data directory.
 const LOCK: &str = "scoregate.lock";
-/// So long a loss may go unnoticed.
+/// Time limit until a loss is detected.
 const NOTICED: Duration = Duration::from_secs(5);
 
 fn store(directory: &Path) -> std::path::PathBuf {
     directory.join(Embedded::FILE_NAME)
 }
 
-/// A start that is refused.
+/// A start that fails.
 fn refused(directory: &Path) -> crate::program::CommandOutput {
     let program = Program::serve(directory, &BUILT_IN);
     assert_eq!(program.ports_if_any(), None, "it serves");
@@ -42,7 +42,7 @@ fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     assert!(refused.err.contains("the file is missing"), "{}", refused.err);
     assert!(refused.err.contains("scoregate store init --data-dir"), "{}", refused.err);
     assert!(!store(path).exists());
-    // Neither does a command make one by the way.
+    // Other commands do not create one either.
     let created = Keys(path).run(&["create", "--name", "One", "--tier", "pro"]).with(2);
     assert!(created.err.contains("the file is missing"), "{}", created.err);
     assert!(!store(path).exists());
@@ -65,7 +65,7 @@ fn a_missing_store_fails_the_start_in_a_directory_of_an_older_version() {
     assert!(refused.err.contains("`documents` shows that there was one"), "{}", refused.err);
 }
 
-/// A data directory as an older version left it after a stop: a store and an empty lock, and nothing else.
+/// A data directory of an older version after a shutdown: a store and an empty lock, and nothing else.
 fn of_an_older_version(path: &Path) {
     Keys(path).create("pro");
     let running = Program::serve(path, &BUILT_IN);
@@ -89,11 +89,11 @@ fn a_missing_store_fails_the_start_if_an_older_version_left_only_its_lock() {
         let path = directory.path();
         of_an_older_version(path);
         if is_killed {
-            // What a killed server leaves.
+            // The files of a killed server.
             drop(std::os::unix::net::UnixListener::bind(path.join("scoregate.sock")).unwrap());
         }
         fs::remove_file(store(path)).unwrap();
-        // Twice: a refused start takes no trace along.
+        // Twice: a failed start removes no trace.
         for _ in 0..2 {
             let refused = refused(path);
             assert!(refused.err.contains("`scoregate.lock` shows that there was one"), "{}", refused.err);
@@ -180,7 +180,7 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     assert!((3..10).contains(&served), "what is leased and grace: {served}");
     while world.asks(&free, MODELS).await.status == 200 {}
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
-    // Another store under the name is not ours either.
+    // Another store under the name is rejected too.
     fs::copy(&away, &file).unwrap();
     let refused = world.running.registrar.create("test", another()).await.unwrap_err();
     assert!(refused.to_string().contains("was replaced by another file"), "{refused}");

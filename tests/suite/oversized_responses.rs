@@ -1,5 +1,5 @@
-//! Answers that are far too large, or would be if they were unfolded, to the real program: they are refused at the cap,
-//! soon, and cost it no more memory than that; and a hundred good ones at once.
+//! Oversized upstream responses and decompression bombs against the real program: they are rejected at the cap,
+//! early, and use no more memory than the cap. Also a hundred simultaneous valid responses.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::backend::{Act, Backend, Received, json};
 use crate::program::{Keys, Program, ProgramClient};
 
 const MEGABYTE: usize = 1 << 20;
-/// How much more memory the program may ever have held. Its cap on a response is 8 MiB; the allocator keeps freed pages for up
+/// Limit of additional peak memory. The cap on a response is 8 MiB; the allocator keeps freed pages for up
 /// to ten seconds, so the buffers of several responses add up. The responses themselves have 200 MB and more.
 const AT_MOST: u64 = 28 << 20;
-/// What one that builds a document may take, and all else that a hundred questions at once do.
+/// Memory to build a document, and everything else for a hundred concurrent requests.
 const EACH: u64 = 8 << 20;
 const BESIDES: u64 = 24 << 20;
 const SOON: Duration = Duration::from_secs(1);
 
-/// A gigabyte of blanks, which is JSON as far as it goes, in a megabyte of gzip: one piece of it many times over.
+/// A gigabyte of blanks, which is valid JSON so far, in a megabyte of gzip: one block repeated.
 fn gzipped() -> Vec<u8> {
     let mut piece = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(9));
     std::io::Write::write_all(&mut piece, &vec![b' '; 16 * MEGABYTE]).unwrap();
@@ -61,7 +61,7 @@ fn page() -> String {
     format!("[{}]", (1..=100).map(item).collect::<Vec<_>>().join(","))
 }
 
-/// Which bomb a question is for: the limit says it.
+/// The bomb for a request, selected by its limit.
 fn number_in(target: &str) -> usize {
     target.split("limit=").nth(1).unwrap().parse().unwrap()
 }
@@ -86,7 +86,7 @@ async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_c
     let (before, clock) = (program.resident(), Clock::system());
     for (bomb, name) in names.iter().enumerate() {
         let mut fastest = Duration::MAX;
-        // A machine that is busy with something else can be slow once.
+        // A busy machine can be slow once.
         for again in 1..=3 {
             let asked_at = clock.now().mono;
             let told = visitor.get(&target(names.len() * again + bomb), &key).send().await;

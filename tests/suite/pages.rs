@@ -109,7 +109,7 @@ async fn pages_robots_may_read_the_docs_and_not_the_api() {
 async fn pages_the_icon_is_an_image_that_browsers_cache() {
     let world = World::new().await;
     let told = world.get("/favicon.ico").send().await;
-    // An icon file of one picture, 16 by 16 in 32 bits a pixel, which is all of the rest.
+    // An icon file with one picture, 16 by 16 in 32 bits a pixel, which is the whole rest of the file.
     assert_eq!(told.body[..8], [0, 0, 1, 0, 1, 0, 16, 16]);
     let [length, at] = [14, 18].map(|from| u32::from_le_bytes(told.body[from..from + 4].try_into().unwrap()));
     assert_eq!((length + at) as usize, told.body.len());
@@ -177,7 +177,7 @@ async fn pages_cors_is_off_by_default() {
     let ask = world.ask("OPTIONS", "/api/v1/models").header("Origin", "https://site.example");
     let told = ask.header("Access-Control-Request-Method", "GET").send().await;
     assert_eq!(told.status, 204);
-    // `Rules` refuses every header that is not documented; this names what must not be there.
+    // `Rules` rejects every undocumented header; this lists headers that must be absent.
     assert!(told.headers.iter().all(|(name, _)| !name.starts_with("access-control-")));
 }
 

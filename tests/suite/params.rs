@@ -1,4 +1,4 @@
-//! Parameters: their one spelling, their defaults, who may ask what, and what is ignored.
+//! Parameters: canonical spelling, defaults, entitlement, and what is ignored.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::client::Connection;
 use crate::queries::{BAD_LIMITS, GOOD_LIMITS, MODELS};
 use crate::world::{Customer, World, good};
 
-/// Room for every row of a table on one key.
+/// Limits for every row of a table on one key.
 const WIDE: OwnLimits = OwnLimits { minute: Some(10_000), day: Some(10_000) };
 
 async fn wide(tier: &str) -> (World, Customer, Connection) {
@@ -20,7 +20,7 @@ async fn wide(tier: &str) -> (World, Customer, Connection) {
     (world, customer, connection)
 }
 
-/// The targets that the backend was asked for, below its base.
+/// The upstream targets, below the base.
 fn asked(world: &World) -> Vec<String> {
     let targets = world.backend.received();
     targets.iter().map(|received| received.target().trim_start_matches("/api/v1").to_owned()).collect()
@@ -44,7 +44,7 @@ async fn params_every_query_is_one_document_or_one_error() {
         assert_eq!((&body["period"], &body["sort_by"]), (&period.into(), &sort_by.into()), "{query}");
         documents.insert(expected.to_owned());
     }
-    // Whatever the spelling, one call for each document, by its one name.
+    // For any spelling, one upstream request for each document, with its canonical target.
     let asked = asked(&world);
     assert_eq!(asked.len(), documents.len());
     assert_eq!(asked.into_iter().collect::<BTreeSet<_>>(), documents);
@@ -132,7 +132,7 @@ async fn params_an_invalid_value_is_a_400_even_for_a_free_key() {
     {
         let told = connection.ask(world.get(&format!("/api/v1/models?{query}")).key(&free.key)).await;
         assert_eq!((told.status, told.code()), (400, "invalid_period".into()), "{query}");
-        // The values of a 400 are those of the parameter; only a 403 is about this key.
+        // The allowed values of a 400 are those of the parameter; only a 403 is about this key.
         assert_eq!(told.json()["param"], "period", "{query}");
     }
     assert!(world.backend.received().is_empty());
@@ -177,7 +177,7 @@ async fn params_a_plus_is_a_plus_in_a_path_and_a_space_in_a_query() {
     let (world, customer, mut connection) = wide("pro").await;
     let told = connection.ask(world.get("/api/v1/models/a+b").key(&customer.key)).await;
     assert_eq!(told.code(), "invalid_model_id");
-    // As a space it makes another name, which is unknown; as a plus it would too. As a value neither is allowed.
+    // As a space it makes another name, which is unknown; as a plus it would too. As a value neither is valid.
     let told = connection.ask(world.get("/api/v1/models?+period=7D").key(&customer.key)).await;
     assert_eq!(told.status, 200);
     let told = connection.ask(world.get("/api/v1/models?period=+24h").key(&customer.key)).await;
@@ -199,7 +199,7 @@ async fn params_a_model_id_is_decoded_once_and_sent_to_the_backend_in_canonical_
         ("a..b", "a..b"),
         (&longest, &longest),
     ] {
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         let told = connection.ask(world.get(&format!("/api/v1/drift/{raw}")).key(&customer.key)).await;
         assert_eq!(told.status, 200, "{raw}");

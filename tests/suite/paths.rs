@@ -1,4 +1,4 @@
-//! Paths as attackers write them: none is repaired, none is a success, and the backend hears canonical targets alone.
+//! Paths of attackers: none is repaired, none succeeds, and the backend gets canonical targets only.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use crate::raw::{get, is_bare, show};
 use crate::world::{World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
-/// The path is another one.
+/// It is another valid path.
 const LOST: (u16, &str) = (404, "not_found");
-/// The path is one with a model's identifier, and that is malformed.
+/// A path with a malformed model identifier.
 const ID: (u16, &str) = (400, "invalid_model_id");
-/// It is no path on this server.
+/// No path of this server.
 const BAD: (u16, &str) = (400, "bad_request");
-/// It is no HTTP: the codec's own answer.
+/// Invalid HTTP: the codec's own response.
 const BARE: (u16, &str) = (400, "");
 
-/// Targets, and what a caller with a key is told.
+/// Targets, and the response to a caller with a key.
 #[rustfmt::skip]
 const TRICKS: &[(&[u8], (u16, &str))] = &[
     // Slashes and dots.
@@ -61,7 +61,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
     (b"/api/v1/me.css", LOST), (b"/api/v1/me/", LOST), (b"/api/v1/me/avatar.png", LOST), (b"/api/v1/me%3bx.css", LOST),
     (b"/api/v1/me%3f.css", LOST), (b"/api/v1/me%23.css", LOST), (b"/api/v1/models.json", LOST), (b"/api/v1/models.", LOST),
     (b"/api/v1/models%2ejson", LOST), (b"/api/v1/index.html", LOST), (b"/api/v1/models/a%3fb", ID), (b"/api/v1/models/a%23b", ID),
-    // Letters that look alike, other versions, other names.
+    // Similar letters, other versions, other names.
     (b"/API/v1/models", LOST), (b"/api/V1/models", LOST), (b"/api/v1/Models", LOST), (b"/api/v1/MODELS", LOST), (b"/api/v1/Me", LOST),
     (b"/api/v01/models", LOST), (b"/api/v1.0/models", LOST), (b"/api/v2/models", LOST), (b"/api/models", LOST), (b"/v1/models", LOST),
     (b"/api/v1/models/atlas/History", LOST), (b"/api/v1/analytics", LOST), (b"/api/v1/analytics/", LOST), (b"/api/v1/model", LOST),
@@ -69,7 +69,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
     (b"/api/v1/models/_atlas", ID), (b"/api/v1/models/:id", ID), (b"/api/v1/models/{id}", ID), (b"/api/v1/models/*", ID),
     (b"/api/v1/models/a+b", ID), (b"/api/v1/models/a,b", ID), (b"/api/v1/models/a@b", ID), (b"/api/v1/models/a~", ID), (b"/api/v1/models/a=b", ID),
     (b"/metrics", LOST), (b"/admin", LOST), (b"/healthz/", LOST), (b"/favicon.png", LOST), (b"/.env", LOST), (b"/.git/config", LOST),
-    // Bytes that are no ASCII, or no target at all.
+    // Bytes that are not ASCII, and invalid targets.
     ("/api/v1/models/ätlas".as_bytes(), BAD), ("/api/v1/mödels".as_bytes(), BAD), ("/api/v1/models?x=ä".as_bytes(), BAD),
     (b"/api/v1/models/\xff", BARE), (b"/api/v1/models/\xc0\xaf", BARE), (b"/api/v1/models/a\x00", BARE), (b"/api/v1/models/a\x0b", BARE),
     (b"/api/v1/models/a\tb", BARE), (b"/api/v1/models/a b", BARE), (b"api/v1/models", BARE), (b"", BARE), (b"/api/v1/models/<a>", BARE),

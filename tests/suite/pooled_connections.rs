@@ -1,7 +1,7 @@
-//! Connections to the backend that are used again: one that was closed meanwhile costs nobody an answer, and who the
-//! gateway says it is there is the same on each, whoever asked.
+//! Reused connections to the backend: one that was closed meanwhile loses no response, and the gateway's credential
+//! is the same on each, for every caller.
 //!
-//! Not for: answers that go wrong on them (`bad_upstream_responses`, `faults`).
+//! Bad responses are in `bad_upstream_responses` and `faults`.
 
 use futures_util::future::join_all;
 use scoregate::routes::Selection;
@@ -18,7 +18,7 @@ fn bytes(act: Act) -> Vec<u8> {
     bytes
 }
 
-/// On which connections the backend was asked what.
+/// The connection of each upstream request.
 fn asked(world: &World) -> Vec<(String, usize)> {
     let received = world.backend.received().into_iter();
     received.map(|one| (one.target().to_owned(), one.connection)).collect()
@@ -38,7 +38,7 @@ async fn an_idle_connection_that_the_backend_closes_is_not_reused() {
     world.backend.release(1);
     assert_eq!(world.asks(&customer, ALERTS).await.status, 200);
     world.backend.release(1);
-    // Both answers and the end of the connection.
+    // Both responses and the close of the connection.
     world.backend.has_sent(3).await;
     world.backend.open();
     assert_eq!(world.asks(&customer, PROVIDERS).await.status, 200);

@@ -1,5 +1,5 @@
-//! The backend cannot be hurt: few questions at once, the most urgent first, none while it rests, none that has just
-//! failed.
+//! Protection of the backend: bounded concurrency, fetch priorities, the circuit breaker, and no immediate retry of a
+//! failed document.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::world::{Customer, LISTED, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 
-/// Longer than a failure is remembered.
+/// Longer than a failed document is not retried.
 const A_MOMENT: Duration = Duration::from_millis(500);
 
 fn model(number: u32) -> String {
@@ -22,17 +22,17 @@ fn broken(status: &str) -> Act {
     answer(status, &[], "")
 }
 
-/// Fails five questions about different documents, which the backend is let rest for.
+/// Fails five fetches of different documents, which opens the circuit breaker.
 async fn exhausts(world: &World, customer: &Customer) {
     for number in 0..5 {
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         world.backend.next(broken("500 Internal Server Error"));
         assert_eq!(world.asks(customer, &model(number)).await.status, 503);
     }
 }
 
-/// Waits until so many questions wait for their turn.
+/// Waits until this many fetches are queued.
 pub async fn wait_for_queue_length(world: &World, questions: u32) {
     loop {
         world.running.gateway().engine.sweep();
@@ -71,7 +71,7 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
         wait_for_queue_length(&world, 2).await;
         tokio::join!(ask(&paid, 4), async {
             wait_for_queue_length(&world, 3).await;
-            // Whoever pays takes the flight of a free caller along.
+            // A paid caller raises the priority of a free caller's fetch.
             tokio::join!(ask(&paid, 3), async {
                 world.reaches("scoregate_requests_in_progress", 6).await;
                 answers.await;
@@ -126,7 +126,7 @@ async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_f
         json(r#"{"generated_at":"2026-11-21T13:00:00Z","data":[{"id":"atlas","currentScore":81}]}"#)
     });
     world.backend.hold();
-    // The backend answers nothing meanwhile, and everybody is answered at once.
+    // The backend does not respond meanwhile, and every request is answered at once.
     for _ in 0..3 {
         assert_eq!(round().await, DOCUMENTS as usize);
     }
@@ -208,7 +208,7 @@ async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_i
     exhausts(&world, &customer).await;
     for age in [1, 25] {
         world.pass(Duration::from_hours(age));
-        // The rest is over by then: another trial fails.
+        // The breaker is half-open by then: another test request fails.
         world.backend.answers(|_| broken("503 Service Unavailable"));
         let stale = world.asks(&customer, MODELS).await;
         assert_eq!(stale.status, 200);

@@ -1,4 +1,4 @@
-//! Purging documents: what is meant is asked for anew, and nothing that was on its way is taken for new.
+//! Purging documents: the selected ones are fetched again, and a fetch already in flight does not count as new.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ const SPEED: &str = "/api/v1/models?period=24h&sortBy=speed";
 const ATLAS: &str = "/api/v1/models/atlas";
 const TOKEN: &str = "a-token-of-the-side-port";
 
-/// A world whose backend counts up with every answer.
+/// A gateway whose backend increments a number in every response.
 async fn counting() -> (World, Customer) {
     let number = AtomicU64::new(0);
     let world = World::with("admin.token = \"a-token-of-the-side-port\"", move |_| {

@@ -1,4 +1,4 @@
-//! Many at once: what is exact stays exact, one document is one fetch, and nobody goes down with somebody else.
+//! Concurrency: exact counts stay exact, one document is one fetch, and no request fails because of another.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request
     let world = World::new().await;
     let mut customers = Vec::new();
     for _ in 0..10 {
-        // Enough is leased, so that none of the thousand has to wait for that.
+        // Enough is leased, so that none of the thousand waits for a lease.
         customers.push(world.busy().await);
     }
     world.backend.hold();
@@ -116,7 +116,7 @@ async fn in_a_thousand_mixed_requests_no_free_caller_gets_the_latest_score() {
     for round in 0..50 {
         let asks = (0..20).map(|_| {
             number += 1;
-            // Any order will do, as long as it is the same each time.
+            // Any order is fine, as long as it is the same each time.
             let dice = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
             let is_free = dice.is_multiple_of(2);
             let method = if dice.is_multiple_of(5) { "HEAD" } else { "GET" };

@@ -1,5 +1,5 @@
-//! Freshness by refresh: the backend is asked in its rhythm whether it has refreshed, and what is in use is current soon
-//! after it has, without anybody waiting for that.
+//! Freshness by refresh: the backend is polled at the refresh interval, and documents in use are fresh soon after a
+//! refresh, without any request waiting for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const PROVIDERS: &str = "/api/v1/providers";
 const HOUR: Duration = Duration::from_hours(1);
 const PROBING: &str = "freshness.probe = true\n";
 
-/// A backend whose data has a number, and an entity tag that goes with it. The alerts never change.
+/// A backend with numbered data and a matching entity tag. The alerts never change.
 #[derive(Clone, Default)]
 struct Numbered(Arc<AtomicU64>);
 
@@ -40,7 +40,7 @@ impl Numbered {
     }
 }
 
-/// Data that is of this instant, and says so in its item too.
+/// Data of this time, also in its item.
 fn dated(instant: &str, received: &Received) -> String {
     format!(
         r#"{{"generated_at":"{instant}","data":[{{"id":"{}","at":"{instant}"}}]}}"#,
@@ -60,7 +60,7 @@ fn score(answer: &Answer) -> u64 {
     answer.json()["data"][0]["currentScore"].as_u64().unwrap()
 }
 
-/// Lets time pass, and the backend be asked once for that.
+/// Advances the clock and waits for the resulting probe.
 async fn passes(world: &World, time: Duration) {
     let before = world.backend.received().len();
     world.pass(time);
@@ -147,7 +147,7 @@ async fn after_a_refresh_documents_in_use_are_refreshed_most_used_first() {
 #[tokio::test]
 async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documents() {
     let (world, customer, backend) = numbered("").await;
-    // Our own questions are about the one that is used most.
+    // Probes use the most used document.
     for target in [INDEX, MODELS, MODELS, MODELS, MODELS] {
         world.asks(&customer, target).await;
     }
@@ -155,7 +155,7 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
     for seconds in [5, 10, 20, 40] {
         passes(&world, Duration::from_secs(seconds)).await;
     }
-    // From here on a caller has this one asked about a second before our own questions.
+    // From here on a caller requests this one a second before each probe.
     world.pass(Duration::from_secs(59));
     world.asks(&customer, INDEX).await;
     world.settled().await;
@@ -182,7 +182,7 @@ async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
     for target in [INDEX, MODELS, MODELS] {
         assert_eq!(world.asks(&customer, target).await.status, 200, "{target}");
     }
-    // What came is overdue already, so the backend is asked at once whether there is more.
+    // The new data is overdue already, so the backend is probed at once.
     world.backend.has_received(3).await;
     world.settled().await;
     world.backend.answers(|received| json(&dated("2026-11-21T10:00:00Z", received)));

@@ -1,5 +1,5 @@
-//! Settings that are read again while the program runs: what holds at once, what waits, what changes nothing, and that
-//! nobody is cut off by it.
+//! Settings that are reloaded while the program runs: which apply at once, which need a restart, which are rejected,
+//! and that no connection is cut.
 
 use scoregate::admin::Reloaded;
 use scoregate::config::{Config, ConfigProblems, read_text, resolve};
@@ -9,7 +9,7 @@ use crate::program::{Keys, Program, ProgramClient, run};
 use crate::world::{World, good};
 
 impl World {
-    /// Its settings, with these in place of those it began with.
+    /// Its settings, with these instead of the initial ones.
     fn settings(&self, text: &str) -> Result<Config, ConfigProblems> {
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
         let state = self.directory.path().display();
@@ -18,7 +18,7 @@ impl World {
         resolve(&read_text(&format!("{fixed}{text}\n{backend}")).unwrap())
     }
 
-    /// Reads them again.
+    /// Reloads them.
     pub async fn reloads(&mut self, text: &str) -> Result<Reloaded, ConfigProblems> {
         let wanted = self.settings(text)?;
         self.running.reload(wanted).await
@@ -113,7 +113,7 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
     let reload = || run(&["reload", "--data-dir", data_dir.to_str().unwrap()]);
     assert_eq!(limit(), 10_000);
     assert_eq!(reload().with(0).out, "nothing differs; certificates were read again\n");
-    // Each line is waited for, so that none of them is taken for one that comes later.
+    // Each line is waited for, so that none is mistaken for a later one.
     program.says("settings reloaded");
 
     settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");

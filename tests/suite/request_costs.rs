@@ -1,4 +1,4 @@
-//! What a request costs, by how it ends: the price table walked row by row, and the ends that only happen in company.
+//! The cost of a request by its outcome: every row of the price table, and outcomes that need concurrent requests.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -64,14 +64,14 @@ async fn customer_for(world: &World, ending: PricedEnding) -> Customer {
     if ending == PricedEnding::Error(ErrorCode::QuotaExceeded) {
         world.customer_with("free", own(5, 1)).await
     } else if ending == PricedEnding::Error(ErrorCode::InternalError) {
-        // Many units are leased ahead, so that its next request asks the ledger for none.
+        // Many units are leased in advance, so that its next request needs no lease.
         world.busy().await
     } else {
         world.customer("free").await
     }
 }
 
-/// A request that will end like this, and everything that has to happen before it.
+/// A request with this outcome, and everything that must happen before it.
 async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> RequestBuilder {
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     match ending {
@@ -85,7 +85,7 @@ async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &
         PricedEnding::Options => world.ask("OPTIONS", MODELS).key(&customer.key),
         PricedEnding::Page => ask("/docs"),
         PricedEnding::Unlisted => {
-            // The turn of a caller who was turned away before is kept for a while.
+            // The retry reservation of a refused caller is kept for a while.
             world.pass(Duration::from_secs(3));
             let other = world.free().await;
             assert_eq!(world.asks(&other, &format!("{MODELS}/{method}-made-up")).await.status, 200);
@@ -96,7 +96,7 @@ async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &
 }
 
 async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> RequestBuilder {
-    // Models that are in no list are asked about once a second.
+    // Unknown models are fetched once a second.
     world.pass(Duration::from_secs(1));
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     let unseen = format!("{MODELS}/{method}-{}", code.row().word);
@@ -149,7 +149,7 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
     }
 }
 
-/// Sends it, and does what has to happen meanwhile.
+/// Sends it, and does what must happen meanwhile.
 async fn ended(world: &World, ending: PricedEnding, ask: RequestBuilder, customer: &Customer) -> u16 {
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
@@ -168,7 +168,7 @@ async fn ended(world: &World, ending: PricedEnding, ask: RequestBuilder, custome
     answer.status
 }
 
-/// No request makes the handling panic; a thread without a runtime does, where the fetch would be started.
+/// No request makes the handler panic; a thread without a runtime does, when the fetch would start.
 fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let gateway = world.running.gateway();
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
@@ -181,7 +181,7 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     handled.join().unwrap().as_u16()
 }
 
-/// What an operator could do to the ledger's file.
+/// A change that an operator could make to the ledger's file.
 fn ledger(world: &World, statement: &str) {
     let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db")).unwrap();
     file.execute_batch(statement).unwrap();

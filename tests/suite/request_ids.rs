@@ -1,5 +1,5 @@
-//! `X-Request-Id`: on every answer, the caller's own if it is well formed, else one of ours; and nothing that a caller
-//! puts into it comes out in any other place.
+//! `X-Request-Id`: on every response, the caller's if it is well formed, otherwise a generated one; and its value
+//! appears nowhere else.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::world::{World, good};
 
 const OWN: &str = "job-42_of.Tuesday";
 
-/// What an answer is to a request with such an identifier, sent as bytes.
+/// The response to a request with this header field, sent as bytes.
 async fn response_with_id(world: &World, field: &[u8]) -> Answer {
     let bytes = [b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", field, b"\r\n\r\n"].concat();
     exchange(world, &bytes).await.0
@@ -19,7 +19,7 @@ fn is_ours(id: &str) -> bool {
     id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
 }
 
-/// One request of each kind that is answered, and its status.
+/// One request for each kind of response, and its status.
 pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
     let [paid, spent] = [world.paid().await, world.customer("free").await];
     let keyed = |target: &str| world.get(target).key(&paid.key);
@@ -138,7 +138,7 @@ async fn two_request_ids_are_replaced() {
 #[tokio::test]
 async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
     let world = World::new().await;
-    // A line end ends the field: what follows is a field of the request, and nothing of the answer.
+    // A line break ends the field: the rest is another field of the request, and does not reach the response.
     let split = response_with_id(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
     assert_eq!((split.header("x-request-id"), split.header("x-injected")), ("12345678", ""));
     for inside in [

@@ -1,6 +1,7 @@
-//! The sample of settings for production, `deploy/scoregate.toml`: what it says is so, and so is what it only suggests.
+//! The sample configuration for production, `deploy/scoregate.toml`: its settings and its commented suggestions are
+//! valid.
 //!
-//! Not for: the sample that the program prints (`cli_messages`).
+//! The sample that the program prints is in `cli_messages`.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy/scoregate.toml")
 }
 
-/// A line that is commented out and would be a setting or a table.
+/// A commented line that contains a setting or a table.
 fn suggested(line: &str) -> Option<&str> {
     let said = line.strip_prefix("# ")?;
     let name = said.split_once(" = ").map_or(said, |(name, _)| name);
@@ -35,7 +36,7 @@ fn the_commented_settings_of_the_sample_are_valid() {
     let all: Vec<&str> = sample.lines().map(|line| suggested(line).unwrap_or(line)).collect();
     let problems = |text: &str| resolve(&read_text(text).unwrap()).map_err(|problems| problems.to_string());
     problems(&all.join("\n")).unwrap();
-    // One that does not exist is seen.
+    // An unknown setting is detected.
     let mistaken = all.join("\n").replace("trusted = ", "trust = ");
     assert!(problems(&mistaken).unwrap_err().contains("proxies.trusted"));
 }
@@ -47,7 +48,7 @@ async fn a_server_with_the_sample_s_settings_serves_requests() {
     let place_of_its_own =
         ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", &data_dir];
     let arguments = [&["serve", "--config", file.to_str().unwrap()], &place_of_its_own[..]].concat();
-    // Its backend is elsewhere, and its log is for programs.
+    // Its upstream is elsewhere, and its logs are JSON.
     let server = Program::start(&arguments, &[BUILT_IN[0], ("SCOREGATE_LOG_FORMAT", "text")]);
     let public = server.public();
     let (application, key) = Keys(place.path()).create("pro");

@@ -1,6 +1,6 @@
-//! Benchmark runs come in: by the real program, from files good and bad, and into a server that is running.
+//! Import of benchmark runs by the real program: valid and invalid files, and a running server.
 //!
-//! Not for: kills in the middle (`scoring_kills`), nor for every way a line can be wrong (its reader's own tests).
+//! Kills during an import are in `scoring_kills`; every kind of invalid line is in the unit tests of the reader.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::program::{CommandOutput, run, run_with_input};
 use crate::world::{NOON, World, good};
 
-/// The lines of what so many simulated models did in the hours before noon.
+/// The lines of this many simulated models in the hours before noon.
 pub fn lines(models: usize, hours: u64) -> String {
     let noon = Wall::parse_rfc3339(NOON).unwrap();
     simulated_records(7, models, noon, hours).map(|record| record.write() + "\n").collect()
@@ -58,7 +58,7 @@ fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_sa
     let (place, text) = (TempDir::new().unwrap(), lines(5, 30));
     let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
     let plain = file(&place, "first.jsonl", first);
-    // Packed in two pieces, as one appends to such a file; its name does not say so.
+    // Compressed in two members, as after an append; the file name does not show it.
     let (one, two) = second.split_at(second[..second.len() / 2].rfind('\n').unwrap() + 1);
     let gzip = file(&place, "second", [packed(one), packed(two)].concat());
     let (of_first, of_both) = (first.lines().count(), text.lines().count());
@@ -139,13 +139,13 @@ fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
     assert!(nothing.err.contains("there is no archive"), "{}", nothing.err);
 }
 
-/// A world before the built-in backend on the archive of a directory.
+/// A gateway with the built-in backend on the archive of a directory.
 async fn on_archive(place: &TempDir) -> World {
     let settings = format!("upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n", archive(place.path()));
     World::with(&settings, good).await
 }
 
-/// An import by the real program, beside the server.
+/// An import by the real program while the server runs.
 async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> CommandOutput {
     let (file, archive) = (file(place, name, text), archive(place.path()));
     let arguments: Vec<String> = ["scoring", "import", "--archive", &archive, &file]
@@ -157,7 +157,7 @@ async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> Com
     tokio::task::spawn_blocking(import).await.unwrap().with(0)
 }
 
-/// A run of each suite of one model.
+/// One run of each suite for a model.
 fn one_run_per_suite(model: &str, time: &str) -> String {
     let scores = r#"{"correctness":0.9,"spec":0.8,"codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4}"#;
     let run = |suite: &&str| {
@@ -194,14 +194,14 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
     assert_eq!(transparency["data"][0]["synthetic"], false);
     assert!(!body["license"].as_str().unwrap().contains("ynthetic"));
 
-    // Runs of the hour that is not over yet are there too, and a model that was asked for in vain.
+    // Includes runs of the current hour, and a model that was requested before it existed.
     world.pass(Duration::from_mins(5));
     let newcomer = one_run_per_suite("newcomer", "2026-11-21T12:10:00Z");
     imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
     let body = models().await.json();
     assert_eq!((&body["count"], &body["generated_at"]), (&4.into(), &"2026-11-21T12:25:00Z".into()));
     assert_eq!(world.get("/api/v1/models/newcomer").key(&pro.key).send().await.status, 200);
-    // The same file again brings nothing, and nothing changes.
+    // Importing the same file again adds and changes nothing.
     let etag = models().await.header("etag").to_owned();
     world.pass(Duration::from_mins(1));
     imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
@@ -220,7 +220,7 @@ async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_no
     assert_eq!(ended.err, "", "there is no server in that directory");
     assert_eq!(models().await["count"], 0);
     for _ in 0..20_000 {
-        // A minute in all, in steps that the server has the time to notice.
+        // One minute in total, in steps that let the server notice each.
         if world.clock.now().wall < Wall::parse_rfc3339("2026-11-21T12:01:00Z").unwrap() {
             world.pass(Duration::from_millis(500));
         }

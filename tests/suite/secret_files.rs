@@ -1,6 +1,5 @@
-//! Secrets that are handed over in files of their own, as containers and systemd do it.
-//!
-//! Not for: every way such a file can be wrong (`config/secrets.rs`).
+//! Secrets in files of their own, as containers and systemd provide them. Every kind of invalid file is tested in
+//! `config/secrets.rs`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Program, run};
 
-/// The status of the side port's answer to whoever shows this token.
+/// The status of a side port request with this token.
 fn status(side: SocketAddr, token: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     let head = "GET /v1/applications HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n";

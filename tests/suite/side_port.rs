@@ -1,7 +1,7 @@
-//! The side port over TCP as a careless or a hostile client meets it: foreign hosts, bodies and heads without an end, tokens
-//! in other spellings.
+//! The side port over TCP with careless or hostile clients: foreign hosts, unfinished heads and bodies, tokens in
+//! other spellings.
 //!
-//! Not for: what its routes do (`side_port_keys`, `side_port_settings`).
+//! Its routes are in `side_port_keys` and `side_port_settings`.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
@@ -18,7 +18,7 @@ const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
 const LARGEST_BODY: usize = 65_536;
 const LARGEST_BATCH: usize = 4 << 20;
 
-/// The answer of the side port to these bytes, on a connection of its own.
+/// The response of the side port to these bytes, on a new connection.
 async fn response_to(world: &World, bytes: &str) -> Answer {
     let mut connection = Connection::open(world.running.side).await;
     connection.write(bytes.as_bytes()).await;
@@ -71,7 +71,7 @@ async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
         }
         let absolute = format!("GET http://evil.example{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert_eq!(response_to(&world, &absolute).await.status, 421, "{path}");
-        // A balancer that speaks HTTP/1.0 says no host; a browser always does.
+        // A load balancer with HTTP/1.0 sends no Host; a browser always does.
         let without = response_to(&world, &format!("GET {path} HTTP/1.0\r\n\r\n")).await;
         assert_eq!(without.status, 200, "{path}");
     }
@@ -130,7 +130,7 @@ async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     let mut stream = TcpStream::connect(world.running.side).await.unwrap();
     let asked = format!("{head}Expect: 100-continue\r\nContent-Length: 50\r\n\r\n");
     stream.write_all(asked.as_bytes()).await.unwrap();
-    // The interim answer says that the body is being read.
+    // The interim response shows that the body is being read.
     let mut interim = [0; 25];
     stream.read_exact(&mut interim).await.unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -151,7 +151,7 @@ async fn a_head_that_does_not_arrive_within_ten_seconds_is_cut_off_on_the_side_p
         let mut connection = Connection::open(world.running.side).await;
         connection.write(begun.as_bytes()).await;
         let mut cut = pin!(connection.is_closed());
-        // Its time begins when it is accepted, which is some time from now.
+        // Its timeout begins when it is accepted, which may be later.
         let cut = poll_fn(|cx| {
             world.pass(Duration::from_secs(1));
             cx.waker().wake_by_ref();

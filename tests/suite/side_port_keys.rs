@@ -1,5 +1,5 @@
-//! Keys, and all else that the side port has for whoever has its token: who is let in, what the trail tells, and that
-//! nothing there is a secret.
+//! Keys and other routes of the side port that need its token: access, the audit trail, and that no response contains
+//! a secret.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn line(text: &str) -> Value {
     json!({"sha256": Digest::of(text).to_string(), "name": "n", "tier": "pro"})
 }
 
-/// Every route, with a body that would do.
+/// Every route, with a valid body.
 fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
     let of = |verb: &str| format!("/v1/applications/{id}/{verb}");
     vec![
@@ -258,7 +258,7 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
         let body =
             format!("{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 12\r\n\r\n{{\"key\":null}}");
         connection.write(body.as_bytes()).await;
-        // The side port is one thread: once it has answered this, it has looked at the other.
+        // The side port has one thread: after this response it has handled the other request.
         world.scrape().await;
         drop(connection);
         let mut is_durable = false;
@@ -271,7 +271,7 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
         }
         if is_durable {
             begun += 1;
-            // Whoever changes something next waits for the turn before.
+            // The next change waits for the one before.
             world.running.registrar.revoke("test", other.id, None).await.unwrap();
             assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
         }

@@ -1,6 +1,6 @@
-//! The settings in force and the level of the log, as the side port tells and changes them.
+//! Effective settings and the log level, shown and changed by the side port.
 //!
-//! Not for: every source of a setting (`config/shown.rs`), nor for what a reload does (`reloading`).
+//! Every source of a setting is in `config/shown.rs`, the effects of a reload are in `reloading`.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ async fn a_reload_changes_the_shown_settings_except_those_that_need_a_restart() 
     assert_eq!(one(&settings(&world).await, "guard.per_minute"), (&json!(8), "file"));
 }
 
-/// A request to the side port of a real program, by an operator.
+/// An operator's request to the side port of a real program.
 async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: &str) -> Answer {
     let mut connection = Connection::open(program).await;
     let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nX-Operator: anna\r\n");
@@ -81,7 +81,7 @@ async fn each_setting_shows_its_source() {
 #[tokio::test]
 async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     let place = TempDir::new().unwrap();
-    // Nobody listens there; that a request was left without an answer for that reason is an event for whoever looks closely.
+    // Nothing listens there; the resulting fetch failure is logged at a verbose level.
     let environment =
         [("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"), ("SCOREGATE_ADMIN_TOKEN", TOKEN)];
     let program = Program::serve(place.path(), &environment);
@@ -112,7 +112,7 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     assert_eq!(asked(side, "POST", "/v1/reload", "").await.status, 200);
     assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
     fails("not-heard-2").await;
-    // The level's own change is heard whether it says less or more.
+    // The change of the level is logged at every level.
     for body in [r#"{"level":"error"}"#, r#"{"level":"warn,scoregate::admin=info"}"#] {
         assert_eq!(level(body).await.status, 200, "{body}");
     }

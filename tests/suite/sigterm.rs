@@ -1,8 +1,8 @@
-//! A stop in order under load: no unit of anybody's day is lost, and no request is cut.
+//! A graceful shutdown under load: no unit of a daily quota is lost, and no request is interrupted.
 //!
-//! A request is cut if its answer begins and does not end, or if it was charged and never answered. One that meets a
-//! closed door, or a connection that is closed before the first byte of an answer, is neither: HTTP lets a server close
-//! a connection that is idle, and the caller asks again elsewhere. That those cost nothing is what the exact sums prove.
+//! A request is interrupted if its response begins and does not end, or if it was charged and never answered. A
+//! refused connection, or one that is closed before the first byte of a response, is neither: HTTP lets a server
+//! close an idle connection, and the client retries elsewhere. The exact sums prove that those cost nothing.
 
 use tempfile::TempDir;
 
@@ -12,7 +12,7 @@ use crate::program::{Keys, Program, within_one_day};
 use crate::world::good;
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
-/// Stops in a row, each after so many answers.
+/// Consecutive shutdowns, each after this many responses.
 const MOMENTS: [u32; 4] = [1, 40, 150, 400];
 
 #[test]
@@ -65,7 +65,7 @@ fn the_data_directory_is_locked_until_the_store_is_closed() {
     for round in 0..3 {
         let program = Program::serve(directory.path(), &BUILT_IN);
         program.public();
-        // Something in the log, so that there is something to do when it closes.
+        // A non-empty log, so that closing has work to do.
         let mut text = String::from("sha256,name,tier\n");
         for number in 0..400 {
             text += &format!("{round:016x}{number:016x}{round:032x},n,pro\n");
@@ -81,7 +81,7 @@ fn the_data_directory_is_locked_until_the_store_is_closed() {
     }
 }
 
-/// How many requests wait for the backend when the stop comes.
+/// Requests that wait for the backend at shutdown.
 const WAITING: u32 = 8;
 
 #[test]
@@ -99,7 +99,7 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
         let [load_client] = load_clients.as_slice() else { unreachable!() };
         let program = Program::serve(directory.path(), &environment);
         let public = program.public();
-        // So that the models below are known to be there.
+        // So that the models below are known.
         assert_eq!(
             Wire::open(public).unwrap().ask("/api/v1/models", &load_client.key).status_and_code().0,
             200

@@ -1,5 +1,5 @@
-//! TLS on the public port: versions, names, what is spoken within, sessions, certificates that change, and what becomes
-//! of those that cannot be used.
+//! TLS on the public port: versions, names, negotiated protocols, sessions, changed certificates, and unusable
+//! certificates.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::world::{World, good};
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Somebody whom clients trust to say who is who.
+/// A certificate authority that clients trust.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: TempDir,
@@ -51,7 +51,6 @@ impl Authority {
         std::fs::write(self.path(name, "key"), key.serialize_pem()).unwrap();
     }
 
-    /// The settings of these certificates.
     fn settings(&self, names: &[&str]) -> String {
         let table = |name: &&str| {
             let [pem, key] = ["pem", "key"].map(|what| self.path(name, what).display().to_string());
@@ -71,7 +70,7 @@ impl Authority {
         Client(TlsConnector::from(Arc::new(config)))
     }
 
-    /// A client of today.
+    /// A client with current TLS versions.
     fn modern(&self) -> Client {
         self.client(&rustls::version::TLS13, &["http/1.1"])
     }
@@ -85,7 +84,7 @@ impl Client {
         self.0.connect(name, TcpStream::connect(address).await?).await
     }
 
-    /// The first certificate that it is shown.
+    /// The first certificate that the server presents.
     async fn shown(&self, address: SocketAddr, name: &str) -> Vec<u8> {
         let stream = self.greet(address, name).await.unwrap();
         stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
@@ -103,7 +102,7 @@ async fn health(connection: &mut Connection<TlsStream<TcpStream>>) -> u16 {
     connection.read(false).await.unwrap().status
 }
 
-/// A world that speaks TLS, with these certificates. Its clock shows a day on which all of them hold.
+/// A gateway with TLS and these certificates. Its clock shows a day on which all of them are valid.
 async fn world(authority: &Authority, names: &[&str]) -> World {
     World::with(&authority.settings(names), good).await
 }
@@ -177,7 +176,7 @@ async fn a_tls_session_is_resumed() {
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
             let stream = client.greet(world.address(), "localhost").await.unwrap();
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind), "{version:?}");
-            // The ticket comes with the first answer.
+            // The ticket is sent with the first response.
             assert_eq!(health(&mut Connection::over(stream)).await, 200);
         }
     }
@@ -250,7 +249,7 @@ async fn clients_without_tls_or_with_half_a_handshake_do_not_delay_others() {
     plain.write(HEALTH).await;
     assert!(plain.read(false).await.is_none(), "no HTTP in the clear");
     world.reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1).await;
-    // The beginning of a hello, and nothing more.
+    // The start of a ClientHello, and nothing more.
     let mut half = Connection::open(world.address()).await;
     half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     world.reaches("scoregate_connections", 1).await;

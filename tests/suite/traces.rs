@@ -1,4 +1,4 @@
-//! Traces (W3C's `traceparent`): a fetch is a part of the trace of the request that set it off, and of nothing else that
+//! Traces (W3C `traceparent`): a fetch is part of the trace of the request that started it, and of nothing else that
 //! came with it.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::world::{World, good};
 const MODELS: &str = "/api/v1/models?period=24h";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// The header of a request that is a part of the trace of this number.
+/// The header of a request in the trace of this number.
 fn traced(ask: RequestBuilder, number: u32) -> RequestBuilder {
     ask.header("traceparent", &format!("00-{}-{PARENT}-01", id(number)))
 }
@@ -22,7 +22,7 @@ fn id(number: u32) -> String {
     format!("0af7651916cd43dd8448eb21{number:08x}")
 }
 
-/// What the backend was told: the one header, in its parts.
+/// The one trace header that the backend got, in its parts.
 fn trace_parts(received: &Received) -> Option<Vec<String>> {
     let mut headers = received.headers.iter().filter(|(name, _)| name == "traceparent");
     let parent = headers.next().map(|(_, value)| value.split('-').map(str::to_owned).collect());
@@ -30,7 +30,7 @@ fn trace_parts(received: &Received) -> Option<Vec<String>> {
     parent
 }
 
-/// Holds what the backend was told against the trace of a number, and answers the parent.
+/// Checks the trace header that the backend got against the trace of a number, and returns the parent id.
 fn is_of(received: &Received, number: u32) -> String {
     let parts = trace_parts(received).unwrap_or_else(|| panic!("no trace: {received:?}"));
     let [version, trace, parent, flags] = parts.try_into().unwrap();
@@ -39,7 +39,7 @@ fn is_of(received: &Received, number: u32) -> String {
     parent
 }
 
-/// A backend whose data never changes, which it says by its tag.
+/// A backend whose data never changes, by its entity tag.
 fn tagged(received: &Received) -> Act {
     if received.headers.contains(&("if-none-match".into(), "\"v1\"".into())) {
         return Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into());
@@ -109,7 +109,7 @@ async fn a_key_in_the_trace_header_does_not_reach_the_backend() {
 async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace_of_the_first() {
     let world = World::new().await;
     let customer = world.paid().await;
-    // So that nothing but the document is waited for.
+    // So that only the document is fetched.
     assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
     world.backend.hold();
     let ask = |number| traced(world.get(MODELS).key(&customer.key), number).send();
@@ -144,7 +144,7 @@ async fn a_refresh_is_part_of_the_trace_of_the_request_that_got_the_stale_docume
     let received = world.backend.received();
     assert!(received[1].headers.iter().any(|(name, _)| name == "if-none-match"), "{received:?}");
     is_of(&received[1], 2);
-    // Once more, for somebody without a trace: nothing is left of the one before.
+    // Once more without a trace: nothing is left of the previous one.
     world.pass(Duration::from_hours(2));
     world.asks(&customer, MODELS).await;
     world.fetched(3).await;

@@ -1,6 +1,6 @@
-//! Logs that nobody reads: standard output and standard error are pipes that are full and stay full. No request, no
-//! stop and no panic waits for them. Also how floods of events are cut. Not for: everything that can fail besides
-//! (`combined_failures`).
+//! Unread logs: standard output and standard error are pipes that are full and stay full. No request, no shutdown and
+//! no panic waits for them. Also the limits on floods of events. Combinations with other failures are in
+//! `combined_failures`.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use crate::load_clients::{LoadClient, Reply, Wire, prepare};
 use crate::program::{ChildProcess, Program, command, ports_in};
 use crate::world::good;
 
-/// The smallest pipe there is.
+/// The smallest possible pipe.
 const PIPE: usize = 4_096;
-/// Where something waits for a log, it waits for ever. What does not has this long on a busy machine.
+/// Anything that waits for a log waits for ever; everything else has this long on a busy machine.
 const AT_LAST: Duration = Duration::from_secs(30);
-/// A stop that has nothing to finish waits a second in all for its last lines.
+/// A shutdown with nothing to finish waits a second in total for its last log lines.
 const STOP: Duration = Duration::from_secs(10);
 
-/// A pipe of a child whose reader stops reading when it likes.
+/// A pipe of a child process whose reader can stop.
 struct Pipe {
     reader: BufReader<PipeReader>,
     writer: Option<PipeWriter>,
@@ -50,7 +50,7 @@ impl Pipe {
         line
     }
 
-    /// Stops reading. When this returns, no byte more can be written.
+    /// Stops reading. When this returns, the pipe is full.
     fn fill(&mut self) {
         let mut writer = self.writer.take().unwrap();
         // Blocks once the pipe is full, until the reader is dropped.
@@ -61,15 +61,13 @@ impl Pipe {
     }
 }
 
-/// The program, with nobody who reads what it writes.
+/// The program with unread output.
 pub struct UnreadProgram {
     child: ChildProcess,
     out: Pipe,
     err: Pipe,
     _scratch: TempDir,
-    /// Its public port.
     pub public: SocketAddr,
-    /// Its side port.
     pub side: SocketAddr,
 }
 
@@ -87,13 +85,13 @@ impl UnreadProgram {
         Self { child, out, err, _scratch: scratch, public, side }
     }
 
-    /// From now on both pipes are full.
+    /// Stops both readers; both pipes are full.
     pub fn fill(&mut self) {
         self.out.fill();
         self.err.fill();
     }
 
-    /// Tells it to stop: how long its end took. It has to end well within `limit`.
+    /// Stops it and returns the duration, which must be well within `limit`.
     pub fn stop_within(self, limit: Duration) -> Duration {
         let Self { mut child, out, err, .. } = self;
         let (begun, id) = (Instant::now(), child.0.id());
@@ -111,7 +109,7 @@ impl UnreadProgram {
     }
 }
 
-/// A backend that fails for incidents alone.
+/// A backend that fails for incidents only.
 pub fn fails_for_incidents(received: &Received) -> Act {
     if received.target().contains("/incidents") {
         return answer("500 Internal Server Error", &[], "");
@@ -119,7 +117,7 @@ pub fn fails_for_incidents(received: &Received) -> Act {
     good(received)
 }
 
-/// Asks for documents that the backend fails for, and for others in between so that it is asked again: the statuses.
+/// Requests documents whose fetches fail, with others in between so that the breaker stays closed: the statuses.
 fn request_failing_documents(public: SocketAddr, load_client: &LoadClient, times: u32) -> Vec<(u16, u16)> {
     let mut wire = Wire::open_with_timeout(public, AT_LAST).unwrap();
     let mut status = |target: String| match wire.ask(&target, &load_client.key) {
@@ -166,7 +164,7 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
     let load_client = prepare(place.path(), &[("pro", 100_000)]).remove(0);
     let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
     request_failing_documents(program.public(), &load_client, TIMES);
-    // Also where no event of the kind follows: the stop reports what was dropped.
+    // Even without a later event of the kind: the shutdown reports what was dropped.
     let err = program.stop().with(0).err;
     let failed: Vec<&str> = err.lines().filter(|line| line.contains("a fetch failed")).collect();
     let (reports, events): (Vec<&str>, Vec<&str>) = failed.iter().partition(|line| line.contains("more in"));
@@ -177,13 +175,13 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
     let dropped: u32 = reports.iter().map(report).sum();
     let logged = u32::try_from(events.len()).unwrap();
     assert_eq!(logged + dropped, TIMES, "{err}");
-    // More than one window only where the machine is slow.
+    // There is more than one window only on a slow machine.
     assert!(dropped > 0 && events.len() <= 10 * (reports.len() + 1), "{err}");
 }
 
-/// Says that a test is run in a process of its own, and plays the other part there.
+/// Marks a test that runs in its own process, and runs the child's part there.
 const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
-/// More than one pipe holds, whatever else is written.
+/// More than one pipe holds in any case.
 const PANICS: usize = 10;
 
 fn panics_often() {

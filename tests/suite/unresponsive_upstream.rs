@@ -1,7 +1,8 @@
-//! A backend that takes questions and never answers, for a day: whoever has budget is answered, from what was seen and
-//! marked stale, and nobody waits; a restart in the middle changes nothing. When it is back everything is current within one refresh.
+//! The backend accepts requests and never responds for a day. Callers with remaining quota get stored documents
+//! marked stale, and no request waits. A restart in between changes nothing. When the backend recovers, everything is
+//! fresh within one refresh interval.
 //!
-//! Not for: what is done about a single failure (`faults`), nor how the backend is protected (`protection`).
+//! Single failures are in `faults`, the protection of the backend in `protection`.
 
 use std::time::Duration;
 
@@ -14,18 +15,18 @@ use crate::world::{Customer, NOON, World};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
-/// Time goes on in such steps: a few to a minute, so that questions fall through and are asked anew.
+/// The clock advances in such steps: a few per minute, so that fetches time out and are retried.
 const STEP: Duration = Duration::from_secs(20);
-/// A question that is on its way when the backend returns is given up on after that long; then the next is asked.
+/// A fetch in flight when the backend recovers times out after that long; then the next one is sent.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
-/// A customer with a real plan, who spends as much of it as a day has.
+/// A customer with a realistic plan who uses all of the daily quota.
 struct LoadClient {
     customer: Customer,
     connection: Connection,
-    /// What is asked for each time.
+    /// Targets of each round.
     documents: &'static [&'static str],
-    /// So many minutes apart.
+    /// Minutes between rounds.
     every: u32,
 }
 
@@ -36,10 +37,10 @@ struct UnresponsiveUpstream {
     now: Wall,
 }
 
-/// By plan: what is asked for each time, and how many minutes apart.
+/// By plan: targets of each round, and minutes between rounds.
 fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
     [
-        // Ten a day, and one a minute; the day of the limits ends within this one.
+        // Ten a day and one a minute; the quota resets within this day.
         ("free", &DOCUMENTS[1..2], 144),
         ("pro", &DOCUMENTS[..6], 1),
         ("pro", &DOCUMENTS[6..], 1),
@@ -48,7 +49,7 @@ fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
 }
 
 impl UnresponsiveUpstream {
-    /// Everything has been seen once, and nothing is current any more.
+    /// Every document was fetched once, and none is fresh any more.
     async fn opens() -> Self {
         let now = Wall::parse_rfc3339(NOON).unwrap();
         let backend = SnapshotUpstream::new(now);
@@ -73,10 +74,10 @@ impl UnresponsiveUpstream {
         hole
     }
 
-    /// The program is stopped and started again, and its callers come back.
+    /// Restarts the program and reconnects its callers.
     async fn restarts(self) -> Self {
         let Self { world, backend, load_clients, now } = self;
-        // Their connections are gone first: a stop waits a second for each, and nobody moves the clock meanwhile.
+        // Connections are closed first: a shutdown waits a second for each, and nothing advances the clock meanwhile.
         let known = load_clients
             .into_iter()
             .map(|LoadClient { customer, documents, every, .. }| (customer, documents, every));
@@ -94,13 +95,14 @@ impl UnresponsiveUpstream {
         self.now = self.now.plus(time);
         self.backend.is_at(self.now);
         self.world.pass(time);
-        // A turn for everybody who was woken, and for what they then do.
+        // Yields to every woken task and to its follow-up work.
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Everybody whose minute it is asks. All are answered; says how many answers are so.
+    /// Sends the requests of the callers whose minute it is. All must be served; returns the number of matching
+    /// responses.
     async fn minute(&mut self, minute: u32, is_so: impl Fn(&str) -> bool) -> u32 {
         let mut so = 0;
         for load_client in
@@ -117,7 +119,7 @@ impl UnresponsiveUpstream {
     }
 }
 
-/// How many ask in a minute.
+/// Callers per minute.
 fn asked_in(minute: u32) -> u32 {
     let of_one = |(_, documents, every): (&str, &[&str], u32)| {
         if minute.is_multiple_of(every) { u32::try_from(documents.len()).unwrap() } else { 0 }
@@ -146,10 +148,10 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
         }
     }
     let questions = hole.world.backend.received().len() - before;
-    // One at a time is a trial, and each of these takes until it is given up on.
+    // The half-open breaker sends one request at a time, and each of these runs into its timeout.
     assert!(questions <= 24 * 60 * 2, "{questions}");
 
-    // What it says on its return is as of now.
+    // Its data after the recovery is current.
     hole.backend.refreshes();
     let script = hole.backend.clone();
     hole.world.backend.answers(move |received| script.answer(received));

@@ -1,4 +1,4 @@
-//! What the backend gets to see, which of its shapes are understood, and how long it is waited for.
+//! Requests to the backend, accepted response shapes, and timeouts.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -186,7 +186,7 @@ async fn upstream_a_304_to_an_unconditional_request_is_a_failure() {
         World::with("freshness.stale_while_revalidate = \"1s\"", |_| json(r#"[{"id":"atlas"}]"#)).await;
     let pro = world.customer("pro").await;
     assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
-    // The document came without validators, so nobody asked whether it has changed.
+    // The document has no validators, so it was not revalidated.
     world.backend.answers(|_| answer("304 Not Modified", &[], ""));
     world.pass(Duration::from_hours(2));
     let stale = world.get("/api/v1/index").key(&pro.key).send().await;

@@ -1,6 +1,6 @@
-//! How it stands with the backend, as the side port tells an operator.
+//! Status of the upstream on the side port.
 //!
-//! Not for: what the protection does (`protection`), nor for the rhythm of refreshes (`refreshing`).
+//! The protection itself is in `protection`, the refresh schedule in `refreshing`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::world::{NOON, World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
-/// So long a fetch that failed is not made again.
+/// Time until a failed fetch is retried.
 const MOMENT: Duration = Duration::from_millis(500);
 
 async fn standing(world: &World) -> Value {
@@ -21,7 +21,7 @@ async fn standing(world: &World) -> Value {
     told.json()
 }
 
-/// Holds what is told against these members of it.
+/// Checks the status against these members.
 fn says(told: &Value, members: &Value) {
     for (name, value) in members.as_object().unwrap() {
         assert_eq!(&told[name], value, "{name} in {told}");
@@ -49,7 +49,7 @@ async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() 
     world.pass(Duration::from_mins(90));
     says(&standing(&world).await, &next);
     says(&standing(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
-    // That there is no such model is a good answer.
+    // A 404 for an unknown model is a good response.
     assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
     says(&standing(&world).await, &json!({"last_success_at": "2026-11-21T13:30:00Z", "last_failure": null}));
 }
@@ -71,7 +71,7 @@ async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failur
         "reason": "backend returned status 503",
     });
     says(&standing(&world).await, &json!({"breaker": "open", "retry_in_seconds": 1, "last_failure": failed}));
-    // What is not asked while it rests is no failure of its own.
+    // Fetches skipped while the breaker is open are no failures.
     world.asks(&customer, "/api/v1/index").await;
     says(&standing(&world).await, &json!({"consecutive_failures": 5, "last_failure": failed}));
     world.pass(Duration::from_secs(1));

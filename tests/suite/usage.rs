@@ -1,4 +1,4 @@
-//! Who asks how much, as the side port and `scoregate keys show --usage` tell it.
+//! Usage by caller, on the side port and by `scoregate keys show --usage`.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn tally(requests: [u64; 7]) -> Value {
     })
 }
 
-/// A caller of Free who has one answer, a current copy, a mistake, and is refused by his minute.
+/// A Free caller with a 200, a 304, an invalid request and a refusal by the minute limit.
 async fn one_of_each(world: &World, customer: &Customer) {
     let first = world.asks(customer, MODELS).await;
     assert_eq!(world.asks(customer, "/api/v1/nothing").await.status, 404);
@@ -60,14 +60,14 @@ async fn usage_of_an_application_is_reported_by_outcome() {
     assert_eq!(one["requests"], counted);
     let whole = asked(&world, &format!("/v1/usage/{}", customer.id)).await.json();
     assert_eq!(&whole, one);
-    // What is left is what the caller is told himself.
+    // The remaining allowance is the one in the caller's own headers.
     let me = world.asks(&customer, "/api/v1/me").await.json();
     let left = |limits: &Value| -> Vec<(Value, Value)> {
         let limits = limits.as_array().unwrap().iter().filter(|limit| limit["name"] != "guard");
         limits.map(|limit| (limit["name"].clone(), limit["remaining"].clone())).collect()
     };
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
-    // Who asked nothing is not among those who did, and can be asked about all the same.
+    // Applications without requests are not in the list, but can be queried.
     let none = asked(&world, &format!("/v1/usage/{}", idle.id)).await.json();
     assert_eq!((&none["requests"], &none["limits"][1]["remaining"]), (&Value::Null, &json!(10_000)));
 }

@@ -1,7 +1,7 @@
-//! Those who wait for one document: they end together with its fetch or by their own patience, whatever becomes of it,
-//! and cost the backend one question; and when everything expires under traffic, nobody waits at all.
+//! Waiters of one document: they end together with its fetch or at their own timeout, and cause one upstream request;
+//! when everything expires under traffic, no request waits.
 //!
-//! Not for: leaders that leave (`client_disconnects`), nor for what is said of each bad answer (`faults`).
+//! Disconnected leaders are in `client_disconnects`, the error of each bad response is in `faults`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ fn assert_each(answers: &[Answer], status: u16, code: &str) {
     assert!(answers.iter().all(|answer| is(answer) == (status, code.to_owned())), "{:?}", is(&answers[0]));
 }
 
-/// A customer who has leased, so that nothing but the document is waited for.
+/// A customer with a lease, so that only the document is waited for.
 async fn customer(world: &World) -> Customer {
     world.busy().await
 }
@@ -95,7 +95,7 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
         assert_each(&answers, 504, "upstream_timeout");
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{patience}");
     }
-    // That was the backend's own time to begin an answer: the question is over, and a moment later there is another.
+    // That was the backend's response timeout: the fetch is over, and another follows shortly.
     world.settled().await;
     world.backend.answers(good);
     world.pass(MOMENT);
@@ -105,7 +105,7 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
 
 #[tokio::test]
 async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() {
-    // On the same day: in a new one the crowd would wait for leases first.
+    // On the same day: on a new one the requests would wait for leases first.
     let settings = "freshness.max_wait = \"5s\"\nfreshness.stale_while_revalidate = \"1h\"";
     let world = World::with(settings, good).await;
     let customer = customer(&world).await;
@@ -127,7 +127,7 @@ async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() 
     assert_eq!(world.served("stale_on_error").await, 100);
 }
 
-/// A backend inside that reads its first answer with a parser that panics.
+/// An in-process backend that parses its first response with a panicking parser.
 #[derive(Default)]
 struct Panicking {
     asked: AtomicUsize,
@@ -175,7 +175,7 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
     world.pass(MOMENT);
     let next = world.asks(&customer, MODELS).await;
     assert_eq!((next.status, next.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
-    // Neither a place in the line nor the backend's good name was lost by it.
+    // It leaked no concurrency slot and does not count for the circuit breaker.
     for sort_by in ["speed", "price", "coding"] {
         assert_eq!(world.asks(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
     }
@@ -214,7 +214,7 @@ async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_
             let (world, customer, targets) = (&world, &customer, &targets);
             async move {
                 for step in 0..targets.len() * 2 {
-                    // The strides have no part in common with the number of documents, or meet in other places.
+                    // The strides are coprime with the number of documents, and differ.
                     let target = &targets[step * (2 * stride + 1) % targets.len()];
                     let met = world.asks(customer, target).await;
                     assert_eq!(met.status, 200, "{target}");

@@ -1,4 +1,4 @@
-//! Who comes to the port of the backend alone: those who say nothing, read nothing or talk nonsense; and how it ends.
+//! Connections of the standalone backend: silent, non-reading and malformed clients; and the shutdown.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{MODELS, StandaloneBackend, ask_on, known_at_noon, noon};
 use crate::client::Connection;
 use crate::program::{Program, run};
 
-/// Somebody who asks for more than the kernel holds for who does not read, and does not read; and others after them, so
-/// that whatever there is room for is sent.
+/// A client that requests more than the kernel buffers and does not read; and further requests, so
+/// that all buffers are full.
 async fn non_reading_client(alone: &StandaloneBackend) -> Connection {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -50,7 +50,7 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
     let mut waiting = Connection::open(alone.address).await;
     waiting.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let mut answer = std::pin::pin!(waiting.read(false));
-    // Those who have a place are answered while the third one is not.
+    // Clients with a slot are answered while the third one is not.
     for _ in 0..50 {
         tokio::select! {
             biased;
@@ -117,7 +117,7 @@ async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
     let (alone, hand) = StandaloneBackend::at_noon().await;
     let _deaf = non_reading_client(&alone).await;
     alone.stop.cancel();
-    // By its clock, which stands still, it would wait for ever.
+    // By its stopped clock it would wait for ever.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }

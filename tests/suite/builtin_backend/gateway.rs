@@ -1,4 +1,4 @@
-//! A gateway before the backend alone: what comes through is what the one inside says.
+//! A gateway in front of the standalone built-in backend: its responses equal those with the in-process one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{HOUR, StandaloneBackend, known_at_noon, noon, targets};
 use crate::client::Answer;
 use crate::world::{World, good};
 
-/// A gateway before a backend that is not there yet, and where that has to be.
+/// A gateway whose backend is not running yet, and the address for it.
 async fn before(address: std::net::SocketAddr) -> World {
     World::with(&format!("[upstream]\nurl = \"http://{address}/api/v1\"\n"), good).await
 }
@@ -41,12 +41,12 @@ async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await, 1);
 }
 
-/// What a backend says to whoever comes through here.
+/// The response bytes of a backend.
 #[derive(Clone, Default)]
 struct RecordedTraffic(Arc<Mutex<Vec<u8>>>);
 
 impl RecordedTraffic {
-    /// Passes on whatever comes to `door`, and notes what is said in return.
+    /// Forwards connections of `door` and records the responses.
     async fn pass_on(self, door: TcpListener, to: std::net::SocketAddr) {
         while let Ok((mut from, _)) = door.accept().await {
             let heard = self.clone();
@@ -72,7 +72,7 @@ impl RecordedTraffic {
     }
 }
 
-/// A document with items that is another an hour after noon, or the same.
+/// A document with items that differs an hour after noon, or one that does not.
 fn document(changes: bool) -> DocumentKey {
     let (now, later) = (known_at_noon(), Scoring::demo(7, noon().plus(HOUR)));
     let query = |period| Query { period: Some(period), sort_by: None, limit: Limit::parse("1") };

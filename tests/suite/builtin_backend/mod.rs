@@ -1,5 +1,5 @@
-//! The built-in backend alone: what it says over HTTP. `gateway` is a gateway before it, `connections` is about who comes
-//! to its port and how it ends.
+//! The built-in backend as a standalone server: its HTTP responses. `gateway` is a gateway in front of it,
+//! `connections` tests its port and its shutdown.
 
 mod connections;
 mod gateway;
@@ -40,7 +40,7 @@ fn noon() -> Wall {
     Wall::parse_rfc3339(NOON).unwrap()
 }
 
-/// What is known at noon, for tests that do not go beyond it: to score at this pace takes a while.
+/// The scores at noon, computed once because scoring is slow, for tests that do not go beyond it.
 fn known_at_noon() -> Arc<Scoring> {
     static KNOWN: OnceLock<Arc<Scoring>> = OnceLock::new();
     Arc::clone(KNOWN.get_or_init(|| Arc::new(Scoring::demo(7, noon()))))
@@ -63,7 +63,7 @@ impl StandaloneBackend {
         Self { address, stop, serving }
     }
 
-    /// One that stays at noon.
+    /// One whose clock stays at noon.
     async fn at_noon() -> (Self, ManualClock) {
         let (clock, hand) = Clock::hand_driven(noon());
         (Self::new(known_at_noon(), &clock).await, hand)
@@ -77,7 +77,8 @@ impl StandaloneBackend {
         ask_on(&mut Connection::open(self.address).await, method, target, headers).await
     }
 
-    /// Asks until the snapshot of this instant is there. What is said meanwhile is of the one before, and not to be kept.
+    /// Sends requests until the snapshot of this time is served. Until then responses are of the previous one and not
+    /// cacheable.
     async fn comes_to(&self, instant: &str) -> Answer {
         for _ in 0..2_000_000 {
             let answer = self.get(MODELS).await;
@@ -100,13 +101,12 @@ async fn ask_on(connection: &mut Connection, method: &str, target: &str, headers
     connection.read(method == "HEAD").await.expect("an answer")
 }
 
-/// The target of each endpoint that a backend has, asked for without parameters.
+/// The target of each endpoint of a backend, without parameters.
 fn targets() -> impl Iterator<Item = (&'static Endpoint, String)> {
     let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
     stored.map(|endpoint| (endpoint, endpoint.documented_path().replace("{id}", "atlas-4-large")))
 }
 
-/// What is asked there.
 fn question(route: Route) -> Question {
     let key = DocumentKey::new(route, ModelId::new("atlas-4-large"), Query::default(), Period::Latest);
     Question::of(&key).unwrap()
@@ -276,7 +276,7 @@ async fn builtin_a_clock_step_or_suspend_is_followed_within_seconds() {
     let kept = alone.get(MODELS).await;
     assert_eq!((kept.json()["generated_at"].as_str(), kept.status), (Some(NOON), 200));
     assert_eq!(kept.header("cache-control"), "public, max-age=3600");
-    // The machine was suspended: the wall has moved, and running time has not.
+    // The machine was suspended: wall time has advanced, monotonic time has not.
     hand.suspend(HOUR * (48 + 9));
     assert_eq!(alone.get(MODELS).await.header("cache-control"), "no-cache");
     hand.advance(Duration::from_secs(10));
@@ -291,7 +291,7 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
         let (clock, hand) = Clock::hand_driven(noon());
         let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
         let before = alone.get(MODELS).await;
-        // The one thread on which snapshots can be made has something else to do.
+        // The one thread that creates snapshots is busy.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || held.recv());
         hand.advance(HOUR);
@@ -330,7 +330,7 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
         after = alone.get(MODELS).await;
     }
     assert_eq!(after.json()["data"][0]["id"], "atlas");
-    // Its date is that of the import, so that a copy from before is not taken for current; the next is due as before.
+    // Its date is that of the import, so that an earlier copy does not count as current; the next is due as before.
     assert_eq!(after.json()["generated_at"], "2026-11-21T12:00:30Z");
     assert_eq!(after.header("last-modified"), noon().plus(Duration::from_secs(30)).http_date());
     assert_eq!(after.header("cache-control"), "public, max-age=3540");

@@ -1,7 +1,7 @@
-//! A key that was sent is seen nowhere, wherever in a request it stood: not in answers, not in either log at its loudest,
-//! not on the side port, not on disk; nor does the backend hear it, nor is it told by a panic.
+//! Keys never leak from any position of a request: not in responses, not in either log at the most verbose level, not
+//! on the side port, not on disk, not to the backend and not in a panic.
 //!
-//! Not for: what operators write into names and notes, which is theirs.
+//! Names and notes written by operators are not searched.
 
 mod key_positions;
 mod panics;
@@ -22,7 +22,7 @@ use crate::world::{World, good};
 use key_positions::Canary;
 
 const TOKEN: &str = "a-token-of-the-side-port";
-/// All there is to be told is told, by the codec too, to pages of any site too, and of whoever a proxy says it was.
+/// The most verbose settings: all log levels, CORS for any origin, and trusted proxies.
 const LOUD: [(&str, &str); 8] = [
     ("SCOREGATE_UPSTREAM", "built-in"),
     ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
@@ -34,17 +34,17 @@ const LOUD: [(&str, &str); 8] = [
     ("SCOREGATE_KEYS_ACCEPT_IMPORTED", "true"),
 ];
 
-/// All that is said to these bytes.
+/// Everything received in reply to these bytes.
 async fn read_all(to: SocketAddr, bytes: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
     let mut said = Vec::new();
-    // A connection that is reset has said what it had to say.
+    // A reset connection has sent all it had.
     drop(stream.read_to_end(&mut said).await);
     said
 }
 
-/// A key that was made elsewhere and reads like the identifier of a trace.
+/// An imported key that looks like a trace id.
 fn foreign(directory: &Path) -> String {
     let key = Digest::of(directory.to_str().unwrap()).to_string()[..32].to_owned();
     let line =
@@ -54,7 +54,7 @@ fn foreign(directory: &Path) -> String {
     key
 }
 
-/// Asks by HTTP/1.1.
+/// Sends the requests over HTTP/1.1.
 async fn over_http1(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     for request in canary.requests(another) {
         let told = read_all(public, &request).await;
@@ -63,7 +63,7 @@ async fn over_http1(public: SocketAddr, canary: &Canary, another: Option<&str>) 
     }
 }
 
-/// Asks by HTTP/2: by a client that is well-behaved, and by frames.
+/// Sends the requests over HTTP/2: with a well-behaved client, and as frames.
 async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     let (key, mut answers) = (&canary.key, 0);
     for credential in [Some(key.as_str()), another].into_iter().flatten().map(|key| ("x-api-key", key)) {
@@ -74,7 +74,7 @@ async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) 
         for (method, target, field) in asked.chain(odd).chain(paths.map(|target| ("GET", target, None))) {
             let field = field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
-            // Some of it no client of HTTP/2 may send, and some ends the connection: so each has its own.
+            // Some of them are invalid on HTTP/2 or close the connection: so each has its own.
             let Some(told) = Http2Client::to(public).await.asks(method, &target, &headers).await else {
                 continue;
             };
@@ -97,7 +97,7 @@ async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) 
     }
 }
 
-/// All that is said until a stream is over.
+/// Everything received until a stream ends.
 async fn read_stream(wire: &mut Wire) -> Vec<u8> {
     let mut heard = Vec::new();
     while let Some(frame) = wire.read().await {
@@ -110,7 +110,7 @@ async fn read_stream(wire: &mut Wire) -> Vec<u8> {
     heard
 }
 
-/// Asks the side port all it answers, and with the key where it does not belong.
+/// Sends every request to the side port, also with the key in wrong positions.
 async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     let key = &canary.key;
     let get = |target: &str, token: &str| {
@@ -157,7 +157,6 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     }
 }
 
-/// Every file below a directory.
 fn on_disk(directory: &Path) -> Vec<u8> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -171,7 +170,7 @@ fn on_disk(directory: &Path) -> Vec<u8> {
     all
 }
 
-/// Plays it with one format of the logs.
+/// Runs it with one log format.
 async fn check_no_leak(format: &str) {
     let place = TempDir::new().unwrap();
     let settings = [&LOUD[..], &[("SCOREGATE_LOG_FORMAT", format)]].concat();
@@ -186,7 +185,7 @@ async fn check_no_leak(format: &str) {
         over_http2(public, canary, another).await;
         aside(side, canary, &application).await;
     }
-    // Whoever names a key to be revoked may name the whole of it.
+    // A key may be named in full to revoke it.
     keys.run(&["revoke", &application, "--key", &ours]).with(0);
     aside(side, &canaries[0], &application).await;
     let ended = program.stop().with(0);
@@ -195,7 +194,7 @@ async fn check_no_leak(format: &str) {
         canary.is_not_in("the log", ended.err.as_bytes());
         canary.is_not_in("the data directory", &on_disk(place.path()));
     }
-    // They were asked, they were told, and the log was as loud as it gets.
+    // The requests were answered, and the log was at its most verbose level.
     assert!(ended.out.lines().count() > 1_000, "{}", ended.out.lines().count());
     assert!(ended.out.contains(&application) && ended.err.contains("TRACE"), "{}", ended.err);
 }

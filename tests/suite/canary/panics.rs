@@ -1,4 +1,4 @@
-//! What a panic tells: its message, its backtrace, and what is told of it in the logs and to whoever asked.
+//! Panics leak no key: in the message, the backtrace, the logs and the response.
 
 use std::backtrace::Backtrace;
 use std::io::Write;
@@ -22,10 +22,10 @@ use crate::world::World;
 
 use super::key_positions::Canary;
 
-/// Where what was told is not written in time, the test fails.
+/// The test fails if the log is not written within this time.
 const AT_LAST: Duration = Duration::from_secs(30);
 
-/// What was written to somewhere.
+/// Captured output.
 #[derive(Clone, Default)]
 struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
@@ -46,7 +46,7 @@ impl Write for CapturedLog {
     }
 }
 
-/// What panics of all tests say from now on, besides saying it as ever.
+/// Captures the panic messages of all tests, which are also printed as usual.
 fn panics() -> CapturedLog {
     static SAID: OnceLock<CapturedLog> = OnceLock::new();
     let listen = || {
@@ -61,7 +61,7 @@ fn panics() -> CapturedLog {
     SAID.get_or_init(listen).clone()
 }
 
-/// A backend inside that panics, and says all that it was told.
+/// An in-process backend that panics with everything it received.
 struct PanickingUpstream;
 
 impl Upstream for PanickingUpstream {
@@ -78,7 +78,7 @@ impl Upstream for PanickingUpstream {
     }
 }
 
-/// What stands beside the key in a request that says it wherever it can.
+/// The text beside the key in a request that contains it in every position.
 fn fields(key: &str) -> [(&'static str, String); 7] {
     [
         ("x-api-key", key.to_owned()),
@@ -91,8 +91,8 @@ fn fields(key: &str) -> [(&'static str, String); 7] {
     ]
 }
 
-/// The answer to a request whose handling panics: none does by itself, but a thread without a runtime has nobody who would
-/// make the fetch.
+/// The response to a request whose handler panics: none does by itself, but a thread without a runtime cannot
+/// start the fetch.
 async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatch) -> Vec<u8> {
     let (gateway, events, key) = (world.running.gateway(), events.clone(), &canary.key);
     let mut request = Request::get(format!("/api/v1/providers?{key}={key}")).header("host", "localhost");

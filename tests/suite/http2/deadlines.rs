@@ -1,5 +1,5 @@
-//! How long a connection of HTTP/2 may do what, by the hand-driven clock: what a client leaves unsaid, unread or
-//! unacknowledged holds nothing for longer.
+//! Deadlines of an HTTP/2 connection, by the manual clock: a client cannot hold a connection longer by not sending,
+//! not reading or not acknowledging.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     world.pass(MOMENT);
     let told = wire.find(GOAWAY).await;
     assert_eq!(code(&told.payload[4..]), 0);
-    // What it asks now, without having heard, is answered still.
+    // A request sent before it received the GOAWAY is still answered.
     wire.send(&request(1, &get("/healthz", &[]))).await;
     assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
     world.pass(SECOND);

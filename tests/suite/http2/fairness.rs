@@ -1,4 +1,4 @@
-//! One connection of HTTP/2 with all its streams takes no more from others than as many connections of HTTP/1.1 do.
+//! One HTTP/2 connection with all its streams delays other clients no more than as many HTTP/1.1 connections do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use crate::balances::own;
 use crate::client::Connection;
 use crate::world::{World, good};
 
-/// How many ask at once.
+/// Number of concurrent requests.
 const CROWD: usize = 100;
-/// How long each crowd is measured.
+/// Duration of each measurement.
 const WHILE: Duration = Duration::from_millis(600);
 
-/// Asks on a connection of HTTP/1.1 for as long as it may; the times that took.
+/// Sends requests on an HTTP/1.1 connection until stopped; returns their durations.
 async fn other_client(world: &World, hit: &[u8]) -> Duration {
     let (clock, mut connection) = (Clock::system(), Connection::open(world.address()).await);
     let (begun, mut times) = (clock.now().mono, Vec::new());

@@ -1,5 +1,5 @@
-//! Frames without end that ask for little or nothing: each flood ends the connection within its bound, and before that
-//! it costs the backend nothing.
+//! Endless frames that request little or nothing: each flood closes the connection within its bound, without any load
+//! on the backend before.
 
 use super::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
@@ -7,22 +7,21 @@ use super::{
 };
 use crate::world::World;
 
-/// The bounds that were asked for, in frames.
+/// The required bounds, in frames.
 const FEW: usize = 2_500;
 const MORE: usize = 5_000;
-/// What twice 128 KiB of the shortest frames are, and some more for what is sent in reply to them.
+/// As many frames as twice 128 KiB of the shortest ones, and some more for the replies.
 const MOST: usize = 40_000;
 
-/// A flood.
 pub struct Flood {
     pub name: &'static str,
-    /// What comes first, once.
+    /// The prefix, sent once.
     pub first: Vec<u8>,
-    /// The frames that come again and again, for the so-manieth time.
+    /// The repeated frames, by the number of the repetition.
     pub again: Box<dyn Fn(u32) -> Vec<Vec<u8>> + Send>,
-    /// What makes sense of it in the end.
+    /// The final frames that would complete it.
     pub last: Vec<u8>,
-    /// Within so many frames it has to be over.
+    /// It must be over within this many frames.
     pub most: usize,
 }
 
@@ -50,7 +49,7 @@ fn number(of: u32) -> u32 {
     2 * of + 1
 }
 
-/// Every flood. Those on a stream that is open hold one with this request, which has to be under way for as long.
+/// Every flood. Those on an open stream keep one open with this request, which must stay in flight as long.
 pub fn floods(held: &[u8]) -> Vec<Flood> {
     let plain = get("/healthz", &[]);
     let small = block(&fields(&[("x", "y")]));
@@ -74,7 +73,7 @@ pub fn floods(held: &[u8]) -> Vec<Flood> {
     all
 }
 
-/// What a client does to have its streams reset by us.
+/// Frames that make the gateway reset its streams.
 fn resets(held: &[u8]) -> Vec<Flood> {
     let plain = get("/healthz", &[]);
     let (broken, more) = (fields(&[(":method", "GET"), ("connection", "close")]), plain.clone());
@@ -114,7 +113,7 @@ fn resets(held: &[u8]) -> Vec<Flood> {
     ]
 }
 
-/// What is no request and no part of one.
+/// Frames that are no part of a request.
 fn idle_floods(held: &[u8]) -> Vec<Flood> {
     let window = |size: u8| [0, 4, 0, 0, size, 0];
     vec![
@@ -143,7 +142,7 @@ fn idle_floods(held: &[u8]) -> Vec<Flood> {
 }
 
 impl Flood {
-    /// Floods until it is over. How many frames were sent until then; none if it could have gone on.
+    /// Floods until the connection closes. Returns the number of frames sent, or nothing if it was never closed.
     pub async fn run(&self, wire: &mut Wire) -> Option<usize> {
         wire.polite = false;
         wire.send(&self.first).await;
@@ -217,7 +216,7 @@ async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered(
 async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
     let world = World::new().await;
     let mut wire = Wire::open(world.address()).await;
-    // A field of 4 KB goes into the table, and is named 16,000 times by an octet each.
+    // A 4 KB field is added to the table and referenced 16,000 times by one octet each.
     let mut bomb = vec![0x40, 1, b'x', 127, 0xb1, 0x1e];
     bomb.extend(vec![b'y'; 127 + 0x31 + 128 * 0x1e]);
     bomb.extend(vec![0xbe; 16_384 - bomb.len()]);
@@ -243,11 +242,11 @@ async fn http2_window_updates_of_a_fast_reader_are_no_flood() {
     let mut wire = Wire::open(world.address()).await;
     let fields = get("/openapi.json", &[("x-api-key", &key)]);
     let asked: Vec<u8> = (1..100).flat_map(|of| request(number(of), &fields)).collect();
-    // The pages need no key, and are no proof of one.
+    // The pages need no key, and do not count as authentication.
     wire.send(&[request(1, &get("/api/v1/me", &[("x-api-key", &key)])), asked].concat()).await;
     let mut ended = 0;
     while ended < 100 {
-        // It makes room for the stream and the connection with every frame, as some libraries do.
+        // It updates both windows with every frame, as some libraries do.
         let read = wire.find(DATA).await;
         ended += u32::from(read.flags & END_STREAM != 0);
         let room = u32::try_from(read.payload.len()).unwrap().max(1).to_be_bytes();

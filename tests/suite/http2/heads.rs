@@ -1,5 +1,5 @@
-//! Heads as attackers write them on HTTP/2: what could be read in two ways is refused, by the stream, by the connection
-//! or by us, and nothing of it reaches the backend.
+//! Request heads of attackers on HTTP/2: ambiguous ones are refused for the stream, for the connection or by a
+//! response, and never reach the backend.
 
 use super::{
     DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields, frame, get,
@@ -28,7 +28,7 @@ fn models(key: &str, name: &[u8], value: &[u8]) -> Fields {
     fields
 }
 
-/// Field lines that no request may have on HTTP/2. The stream or the connection ends, and no request is seen.
+/// Forbidden field lines on HTTP/2. They reset the stream or close the connection before any request is seen.
 const FORBIDDEN: &[(&[u8], &[u8])] = &[
     (b"connection", b"close"),
     (b"connection", b"x-api-key"),
@@ -165,7 +165,7 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
         ("/api/v1/models/%252e%252e", Some(&id)),
         ("/api/v1/models/%00", Some(&id)),
         ("/api/v1/models/a%", Some(&id)),
-        // What is no path at all is refused by whoever sees it first.
+        // Invalid paths are refused by the codec or the gateway, by whichever parses them first.
         ("http://localhost/api/v1/models", None),
         ("http://evil.example/api/v1/models", None),
         ("localhost", None),
@@ -206,7 +206,7 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
         let connect = [(":method", "CONNECT"), (":authority", authority), ("host", authority)];
         let connect = pseudo(&connect, &key);
         let mut wire = Wire::open(world.address()).await;
-        // What a tunnel would carry comes behind.
+        // The payload of a tunnel follows.
         wire.send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat()).await;
         assert_eq!(
             wire.stream_outcome(1).await,
@@ -232,7 +232,7 @@ async fn http2_a_connect_needs_no_host_to_be_a_405() {
     assert_eq!(world.outcome_of(&connect).await, StreamOutcome::Answer(405, "method_not_allowed".into()));
 }
 
-/// Requests with a body, or what could be one.
+/// Requests with a body, or with frames that could be one.
 fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let plain = get("/api/v1/models", &[("x-api-key", key)]);
     let long = get("/api/v1/models", &[("x-api-key", key), ("content-length", "5")]);
@@ -327,7 +327,7 @@ async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
         assert_eq!(world.outcome_of(&get("/api/v1/models", &all)).await, *expected, "{count}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 4);
-    // Beyond what the codec keeps it is the codec that refuses: nobody has seen such a head whole.
+    // Above the codec's limit the codec itself refuses the head.
     for size in [40_000, 200_000] {
         let told =
             world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
@@ -352,7 +352,7 @@ async fn http2_repeated_key_headers_are_a_401() {
     assert_eq!(told, StreamOutcome::Answer(200, String::new()));
 }
 
-/// What frames may not be, or not here.
+/// Invalid frames.
 #[tokio::test]
 async fn http2_invalid_frames_close_the_connection() {
     let (world, key) = wide().await;

@@ -1,4 +1,4 @@
-//! What the floods cost the real program: no memory that stays, and nobody else's time.
+//! Resource use of the real program under floods: no memory stays in use, and other clients are not delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::client::Connection;
 use crate::program::{BUILT_IN, Keys, Program};
 
 const MEGABYTE: u64 = 1 << 20;
-/// How much more memory the program may hold after all of them.
+/// Limit of additional memory after all floods.
 const AT_MOST: u64 = 8 * MEGABYTE;
 const SOON: Duration = Duration::from_secs(1);
 
@@ -25,7 +25,7 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
     let program = Program::serve(directory.path(), &BUILT_IN);
     let address = program.public();
     let asked = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
-    // What a program holds that has worked already, before anything is measured.
+    // The memory of a program that has already worked, as the baseline.
     for _ in 0..20 {
         let visit = Http2Client::to(address).await;
         assert_eq!(visit.asks("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status, 200);

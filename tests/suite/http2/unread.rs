@@ -1,4 +1,5 @@
-//! Clients that ask for much and make no room for it: how many places they hold, for how long, and what that costs in memory.
+//! Clients that request much and open no window: how many connection slots they hold, for how long, and the memory
+//! used.
 
 #![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
 
@@ -32,12 +33,12 @@ const SECOND: Duration = Duration::from_secs(1);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const MEGABYTE: u64 = 1 << 20;
 
-/// So many requests for the largest page.
+/// This many requests for the largest page.
 fn asked(streams: u32) -> Vec<u8> {
     (0..streams).flat_map(|of| request(2 * of + 1, &get("/openapi.json", &[]))).collect()
 }
 
-/// A connection without room for a single byte, and so many requests on it.
+/// A connection with a window of zero and this many requests on it.
 async fn unread(world: &World, streams: u32) -> Wire {
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     wire.send(&asked(streams)).await;
@@ -51,7 +52,7 @@ async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_sl
     for _ in 0..70 {
         attackers.push(unread(&world, 24).await);
     }
-    // Only who has a place is answered at all.
+    // Only clients with a slot are answered at all.
     for attacker in &mut attackers[..64] {
         attacker.find(HEADERS).await;
     }
@@ -61,7 +62,7 @@ async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_sl
         connection.write(HEALTH).await;
         connection.read(false).await.unwrap().status
     };
-    // Time does not go on: nothing more has to end by itself for the callers to be served.
+    // The clock stands still: nothing else has to time out for the callers to be served.
     assert_eq!(probe.await, 200);
     let key = world.customer("pro").await.key;
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
@@ -74,7 +75,7 @@ async fn http2_a_client_without_a_key_is_cut_off_after_repeated_refusals() {
     let world = World::with("", good).await;
     let mut wire = unread(&world, 100).await;
     while wire.read().await.is_some() {}
-    // Time does not go on.
+    // The clock stands still.
     assert_eq!(world.ended("write_timeout").await, 1);
 }
 
@@ -104,7 +105,7 @@ async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refus
         let refused = wire.find(RST_STREAM).await;
         assert_eq!((refused.stream, code(&refused.payload)), (2 * of + 1, REFUSED_STREAM));
     }
-    // What waits is sent when there is room.
+    // Pending data is sent once the window opens.
     let room = [frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]), frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0])];
     wire.send(&room.concat()).await;
     let mut ended = 0;
@@ -132,21 +133,20 @@ async fn http2_a_first_burst_of_a_hundred_requests_with_a_key_is_answered_comple
     }
 }
 
-/// Either kind of connection.
+/// A connection with or without TLS.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Where the attacks go.
+/// The address under attack.
 #[derive(Clone)]
 pub struct AttackTarget {
-    /// The public port.
     pub address: SocketAddr,
-    /// How TLS is opened there, if it is spoken.
+    /// The TLS connector, if TLS is used.
     pub tls: Option<TlsConnector>,
 }
 
 impl AttackTarget {
-    /// Opens a connection from an address of this machine that is as good as its own.
+    /// Opens a connection from another loopback address.
     async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
         let socket = TcpSocket::new_v4().unwrap();
         let [.., low] = (number % 200 + 1).to_be_bytes();
@@ -157,14 +157,14 @@ impl AttackTarget {
         Ok(Box::new(tls.connect(ServerName::try_from("localhost").unwrap(), stream).await?))
     }
 
-    /// How TLS is opened for HTTP/1.1.
+    /// The TLS connector for HTTP/1.1.
     pub fn tls_of_http1(&self) -> Option<TlsConnector> {
         let mut config = self.tls.as_ref()?.config().as_ref().clone();
         config.alpn_protocols.clear();
         Some(TlsConnector::from(Arc::new(config)))
     }
 
-    /// How long a probe takes, from its connection to its answer.
+    /// Duration of a probe, from its connection to its response.
     pub async fn probe(&self, clock: &Clock) -> Duration {
         let begun = clock.mono();
         let stream = TcpStream::connect(self.address).await.unwrap();
@@ -183,7 +183,7 @@ async fn answered<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<
     assert_eq!(connection.read(false).await.expect("an answer").status, 200);
 }
 
-/// Certificate and key in a directory, and a client that trusts them and speaks HTTP/2.
+/// Creates certificate and key in a directory, and an HTTP/2 client that trusts them.
 fn certified(directory: &Path) -> TlsConnector {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(directory.join("a.pem"), made.cert.pem()).unwrap();
@@ -197,7 +197,7 @@ fn certified(directory: &Path) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// The real program with so many places, with or without TLS.
+/// The real program with this many connection slots, with or without TLS.
 pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, AttackTarget) {
     let tls = is_secure.then(|| certified(directory));
     let mut settings =
@@ -215,7 +215,8 @@ pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, Atta
     (program, goal)
 }
 
-/// How long each of so many connections lasts that ask for a hundred large pages and open their windows by `bytes` a second.
+/// How long each of this many connections lasts that request a hundred large pages and open their windows by `bytes`
+/// a second.
 async fn attack(
     goal: &AttackTarget,
     connections: u32,
@@ -273,7 +274,7 @@ async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tc
     }
 }
 
-/// Connects again and again, asks for a hundred large pages, and reads none of them.
+/// Reconnects repeatedly, requests a hundred large pages, and reads none of them.
 async fn attack_until_stopped(goal: AttackTarget, number: u32, all_there: Arc<Barrier>) {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
     let (clock, mut is_first) = (Clock::system(), true);
@@ -312,11 +313,11 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
     }
 }
 
-/// The most memory that a connection of this attack may hold while it lasts: a hundred megabytes for 800. A release build needs
+/// Limit of memory per connection of this attack: a hundred megabytes for 800. A release build needs
 /// 49 kB on TCP.
 const MOST_HELD: u64 = 128 << 10;
 
-/// The memory that so many clients cost that ask for a hundred large pages each and read nothing.
+/// The memory used by this many clients that request a hundred large pages each and read nothing.
 async fn costs(clients: u32, is_secure: bool) {
     let directory = TempDir::new().unwrap();
     let (program, goal) = program(directory.path(), 10_000, is_secure);
@@ -327,7 +328,7 @@ async fn costs(clients: u32, is_secure: bool) {
         async move { attack(&goal, clients, 0, &all_there).await }
     });
     all_there.wait().await;
-    // What is done to open connections is over by then, and none has ended.
+    // Processing of the open connections is over by then, and none was closed.
     clock.sleep(10 * SECOND).await;
     let during = program.resident();
     let longest = attack.await.unwrap().into_iter().max().unwrap();

@@ -1,4 +1,4 @@
-//! The figures of a full run, as a dated page. Not for: judging them; that is done before.
+//! The figures of a full run as a dated page. They are judged before.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use scoregate::clock::Clock;
 
 use super::{CRASH_POINTS, End, KillRecord, Size};
 
-/// Leaves the page in `tests/results/`.
+/// Writes the page to `tests/results/`.
 pub(super) fn record(story: &KillRecord, lost: &[Vec<u32>], size: &Size) {
     let day = Clock::system().now().wall.day();
     let name = format!("tests/results/{day}-kill-loops.md");

@@ -1,8 +1,8 @@
-//! The program killed over and over, on one data directory, under load: at random moments, and at chosen points of what
-//! it does to its disk. Never is more delivered than the day's quota, and each life loses one lease at most.
+//! The program is killed repeatedly on one data directory under load: at random moments and at chosen points of its
+//! disk writes. Never more than the daily quota is delivered, and each run loses one lease at most.
 //!
-//! Small in every run; `SCOREGATE_FULL=1` plays all of it and leaves its figures in `tests/results/`. Not for: a power
-//! cut, which loses what was not synced; the death of a process does not.
+//! Small in every run; `SCOREGATE_FULL=1` runs all of it and writes its figures to `tests/results/`. A power cut,
+//! which loses what was not synced, is not simulated: the death of a process loses nothing of that.
 
 mod figures;
 
@@ -19,23 +19,24 @@ use crate::load_clients::{
 use crate::program::{Program, within_one_day};
 
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
-/// A crash point that was not met after so many answers is a mistake of the test.
+/// A crash point that was not reached after this many responses is a mistake of the test.
 const PATIENCE: u32 = 50_000;
 
-/// Two of its ten units are asked for in each, and one may be lost.
+/// Two of its ten units are requested in each run, and one may be lost.
 const LIVES_OF_A_FREE_KEY: usize = 4;
 
-/// How much is played.
+/// The size of the test.
 struct Size {
-    /// Lives that end at a random moment.
+    /// Runs that end at a random moment.
     kills: u32,
-    /// A moment comes after so many answers at most.
+    /// The maximum number of responses before a random kill.
     latest: u32,
-    /// Keys in the store that nobody uses.
+    /// Unused keys in the store.
     strangers: u32,
-    /// The days of the patrons that ask as fast as they can: one to be used up meanwhile, one that is never.
+    /// The daily quotas of the load clients that send requests as fast as they can: one that is used up, one that
+    /// never is.
     days: [u32; 2],
-    /// How long a start may take.
+    /// Maximum duration of a start.
     start: Duration,
 }
 
@@ -55,18 +56,18 @@ const FULL: Size = Size {
     start: Duration::from_secs(1),
 };
 
-/// How a life ends.
+/// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Killed after so many answers.
+    /// Killed after this many responses.
     After(u32),
-    /// Killed at this point of its start, or of what it does later if its start does not come so far.
+    /// Killed at this point of its start, or of later work if its start does not reach it.
     Starting(Order),
     /// Killed at this point, counted from when it serves.
     Serving(Order),
 }
 
-/// Each of a start comes after a life that left its log behind.
+/// Each kill at a start follows a run that left its log behind.
 const CRASH_POINTS: [End; 10] = [
     End::Serving(Order::KillBeforeSync(1)),
     End::Starting(Order::KillBeforeSync(1)),
@@ -80,18 +81,18 @@ const CRASH_POINTS: [End; 10] = [
     End::Serving(Order::TearWrite(7)),
 ];
 
-/// What was seen of a life.
+/// Observations of one run.
 struct ProcessRun {
     end: End,
-    /// How long it took until it served; none if it died before that.
+    /// Time until it served; none if it died before.
     start: Option<Duration>,
-    /// What was left of each patron's day when it served.
+    /// The remaining daily quota of each load client when it served.
     left: Vec<u32>,
-    /// What each patron's callers were given.
+    /// The tally of each load client.
     tallies: Vec<Tally>,
 }
 
-/// The patrons, and all that was seen.
+/// The load clients and all observations.
 struct KillRecord {
     directory: TempDir,
     disk: Disk,
@@ -117,7 +118,7 @@ fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
     });
 }
 
-/// The ends of all lives: the crash points, with the random moments between them.
+/// The ends of all runs: the crash points, with random moments in between.
 fn ends(size: &Size, seed: u64) -> Vec<End> {
     let points = u32::try_from(CRASH_POINTS.len()).unwrap();
     let mut ends = Vec::new();
@@ -138,7 +139,7 @@ impl KillRecord {
     fn begin(size: &Size) -> Self {
         let directory = TempDir::new().unwrap();
         prepare_idle_applications(directory.path(), size.strangers);
-        // The ten units of a Free key do not last for all lives: a new one comes every few.
+        // The ten units of a Free key do not last for all runs: it is replaced every few runs.
         let lives = size.kills as usize + CRASH_POINTS.len();
         let mut wanted = vec![("free", 10); lives.div_ceil(LIVES_OF_A_FREE_KEY)];
         wanted.extend(size.days.map(|day| ("pro", day)));
@@ -153,7 +154,7 @@ impl KillRecord {
         Program::serve(self.directory.path(), &[BUILT_IN, preload, orders])
     }
 
-    /// A life, to its end.
+    /// Runs the process to its end.
     fn live(&mut self, end: End, number: usize) {
         let clock = Clock::system();
         let begun = clock.now().mono;
@@ -184,7 +185,7 @@ impl KillRecord {
         self.lives.push(life);
     }
 
-    /// The last life: all that is left is spent, and the stop is in order.
+    /// The last run: all remaining quota is used, and the shutdown is graceful.
     fn use_remaining_quota(&mut self) {
         let program = self.start(Order::Work);
         let public = program.public();
@@ -203,7 +204,7 @@ impl KillRecord {
         self.load_clients.iter().map(|load_client| remaining(public, load_client)).collect()
     }
 
-    /// Who asks in this life, in the order of the patrons.
+    /// The caller groups of this run, in the order of the load clients.
     fn seats(&self, number: usize) -> Vec<CallerGroup<'_>> {
         let free = self.load_clients.len() - 2;
         let seat = |(at, load_client)| {
@@ -217,7 +218,7 @@ impl KillRecord {
         self.load_clients.iter().enumerate().map(seat).collect()
     }
 
-    /// Holds all of it against the promise, and answers what each life that served lost, of each patron's day.
+    /// Checks all totals, and returns the units that each serving run lost, for each daily quota.
     fn judge(&self, size: &Size) -> Vec<Vec<u32>> {
         let seed = self.seed;
         let starts: Vec<Duration> = self.lives.iter().filter_map(|life| life.start).collect();
@@ -256,7 +257,7 @@ impl KillRecord {
         lost
     }
 
-    /// What a patron was given over all lives, and what it never heard of.
+    /// Delivered and unconfirmed requests of a load client over all runs.
     fn totals_of_all_runs(&self, at: usize) -> (u32, u32) {
         let tallies = self.lives.iter().filter_map(|life| life.tallies.get(at));
         tallies.fold((0, 0), |(given, unconfirmed), one| {

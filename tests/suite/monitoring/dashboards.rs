@@ -1,5 +1,5 @@
-//! The dashboards as they lie in the tree: each panel is a question with a unit and advice, and works wherever it is
-//! imported. Not for: whether its queries return anything, which is asked of a real Prometheus.
+//! The dashboards in the repository: each panel has a question, a unit and an action, and works after an import.
+//! Whether the queries return data is tested against a real Prometheus (`monitoring`).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,25 +9,23 @@ use serde_json::Value as Json;
 
 use super::promql::metrics;
 
-/// A panel, and what it asks.
+/// A panel and its queries.
 pub struct Panel {
-    /// The dashboard's name.
     pub dashboard: String,
-    /// Its question.
     pub title: String,
-    /// What to do about the answer.
+    /// The action for the operator.
     pub description: String,
-    /// Its queries, as they are written.
+    /// Its queries as written.
     pub queries: Vec<String>,
     json: Json,
 }
 
-/// A file or directory of the tree.
+/// A file or directory of the repository.
 pub fn in_tree(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Every dashboard, by the name of its file.
+/// Every dashboard by file name.
 pub fn dashboards() -> Vec<(String, Json)> {
     let files = std::fs::read_dir(in_tree("grafana/dashboards")).unwrap();
     let mut all: Vec<_> = files
@@ -60,7 +58,7 @@ pub fn panels() -> Vec<Panel> {
     all
 }
 
-/// What the variables of all dashboards are filled from: the metric and the label.
+/// Sources of the variables of all dashboards: metric and label.
 pub fn variables() -> BTreeSet<(String, String)> {
     let all = dashboards();
     let variables = all.iter().flat_map(|(_, json)| list(&json["templating"]["list"]));
@@ -73,7 +71,7 @@ pub fn variables() -> BTreeSet<(String, String)> {
     variables.filter(|variable| variable["type"] == "query").map(|variable| of(variable).unwrap()).collect()
 }
 
-/// The queries of all annotations, each with the dashboard's name.
+/// The queries of all annotations with the dashboard's name.
 pub fn annotations() -> Vec<(String, String)> {
     let of = |(name, json): (String, Json)| {
         let all = list(&json["annotations"]["list"]).iter();
@@ -91,12 +89,12 @@ fn text(json: &Json) -> String {
 }
 
 impl Panel {
-    /// The legends of its queries, as they are written.
+    /// The legends of its queries as written.
     fn legends(&self) -> Vec<String> {
         list(&self.json["targets"]).iter().map(|target| text(&target["legendFormat"])).collect()
     }
 
-    /// A property of the series of this name, as the first override that matches it says.
+    /// A property of the series of this name, by the first matching override.
     fn property(&self, series: &str, property: &str) -> Option<&Json> {
         let overrides = list(&self.json["fieldConfig"]["overrides"]);
         let properties = overrides.iter().filter(|one| matches(&text(&one["matcher"]["options"]), series));
@@ -105,7 +103,8 @@ impl Panel {
     }
 }
 
-/// Whether a pattern of an override, such as `/^(?:one|two_.*)$/`, matches a name. Knows as much as our own patterns use.
+/// Whether an override pattern, such as `/^(?:one|two_.*)$/`, matches a name. Supports the subset that our patterns
+/// use.
 fn matches(pattern: &str, name: &str) -> bool {
     let inside = pattern.strip_prefix("/^(?:").and_then(|rest| rest.strip_suffix(")$/")).unwrap_or("");
     inside.split('|').any(|word| match word.strip_suffix(".*") {
@@ -114,7 +113,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     })
 }
 
-/// The uids of all data sources that are named anywhere inside.
+/// The uids of all referenced data sources.
 fn datasources(json: &Json, found: &mut BTreeSet<String>) {
     match json {
         Json::Object(fields) => {
@@ -196,7 +195,7 @@ fn every_query_filters_by_instance_and_every_variable_is_defined_and_used() {
             for variable in used.filter(|variable| *variable != "__rate_interval") {
                 assert!(variables.contains(variable), "{name}: there is no ${variable}");
             }
-            // What was worked out for all instances together has no such label any more.
+            // Aggregations over all instances have no such label any more.
             let of_all = |metric: &String| {
                 metric.starts_with("job:") || metric.starts_with("endpoint:") || metric == "ALERTS"
             };
@@ -246,7 +245,7 @@ fn success_is_green_degradation_amber_and_failure_red_in_every_panel() {
     }
 }
 
-/// Gauges, and the limits that they are drawn with.
+/// Gauges and their limit lines.
 const LIMITED: [(&str, &str); 6] = [
     ("scoregate_connections", "scoregate_connections_limit"),
     ("scoregate_concurrency_in_use", "scoregate_concurrency_limit"),

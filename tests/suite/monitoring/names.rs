@@ -1,4 +1,4 @@
-//! Which metrics there are: everything that is asked about exists, and everything that exists is looked at.
+//! Names of metrics: every queried metric exists, and every existing metric is used.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::dashboards::{in_tree, panels, variables};
 use super::promql::metrics;
 use super::rules::rules;
 
-/// What Prometheus adds by itself.
+/// Series that Prometheus adds itself.
 const ITS_OWN: [&str; 2] = ["up", "ALERTS"];
 
 /// The metric of the table that a series belongs to.
@@ -22,7 +22,7 @@ fn row_of(series: &str) -> Option<&'static str> {
     METRICS.iter().find(|row| is_of(row.name, row.kind)).map(|row| row.name)
 }
 
-/// Everything that is asked about, by panels, rules and variables.
+/// Every metric used by panels, rules and variables.
 fn asked() -> BTreeSet<String> {
     let queries = panels().into_iter().flat_map(|panel| panel.queries);
     let queries = queries.chain(rules().into_iter().map(|rule| rule.query));

@@ -1,5 +1,6 @@
-//! The rules and their tests as they lie in the tree: promtool takes and plays them, every alert is tested both ways and
-//! has its section in the runbook. Not for: whether they find anything, which is asked of a real Prometheus.
+//! The rules in the repository and their tests: promtool accepts and runs them, every alert is tested firing and
+//! silent and has its section in the runbook. Whether they return data is tested against a real Prometheus
+//! (`monitoring`).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,21 +8,18 @@ use std::process::Command;
 
 use super::dashboards::{in_tree, panels};
 
-/// A rule: something recorded, or an alert.
+/// A recording rule or an alert.
 #[derive(Debug, Default)]
 pub struct Rule {
-    /// What it is called.
     pub name: String,
-    /// Whether it is an alert.
     pub is_alert: bool,
-    /// Its query.
     pub query: String,
-    /// The rest of it, line by line.
+    /// The remaining lines.
     rest: Vec<String>,
 }
 
 impl Rule {
-    /// A field of one line; empty if there is none.
+    /// A one-line field; empty if absent.
     fn field(&self, name: &str) -> &str {
         let value = self.rest.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         value.map_or("", |value| value.trim_matches('\''))
@@ -39,8 +37,8 @@ fn texts(directory: &str) -> String {
     files(directory).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
 }
 
-/// Every rule, read from the one way in which these files are written. That nothing is missed is seen where Prometheus
-/// lists what it has read.
+/// Every rule, parsed from the one format of these files. Completeness is checked where Prometheus
+/// lists the rules it has loaded.
 pub fn rules() -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     let mut is_query = false;
@@ -74,7 +72,7 @@ fn runbook() -> String {
     std::fs::read_to_string(in_tree("deploy/prometheus/RUNBOOK.md")).unwrap()
 }
 
-/// Whatever is promised by promtool's success.
+/// Fails if promtool fails.
 fn promtool(arguments: &[&str], files: &[PathBuf]) {
     let told = Command::new("promtool").args(arguments).args(files).output().unwrap();
     let said = [told.stdout, told.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -91,7 +89,7 @@ fn promtool_accepts_the_deployed_configuration_which_loads_these_rules() {
     let file = in_tree("deploy/prometheus/prometheus.yml");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("rule_files:\n  - rules/*.yml\n"), "{text}");
-    // The name that the alerts go by.
+    // The job name used by the alerts.
     assert!(text.contains("job_name: scoregate\n"), "{text}");
     promtool(&["check", "config"], &[file]);
 }
